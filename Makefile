@@ -1,0 +1,40 @@
+# Everything a person needs to run; each target does its own set-up.
+VENV ?= .venv
+PY := $(VENV)/bin/python
+WORKERS ?= auto
+
+.PHONY: help demo test check bench format lock clean
+.DEFAULT_GOAL := help
+
+help: ## say what can be run
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(VENV)/.ready: requirements.lock pyproject.toml tools/bootstrap.py
+	python3 tools/bootstrap.py $(VENV)
+
+demo: $(VENV)/.ready ## see it work
+	$(PY) -m gpucredits demo
+
+test: $(VENV)/.ready ## run every test
+	$(PY) -m pytest -n $(WORKERS) tests
+
+check: $(VENV)/.ready ## format, lint, types, import contracts, tidy
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-cache
+	$(PY) -m pytest -q --durations=0 tests/repo
+
+bench: $(VENV)/.ready ## measure, as ratios in one run
+	$(PY) bench/timeline.py
+
+format: $(VENV)/.ready ## rewrite the sources in the project's format
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+lock: ## pin the newest versions that pyproject.toml allows (needs uv)
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-annotate --no-header \
+	  --python-version 3.11 --upgrade pyproject.toml --extra server --group dev -o requirements.lock
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
