@@ -1,0 +1,117 @@
+"""Accounts: wallets at org, project or user scope, addressed by path.
+
+Owns: what a path may look like, the balance of an account in its buckets, its floor.
+Must not: move money.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from gpucredits.core import bounds
+
+SCOPES = ("org", "project", "user")
+RESERVED_SEGMENTS = frozenset(
+    {"balance", "usage", "limits", "budgets", "quotas", "tree", "suspend", "resume"}
+)
+_SEGMENT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62})", re.ASCII)
+
+
+class Model(IntEnum):
+    """Prepaid and postpaid differ only in the floor of the balance."""
+
+    PREPAID = 0
+    POSTPAID = 1
+
+
+class Status(IntEnum):
+    """A suspended account admits nothing and drains what runs."""
+
+    ACTIVE = 0
+    SUSPENDED = 1
+
+
+def check_path(path: str) -> str:
+    """The path itself when it is well formed; ValueError says what is wrong."""
+    segments = path.split("/")
+    if len(segments) > len(SCOPES):
+        raise ValueError("must have one to three segments: org, org/project or org/project/user")
+    for segment in segments:
+        if _SEGMENT.fullmatch(segment) is None:
+            raise ValueError(
+                "must be made of segments of 1 to 63 of a-z, 0-9, '.', '_' and '-' that start with "
+                "a letter or digit, such as acme/vision/alice"
+            )
+        if segment in RESERVED_SEGMENTS:
+            raise ValueError(f"must not use the reserved word {segment!r} as a segment")
+    return path
+
+
+def scope_of(path: str) -> str:
+    """Org, project or user, by depth."""
+    return SCOPES[path.count("/")]
+
+
+def org_of(path: str) -> str:
+    """The path of the org that a path lies in."""
+    return path.partition("/")[0]
+
+
+def lineage(path: str) -> list[str]:
+    """The path and its ancestors, nearest first: user, project, org."""
+    paths = [path]
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        paths.append(path)
+    return paths
+
+
+@dataclass(slots=True)
+class Account:
+    """One wallet with its balance, the projection of its entries.
+
+    ``remaining`` is what its active and held-over grants still hold; ``debt`` is what a postpaid
+    account has used beyond its grants; ``overrun`` is what the house has covered and will collect
+    from later credits. ``due_at`` is the earliest instant at which the clock alone may change the
+    balance: a grant starts or ends, or a lease may lapse.
+    """
+
+    account_id: int
+    path: str
+    model: Model = Model.PREPAID
+    credit_limit: int = 0
+    status: Status = Status.ACTIVE
+    remaining: int = 0
+    reserved: int = 0
+    spent: int = 0
+    debt: int = 0
+    overrun: int = 0
+    version: int = 0
+    due_at: int = bounds.NEVER_US
+    funded_until: int = 0
+    has_budget: bool = False
+    created_at: int = 0
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def available(self) -> int:
+        """What could be held now, a credit limit not counted."""
+        return self.remaining - self.reserved - self.debt
+
+    @property
+    def spendable(self) -> int:
+        """What could be held now, down to the floor."""
+        if self.model is Model.POSTPAID:
+            return self.remaining - self.reserved - self.debt + self.credit_limit
+        return self.remaining - self.reserved - self.debt
+
+    @property
+    def floor(self) -> int:
+        """The least that ``available`` may be."""
+        return -self.credit_limit if self.model is Model.POSTPAID else 0
+
+    def pays(self, now: int) -> bool:
+        """Whether it holds a budget, an unended grant (even an empty one) or is postpaid."""
+        return self.has_budget or self.funded_until > now or self.model is Model.POSTPAID

@@ -1,0 +1,215 @@
+"""The book: every row of one org that a batch of commands touches, in memory.
+
+Owns: finding rows, noting which were changed, posting entries, and taking everything back to a
+savepoint (for refusals, atomic batches and dry runs).
+Must not: decide anything, and knows no SQL: the store fills it and writes down what changed.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, field
+
+from gpucredits.core.account import Account
+from gpucredits.core.entry import Entry, EntryType
+from gpucredits.core.grant import Grant, consumption_order
+from gpucredits.core.price import Price
+from gpucredits.core.reasons import invariant
+from gpucredits.core.reservation import Reservation
+from gpucredits.core.topup import TopUpRow
+
+Row = Account | Grant | Reservation | TopUpRow
+
+
+@dataclass(slots=True)
+class Org:
+    """The row that is locked before anything of an org changes, with the org's counters."""
+
+    org_id: int
+    path: str
+    next_id: int = 1
+    next_entry_id: int = 1
+    clock: int = 0
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LateUse:
+    """Use reported after a lease had lapsed: no money moves, the reconciler will look at it."""
+
+    reservation_id: int
+    seq: int
+    used_ms: int
+    lapsed_at: int
+
+
+@dataclass(slots=True)
+class Savepoint:
+    """What to put back: counters, lengths of the lists, and rows as they were first touched."""
+
+    org: Org
+    entries: int
+    late_use: int
+    rows: dict[int, tuple[Row, Row]] = field(default_factory=dict)
+    added: list[Row] = field(default_factory=list)
+    grants: dict[int, list[Grant]] = field(default_factory=dict)
+    newly_changed: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Book:
+    """Rows of one org. ``grants`` holds each account's unended grants in consumption order.
+
+    ``running`` holds, for accounts whose ``due_at`` has come, their live reservations, so that
+    lapsed ones are seen. ``changed`` maps id(row) to the row.
+    """
+
+    org: Org
+    accounts: dict[int, Account] = field(default_factory=dict)
+    paths: dict[str, Account] = field(default_factory=dict)
+    grants: dict[int, list[Grant]] = field(default_factory=dict)
+    reservations: dict[int, Reservation] = field(default_factory=dict)
+    running: dict[int, list[Reservation]] = field(default_factory=dict)
+    topups: dict[int, TopUpRow] = field(default_factory=dict)
+    prices: list[Price] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    late_use: list[LateUse] = field(default_factory=list)
+    changed: dict[int, Row] = field(default_factory=dict)
+    savepoint: Savepoint | None = None
+
+    def load(self, rows: Iterable[Row]) -> None:
+        """Take in rows as they are stored; grants may come in any order."""
+        for row in rows:
+            self._index(row)
+        for lots in self.grants.values():
+            lots.sort(key=consumption_order)
+
+    def add(self, row: Row) -> None:
+        """Take in a new row."""
+        if self.savepoint is not None:
+            self.savepoint.added.append(row)
+            if isinstance(row, Grant):
+                self._keep_order(row.account_id)
+        self._index(row)
+        if isinstance(row, Grant):
+            self.grants[row.account_id].sort(key=consumption_order)
+        self.changed[id(row)] = row
+
+    def touch(self, row: Row) -> None:
+        """Note that a row is about to change; call before the first change."""
+        key = id(row)
+        savepoint = self.savepoint
+        if savepoint is not None and key not in savepoint.rows:
+            savepoint.rows[key] = (row, copy(row))
+            if key not in self.changed:
+                savepoint.newly_changed.append(key)
+        self.changed[key] = row
+
+    def reorder(self, grant: Grant) -> None:
+        """Put a grant whose state changed where it now belongs; an ended one leaves the book."""
+        self._keep_order(grant.account_id)
+        lots = self.grants[grant.account_id]
+        lots.remove(grant)
+        if grant.state != grant.state.ENDED:
+            insort(lots, grant, key=consumption_order)
+
+    def post(  # noqa: PLR0913  # one argument for each column of the row
+        self,
+        kind: EntryType,
+        account: Account,
+        amount: int,
+        *,
+        at: int,
+        reserve: int = 0,
+        grant_id: int = 0,
+        other_id: int = 0,
+        other_grant_id: int = 0,
+        reservation_id: int = 0,
+        seq: int = 0,
+    ) -> None:
+        """Append an entry; amounts of nothing are not written down."""
+        if not amount and not reserve:
+            return
+        org = self.org
+        entry_id = org.next_entry_id
+        org.next_entry_id = entry_id + 1
+        self.entries.append(
+            Entry(
+                entry_id,
+                at,
+                kind,
+                account.account_id,
+                amount,
+                reserve,
+                grant_id,
+                other_id,
+                other_grant_id,
+                reservation_id,
+                seq,
+            )
+        )
+
+    def next_id(self) -> int:
+        """A new id, unique within the org and rising."""
+        number = self.org.next_id
+        self.org.next_id = number + 1
+        return number
+
+    def begin(self) -> None:
+        """Remember everything from here on, so that it can be taken back."""
+        invariant(self.savepoint is None, "savepoints do not nest")
+        self.savepoint = Savepoint(copy(self.org), len(self.entries), len(self.late_use))
+
+    def keep(self) -> None:
+        """Let what was done since ``begin`` stand."""
+        self.savepoint = None
+
+    def take_back(self) -> None:
+        """Put everything back as it was at ``begin``."""
+        savepoint, self.savepoint = self.savepoint, None
+        invariant(savepoint is not None, "nothing to take back")
+        assert savepoint is not None  # for the type checker
+        for row in savepoint.added:
+            self._forget(row)
+        for row, before in savepoint.rows.values():
+            for name in row.__slots__:
+                setattr(row, name, getattr(before, name))
+        for key in savepoint.newly_changed:
+            del self.changed[key]
+        self.grants.update(savepoint.grants)
+        for name in Org.__slots__:
+            setattr(self.org, name, getattr(savepoint.org, name))
+        del self.entries[savepoint.entries :]
+        del self.late_use[savepoint.late_use :]
+
+    def _keep_order(self, account_id: int) -> None:
+        if self.savepoint is not None and account_id not in self.savepoint.grants:
+            self.savepoint.grants[account_id] = list(self.grants[account_id])
+
+    def _index(self, row: Row) -> None:
+        match row:
+            case Account():
+                self.accounts[row.account_id] = row
+                self.paths[row.path] = row
+                self.grants.setdefault(row.account_id, [])
+            case Grant():
+                self.grants.setdefault(row.account_id, []).append(row)
+            case Reservation():
+                self.reservations[row.reservation_id] = row
+            case TopUpRow():
+                self.topups[row.topup_id] = row
+
+    def _forget(self, row: Row) -> None:
+        self.changed.pop(id(row), None)
+        match row:
+            case Account():
+                del self.accounts[row.account_id], self.paths[row.path]
+                del self.grants[row.account_id]
+            case Grant():
+                pass  # the kept order of its account does not hold it
+            case Reservation():
+                del self.reservations[row.reservation_id]
+            case TopUpRow():
+                del self.topups[row.topup_id]

@@ -1,0 +1,26 @@
+"""Every bound and default of the rules, with its unit in its name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECOND_US: Final = 1_000_000
+NEVER_US: Final = 2**62  # later than any instant that can be written; "does not expire"
+
+WINDOW_MS_DEFAULT: Final = 120_000
+WINDOW_MS_MIN: Final = 1_000
+WINDOW_MS_MAX: Final = 24 * 3_600_000
+ESCROW_WINDOWS_MAX: Final = 2
+GPU_COUNT_MAX: Final = 100_000
+PRICE_MAX: Final = 10**12  # a million credits per GPU-hour
+CLOCK_TOLERANCE_MS: Final = 2_000
+USED_MS_MAX: Final = 10 * 366 * 24 * 3_600_000
+
+GRANTS_LIVE_MAX: Final = 1_000  # unended grants of one account
+PRIORITY_DEFAULT: Final = 100
+PRIORITY_MAX: Final = 1_000
+
+PATH_SEGMENT_LENGTH_MAX: Final = 63
+NAME_LENGTH_MAX: Final = 200  # job, node, region, GPU type, payment reference
+METADATA_KEYS_MAX: Final = 20
+METADATA_VALUE_LENGTH_MAX: Final = 500

@@ -1,0 +1,67 @@
+"""Entries: immutable rows of the ledger, each a balanced debit/credit pair.
+
+Owns: which buckets each type of entry moves between.
+Must not: know how entries are stored.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class EntryType(IntEnum):
+    """What happened."""
+
+    ISSUE = 1
+    TOPUP = 2
+    TRANSFER = 3
+    RESERVE = 4
+    RELEASE = 5
+    SETTLE = 6
+    REFUND = 7
+    EXPIRE = 8
+    ADJUST = 9
+    OVERRUN = 10
+    COLLECT = 11
+    REPAY = 12
+    REVERSE = 13
+
+
+class Entry(NamedTuple):
+    """One stored row. ``amount`` moves as its type says.
+
+    ``reserve`` is a second pair in the same row, available to reserved (release when negative), so
+    that a heartbeat's settlement and the renewal of its hold are one row. ``other_id`` is the
+    receiving account of a transfer; ``grant_id`` the lot that paid or was paid into, 0 for a
+    postpaid debt and -1 for the house's overrun.
+    """
+
+    entry_id: int
+    effective_at: int
+    type: EntryType
+    account_id: int
+    amount: int
+    reserve: int = 0
+    grant_id: int = 0
+    other_id: int = 0
+    other_grant_id: int = 0
+    reservation_id: int = 0
+    seq: int = 0
+
+
+PAIRS: dict[EntryType, tuple[str, str]] = {
+    EntryType.ISSUE: ("system:issuance", "available"),
+    EntryType.TOPUP: ("system:payments", "available"),
+    EntryType.TRANSFER: ("available", "other:available"),
+    EntryType.RESERVE: ("available", "reserved"),
+    EntryType.RELEASE: ("reserved", "available"),
+    EntryType.SETTLE: ("reserved", "spent"),
+    EntryType.REFUND: ("spent", "available"),
+    EntryType.EXPIRE: ("available", "system:expired"),
+    EntryType.ADJUST: ("available", "spent"),
+    EntryType.OVERRUN: ("system:overrun", "available"),
+    EntryType.COLLECT: ("available", "system:overrun"),
+    EntryType.REPAY: ("available", "available"),
+    EntryType.REVERSE: ("available", "system:payments"),
+}

@@ -1,0 +1,60 @@
+"""Grants: lots of credits with a window, a priority and a source.
+
+Owns: the one total order in which grants are consumed.
+Must not: decide when anything is consumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from gpucredits.core import bounds
+
+
+class Source(IntEnum):
+    """Where the credits came from; promo is consumed before paid at equal expiry."""
+
+    PROMO = 0
+    ALLOWANCE = 1
+    TRANSFER = 2
+    TOPUP = 3
+
+
+class GrantState(IntEnum):
+    """A held-over grant has expired, but live holds were counting on it."""
+
+    HELD_OVER = 0
+    ACTIVE = 1
+    PENDING = 2
+    ENDED = 3
+
+
+@dataclass(slots=True)
+class Grant:
+    """A lot: ``amount`` at issue, ``remaining`` of it now, valid on [starts_at, expires_at)."""
+
+    grant_id: int
+    account_id: int
+    amount: int
+    remaining: int
+    starts_at: int
+    expires_at: int = bounds.NEVER_US
+    priority: int = bounds.PRIORITY_DEFAULT
+    source: Source = Source.ALLOWANCE
+    state: GrantState = GrantState.ACTIVE
+    origin_id: int = 0
+    created_at: int = 0
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+def consumption_order(grant: Grant) -> tuple[int, int, int, int, int, int]:
+    """The total order: held over, priority, soonest expiry, promo before paid, start, id."""
+    return (
+        grant.state,
+        grant.priority,
+        grant.expires_at,
+        grant.source,
+        grant.starts_at,
+        grant.grant_id,
+    )

@@ -1,0 +1,98 @@
+"""Why a command is refused: a closed list in order of precedence.
+
+When several reasons hold at once, the one listed first is given. A refusal is a value, never an
+exception, and carries the numbers a person needs to understand it.
+Must not: know HTTP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import assert_never
+
+
+class Kind(Enum):
+    """What sort of refusal it is; edges map it to their own codes."""
+
+    NOT_FOUND = "not_found"
+    INVALID = "invalid"
+    CONFLICT = "conflict"
+    FUNDS = "funds"
+
+
+class Reason(StrEnum):
+    """Stable words for machines, in order of precedence."""
+
+    ACCOUNT_UNKNOWN = "account_unknown"
+    RESERVATION_UNKNOWN = "reservation_unknown"
+    TOPUP_UNKNOWN = "topup_unknown"
+    ACCOUNT_EXISTS = "account_exists"
+    PARENT_UNKNOWN = "parent_unknown"
+    ACCOUNT_SUSPENDED = "account_suspended"
+    CROSS_ORG = "cross_org"
+    SAME_ACCOUNT = "same_account"
+    WINDOW_ENDED = "window_ended"
+    GRANTS_FULL = "grants_full"
+    TOPUP_STATE = "topup_state"
+    PRICE_UNKNOWN = "price_unknown"
+    PAYER_INVALID = "payer_invalid"
+    NO_PAYER = "no_payer"
+    RESERVATION_ENDED = "reservation_ended"
+    RESERVATION_STARTED = "reservation_started"
+    REFUND_EXCEEDS = "refund_exceeds"
+    LIMIT_IN_USE = "limit_in_use"
+    INSUFFICIENT_CREDITS = "insufficient_credits"
+
+
+def kind_of(reason: Reason) -> Kind:
+    """The sort of refusal, from one exhaustive table."""
+    match reason:
+        case Reason.ACCOUNT_UNKNOWN | Reason.RESERVATION_UNKNOWN | Reason.TOPUP_UNKNOWN:
+            return Kind.NOT_FOUND
+        case (
+            Reason.CROSS_ORG
+            | Reason.SAME_ACCOUNT
+            | Reason.WINDOW_ENDED
+            | Reason.PRICE_UNKNOWN
+            | Reason.PAYER_INVALID
+            | Reason.PARENT_UNKNOWN
+        ):
+            return Kind.INVALID
+        case (
+            Reason.ACCOUNT_EXISTS
+            | Reason.ACCOUNT_SUSPENDED
+            | Reason.GRANTS_FULL
+            | Reason.TOPUP_STATE
+            | Reason.RESERVATION_ENDED
+            | Reason.RESERVATION_STARTED
+            | Reason.REFUND_EXCEEDS
+            | Reason.LIMIT_IN_USE
+        ):
+            return Kind.CONFLICT
+        case Reason.INSUFFICIENT_CREDITS | Reason.NO_PAYER:
+            return Kind.FUNDS
+        case _:
+            assert_never(reason)
+
+
+Detail = dict[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A command that was not carried out, why, and the numbers behind it."""
+
+    reason: Reason
+    message: str
+    detail: Detail = field(default_factory=dict)
+
+
+class InvariantBroken(Exception):  # noqa: N818  # it states what happened
+    """The rows contradict themselves; nothing may be written on top of them."""
+
+
+def invariant(holds: bool, claim: str) -> None:
+    """Stop the work when a claim that can never be false is false."""
+    if not holds:
+        raise InvariantBroken(claim)

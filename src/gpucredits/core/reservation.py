@@ -1,0 +1,102 @@
+"""Reservations: the lease that lets a job run, and the hold that pays for it.
+
+Owns: a lease's rows and the arithmetic of its hold.
+Must not: touch accounts or grants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from gpucredits.core import bounds
+from gpucredits.core.money import cost, time_covered_ms
+
+
+class ReservationState(IntEnum):
+    """Active until it is settled, canceled or lapses."""
+
+    ACTIVE = 0
+    SETTLED = 1
+    CANCELED = 2
+    EXPIRED = 3
+
+
+class Decision(StrEnum):
+    """What a renewal tells the node."""
+
+    CONTINUE = "continue"
+    THROTTLE = "throttle"
+    DRAIN = "drain"
+    STOP = "stop"
+
+
+@dataclass(slots=True)
+class Reservation:
+    """g GPUs of one type for one job, at a pinned price, with a hold, until ``expires_at``.
+
+    ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt and
+    grant -1 is the house's overrun.
+    """
+
+    reservation_id: int
+    account_id: int
+    payer_id: int
+    job_id: str
+    gpu_type: str
+    gpu_count: int
+    region: str
+    node: str
+    price: int
+    price_id: int
+    window_ms: int
+    admitted_at: int
+    expires_at: int
+    escrow_windows: int = 0
+    max_amount: int = 0
+    held: int = 0
+    settled: int = 0
+    refunded: int = 0
+    used_ms: int = 0
+    seq: int = 0
+    state: ReservationState = ReservationState.ACTIVE
+    decision: Decision = Decision.CONTINUE
+    ended_at: int = 0
+    paid: tuple[tuple[int, int], ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def rate_per_hour(self) -> int:
+        """Micro-credits per hour for all its GPUs."""
+        return self.gpu_count * self.price
+
+    @property
+    def lease_ms(self) -> int:
+        """One window, and the windows of escrow for which the hold also pays."""
+        return self.window_ms * (1 + self.escrow_windows)
+
+
+def hold_wanted(lease: Reservation, used_ms: int, settled: int) -> int:
+    """The hold that covers one lease ahead of ``used_ms``, never above the job's own cap."""
+    ahead = cost(
+        lease.gpu_count * lease.price, used_ms + lease.window_ms * (1 + lease.escrow_windows)
+    )
+    if lease.max_amount and ahead > lease.max_amount:
+        ahead = lease.max_amount
+    return ahead - settled if ahead > settled else 0
+
+
+def lease_end(lease: Reservation, now: int) -> int:
+    """When a lease that runs on from ``now`` ends: after its full time, or where funds run out."""
+    rate = lease.gpu_count * lease.price
+    lease_ms = lease.lease_ms
+    if rate:
+        covered = time_covered_ms(rate, lease.settled + lease.held) - lease.used_ms
+        if covered < lease_ms:
+            return now + max(covered, 0) * 1_000
+    return now + lease_ms * 1_000
+
+
+def used_bound_ms(lease: Reservation, now: int) -> int:
+    """The most use a node can truthfully report: the server's elapsed time and a tolerance."""
+    return (now - lease.admitted_at) // 1_000 + bounds.CLOCK_TOLERANCE_MS
