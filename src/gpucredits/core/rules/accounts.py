@@ -51,6 +51,7 @@ def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refus
         metadata=command.metadata,
     )
     book.add(account)
+    book.complete.add(account.account_id)
     return AccountSaved(account)
 
 

@@ -10,9 +10,9 @@ from gpucredits.core.book import Book, LateUse
 from gpucredits.core.command import Beat, Cancel, Reserve, Settle
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN
-from gpucredits.core.money import cost
+from gpucredits.core.money import cost, format_credits
 from gpucredits.core.outcome import Beaten, Closed, Reserved
-from gpucredits.core.price import applicable_price
+from gpucredits.core.price import Price, applicable_price
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import (
     Decision,
@@ -24,7 +24,7 @@ from gpucredits.core.reservation import (
 )
 from gpucredits.core.rules.accounts import find, insufficient, suspended_above
 from gpucredits.core.rules.lots import consume, end_held_over, join_paid
-from gpucredits.core.rules.roll import release, roll
+from gpucredits.core.rules.roll import lapse, release, roll
 
 WENT_BACK = "used_ms_went_back"
 BEYOND_ELAPSED = "used_ms_beyond_elapsed"
@@ -58,7 +58,34 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     if isinstance(payer, Refused):
         return payer
     roll(book, payer, now)
-    lease = Reservation(
+    lease = draft(command, account, payer, price, now)
+    needed = hold_wanted(lease, 0, 0)
+    lease.held = needed
+    lease.expires_at = lease_end(lease, now)
+    if lease.expires_at <= now:
+        return Refused(
+            Reason.MAX_AMOUNT_TOO_SMALL,
+            f"max_amount {format_credits(lease.max_amount)} does not pay for a millisecond of "
+            f"{lease.gpu_count} {lease.gpu_type}.",
+            {"max_amount": format_credits(lease.max_amount)},
+        )
+    if payer.spendable < needed:
+        return insufficient(payer, payer.spendable, needed)
+    lease.reservation_id = book.next_id()
+    book.touch(payer)
+    payer.reserved += needed
+    payer.due_at = min(payer.due_at, lease.expires_at)
+    payer.version += 1
+    book.add(lease)
+    book.post(EntryType.RESERVE, payer, needed, at=now, reservation_id=lease.reservation_id)
+    return Reserved(lease, account.path, payer.path, (lease.expires_at - now) // 1_000)
+
+
+def draft(
+    command: Reserve, account: Account, payer: Account, price: Price, now: int
+) -> Reservation:
+    """The lease as asked for, with the price pinned and nothing held yet."""
+    return Reservation(
         reservation_id=0,
         account=account.path,
         account_id=account.account_id,
@@ -77,19 +104,6 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
         expires_at=now,
         metadata=command.metadata,
     )
-    needed = hold_wanted(lease, 0, 0)
-    if payer.spendable < needed:
-        return insufficient(payer, payer.spendable, needed)
-    lease.reservation_id = book.next_id()
-    lease.held = needed
-    lease.expires_at = lease_end(lease, now)
-    book.touch(payer)
-    payer.reserved += needed
-    payer.due_at = min(payer.due_at, lease.expires_at)
-    payer.version += 1
-    book.add(lease)
-    book.post(EntryType.RESERVE, payer, needed, at=now, reservation_id=lease.reservation_id)
-    return Reserved(lease, account.path, payer.path, (lease.expires_at - now) // 1_000)
 
 
 def find_payer(book: Book, command: Reserve, now: int) -> Account | Refused:
@@ -137,11 +151,12 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     if reason == Reason.ACCOUNT_SUSPENDED:
         end = min(end, lease.expires_at)
     lease.expires_at = end
-    payer.due_at = min(payer.due_at, end)
-    if not reason:
-        lease.decision = Decision.CONTINUE
+    if end <= now:
+        lease.decision = Decision.STOP
+        lapse(book, payer, lease)
     else:
-        lease.decision = Decision.STOP if end <= now else Decision.DRAIN
+        lease.decision = Decision.DRAIN if reason else Decision.CONTINUE
+        payer.due_at = min(payer.due_at, end)
     return answer(lease, lease.decision, now, reason=reason, flag=flag)
 
 
