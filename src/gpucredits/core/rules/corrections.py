@@ -11,7 +11,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation
-from gpucredits.core.rules.lots import absorb, consume, end_held_over, join_paid
+from gpucredits.core.rules.lots import absorb, consume, join_paid
 from gpucredits.core.rules.roll import roll
 
 
@@ -40,7 +40,6 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
     lease.refunded += command.amount
     account.spent -= command.amount
     account.version += 1
-    end_held_over(book, account, now)
     return Refunded(lease.reservation_id, command.amount, tuple(lots))
 
 
@@ -164,5 +163,4 @@ def adjust(book: Book, command: Adjust, now: int) -> Adjusted | Refused:
     lease.adjusted += command.amount
     account.spent += command.amount
     account.version += 1
-    end_held_over(book, account, now)
     return Adjusted(lease.reservation_id, command.amount, tuple(taken))

@@ -71,22 +71,29 @@ def draw(book: Book, account: Account, grant: Grant, amount: int) -> None:
 
 def end(book: Book, account: Account, grant: Grant, at: int) -> None:
     """A grant's window has ended: what no hold counts on expires, the rest is held over."""
-    book.touch(grant)
-    expired = min(grant.remaining, max(account.available, 0))
-    grant.remaining -= expired
-    account.remaining -= expired
-    grant.state = GrantState.HELD_OVER if grant.remaining else GrantState.ENDED
-    book.place(grant)
-    book.post(EntryType.EXPIRE, account, expired, at=at, grant_id=grant.grant_id)
+    expire(book, account, grant, min(grant.remaining, max(account.available, 0)), at)
 
 
-def end_held_over(book: Book, account: Account, at: int) -> None:
-    """Held-over credits that no hold counts on any more expire."""
-    while account.available > 0:
+def end_held_over(book: Book, account: Account, released: int, at: int) -> None:
+    """A hold let go of ``released``: so much of what was held over for it expires."""
+    while released > 0 and account.available > 0:
         lots = book.grants[account.account_id]
         if not lots or lots[0].state is not GrantState.HELD_OVER:
             return
-        end(book, account, lots[0], at)
+        expired = min(lots[0].remaining, released, account.available)
+        expire(book, account, lots[0], expired, at)
+        released -= expired
+
+
+def expire(book: Book, account: Account, grant: Grant, amount: int, at: int) -> None:
+    """Take expired credits out of an ended grant; what is left of it is held over."""
+    book.touch(grant)
+    book.touch(account)
+    grant.remaining -= amount
+    account.remaining -= amount
+    grant.state = GrantState.HELD_OVER if grant.remaining else GrantState.ENDED
+    book.place(grant)
+    book.post(EntryType.EXPIRE, account, amount, at=at, grant_id=grant.grant_id)
 
 
 def join_paid(

@@ -32,15 +32,9 @@ BEYOND_ELAPSED = "used_ms_beyond_elapsed"
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     """Give a lease whose hold covers one window ahead, at the price in force now."""
-    account = find(book, command.account)
+    account = find_open(book, command.account)
     if isinstance(account, Refused):
         return account
-    if above := suspended_above(book, account.path):
-        return Refused(
-            Reason.ACCOUNT_SUSPENDED,
-            f"{above} is suspended and admits nothing.",
-            {"account": above},
-        )
     price = applicable_price(
         book.prices,
         account=account.path,
@@ -79,6 +73,18 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     book.add(lease)
     book.post(EntryType.RESERVE, payer, needed, at=now, reservation_id=lease.reservation_id)
     return Reserved(lease, account.path, payer.path, (lease.expires_at - now) // 1_000)
+
+
+def find_open(book: Book, path: str) -> Account | Refused:
+    """The account at a path, unless it or one above it is suspended."""
+    account = find(book, path)
+    if isinstance(account, Account) and (above := suspended_above(book, path)):
+        return Refused(
+            Reason.ACCOUNT_SUSPENDED,
+            f"{above} is suspended and admits nothing.",
+            {"account": above},
+        )
+    return account
 
 
 def draft(
@@ -228,6 +234,7 @@ def post_charge(
     payer.reserved += held - lease.held
     payer.spent += due
     payer.version += 1
+    end_held_over(book, payer, lease.held - due - held, now)
     lease.held = held
     lease.settled += due
     if taken:
@@ -329,7 +336,7 @@ def close(
     lease.ended_at = now
     lease.expires_at = now
     payer.version += 1
-    end_held_over(book, payer, now)
+    end_held_over(book, payer, released, now)
     return closed(lease, released)
 
 

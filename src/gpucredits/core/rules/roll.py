@@ -79,10 +79,10 @@ def live_leases(book: Book, account: Account) -> list[Reservation]:
 def lapse(book: Book, account: Account, lease: Reservation) -> None:
     """A lease ended without a word: its hold is released, what was settled stays."""
     at = lease.expires_at
-    release(book, account, lease, at)
+    released = release(book, account, lease, at)
     lease.state = ReservationState.EXPIRED
     lease.ended_at = at
-    end_held_over(book, account, at)
+    end_held_over(book, account, released, at)
 
 
 def release(book: Book, account: Account, lease: Reservation, at: int) -> int:
