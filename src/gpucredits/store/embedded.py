@@ -89,7 +89,9 @@ class EmbeddedPostgres:
     def dsn(self, database: str = DATABASE) -> str:
         """The address of a database of this server."""
         if self._sockets is None:
-            raise EmbeddedPostgresError("the embedded PostgreSQL is not running: call start() first")
+            raise EmbeddedPostgresError(
+                "the embedded PostgreSQL is not running: call start() first"
+            )
         query = urlencode({"host": str(self._sockets)})
         return f"postgresql://{cluster.ROLE}@/{quote(database)}?{query}"
 
@@ -204,9 +206,7 @@ async def ensure_database(dsn: str) -> None:
     """Prove that the server serves by using it, and make our database the first time."""
     connection = await asyncpg.connect(dsn, timeout=PROBE_TIMEOUT_S, command_timeout=60)
     try:
-        found = await connection.fetchval(
-            "SELECT 1 FROM pg_database WHERE datname = $1", DATABASE
-        )
+        found = await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE)
         if found is None:
             await connection.execute(f"CREATE DATABASE {DATABASE}")
     finally:

@@ -58,7 +58,7 @@ def become(user: int, group: int, capability: int) -> None:
 
 
 def prctl(option: int, *values: int) -> None:
-    """Call prctl(2) with every argument spelled out, as the kernel insists for some options."""
+    """Call the kernel with every argument spelled out, as the kernel insists for some options."""
     padded = [ctypes.c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     check(libc.prctl(ctypes.c_int(option), *padded), f"prctl({option})")
 
