@@ -9,7 +9,7 @@ from __future__ import annotations
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, LateUse
 from gpucredits.core.command import Beat
-from gpucredits.core.entry import Entry, EntryType
+from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN, GrantState
 from gpucredits.core.money import MS_PER_HOUR, cost
 from gpucredits.core.outcome import Beaten
@@ -34,7 +34,6 @@ MAX_AMOUNT = "max_amount"
 LIVE = ReservationState.ACTIVE
 CONTINUE = Decision.CONTINUE
 OPEN = GrantState.ACTIVE
-SETTLE = EntryType.SETTLE
 
 
 def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
@@ -126,23 +125,7 @@ def renew_in_full(
     changed[id(lease)] = lease
     changed[id(payer)] = payer
     changed[id(grant)] = grant
-    org = book.org
-    entry_id = org.next_entry_id
-    org.next_entry_id = entry_id + 1
-    row = (
-        entry_id,
-        now,
-        SETTLE,
-        payer.account_id,
-        due,
-        reserve,
-        grant_id,
-        0,
-        0,
-        lease.reservation_id,
-        seq,
-    )
-    book.entries.append(tuple.__new__(Entry, row))
+    book.post_settlement(now, payer.account_id, due, reserve, grant_id, lease.reservation_id, seq)
     return True
 
 
