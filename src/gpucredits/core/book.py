@@ -167,7 +167,7 @@ class Book:
             )
         )
 
-    def post_settlement(  # noqa: PLR0913, PLR0917  # positions, for speed: one for each column
+    def post_settlement(  # positions, for speed: one for each column
         self,
         at: int,
         account_id: int,
