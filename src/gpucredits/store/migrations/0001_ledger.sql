@@ -370,7 +370,7 @@ CREATE TRIGGER audit_log_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audi
 -- columns of each kind.
 
 CREATE TYPE book_row AS (
-    kind smallint, org_id integer, id bigint,
+    kind integer, org_id integer, id bigint,
     n1 bigint, n2 bigint, n3 bigint, n4 bigint, n5 bigint, n6 bigint, n7 bigint, n8 bigint,
     n9 bigint, n10 bigint, n11 bigint, n12 bigint, n13 bigint, n14 bigint, n15 bigint,
     n16 bigint, n17 bigint, n18 bigint, t1 text, t2 text, t3 text, paid bigint[],
@@ -396,7 +396,7 @@ BEGIN
     END IF;
     instant_now := ledger_now();
     RETURN QUERY
-    SELECT 0::smallint, o.org_id, greatest(instant_now, o.clock),
+    SELECT 0, o.org_id, greatest(instant_now, o.clock),
         o.next_id, o.next_entry_id, o.clock, o.version,
         NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
         NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
@@ -440,7 +440,7 @@ BEGIN
             AND r.state = 0 AND r.expires_at <= coalesce(upcoming.next_at, h.instant_now)
         WHERE h.due_at <= h.instant_now
     )
-    SELECT 2::smallint, h.org_id, h.account_id,
+    SELECT 2, h.org_id, h.account_id,
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
         h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, NULL::bigint, NULL::bigint,
@@ -463,7 +463,7 @@ BEGIN
     FROM leases l;
     IF cardinality(topup_ids) > 0 THEN
         RETURN QUERY
-        SELECT 5::smallint, t.org_id, t.topup_id,
+        SELECT 5, t.org_id, t.topup_id,
             t.account_id, t.amount, t.status::bigint, t.grant_id, t.expires_at, t.priority::bigint,
             t.created_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
@@ -474,7 +474,7 @@ BEGIN
     END IF;
     IF cardinality(topup_ids) > 0 OR cardinality(corrected_ids) > 0 THEN
         RETURN QUERY -- grants that may be spent or ended, and are given back to all the same
-        SELECT 3::smallint, g.org_id, g.grant_id,
+        SELECT 3, g.org_id, g.grant_id,
             g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority::bigint,
             g.source::bigint, g.state::bigint, g.origin_id, g.created_at, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
@@ -492,7 +492,7 @@ BEGIN
     END IF;
     IF cardinality(price_orgs) > 0 THEN
         RETURN QUERY -- of each owner the version in force
-        SELECT 6::smallint, w.org_id, p.price_id,
+        SELECT 6, w.org_id, p.price_id,
             p.credits_per_gpu_hour, p.effective_from, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
@@ -510,7 +510,7 @@ BEGIN
     END IF;
     IF cardinality(keys) > 0 THEN
         RETURN QUERY
-        SELECT 7::smallint, i.org_id, NULL::bigint,
+        SELECT 7, i.org_id, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
