@@ -52,6 +52,7 @@ class Savepoint:
     org: Org
     entries: int
     late_use: int
+    suspended: tuple[str, ...]
     rows: dict[int, tuple[Row, Row]] = field(default_factory=dict)
     added: list[Row] = field(default_factory=list)
     grants: dict[int, list[Grant]] = field(default_factory=dict)
@@ -60,18 +61,24 @@ class Savepoint:
 
 @dataclass(slots=True)
 class Book:
-    """Rows of one org. ``grants`` holds each account's unended grants in consumption order.
+    """Rows of one org.
 
-    ``running`` holds, for accounts whose ``due_at`` has come, their live reservations, so that
-    lapsed ones are seen. ``changed`` maps id(row) to the row.
+    ``grants`` holds each account's grants with something left, in consumption order; ``lots`` every
+    grant of the book by id.
+
+    An account whose live reservations are all in the book is in ``complete``: whoever fills the
+    book makes it so for every account whose ``due_at`` has come, so that lapsed leases are seen.
+    ``suspended`` holds the paths of the org's suspended accounts. ``changed`` maps id(row) to row.
     """
 
     org: Org
     accounts: dict[int, Account] = field(default_factory=dict)
     paths: dict[str, Account] = field(default_factory=dict)
     grants: dict[int, list[Grant]] = field(default_factory=dict)
+    lots: dict[int, Grant] = field(default_factory=dict)
     reservations: dict[int, Reservation] = field(default_factory=dict)
-    running: dict[int, list[Reservation]] = field(default_factory=dict)
+    complete: set[int] = field(default_factory=set)
+    suspended: tuple[str, ...] = ()
     topups: dict[int, TopUpRow] = field(default_factory=dict)
     prices: list[Price] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
@@ -83,6 +90,8 @@ class Book:
         """Take in rows as they are stored; grants may come in any order."""
         for row in rows:
             self._index(row)
+            if isinstance(row, Grant) and row.remaining:
+                self.grants.setdefault(row.account_id, []).append(row)
         for lots in self.grants.values():
             lots.sort(key=consumption_order)
 
@@ -90,11 +99,9 @@ class Book:
         """Take in a new row."""
         if self.savepoint is not None:
             self.savepoint.added.append(row)
-            if isinstance(row, Grant):
-                self._keep_order(row.account_id)
         self._index(row)
         if isinstance(row, Grant):
-            self.grants[row.account_id].sort(key=consumption_order)
+            self.place(row)
         self.changed[id(row)] = row
 
     def touch(self, row: Row) -> None:
@@ -107,13 +114,20 @@ class Book:
                 savepoint.newly_changed.append(key)
         self.changed[key] = row
 
-    def reorder(self, grant: Grant) -> None:
-        """Put a grant whose state changed where it now belongs; an ended one leaves the book."""
+    def place(self, grant: Grant) -> None:
+        """Put a grant where its state now has it in the order; one with nothing left leaves it."""
         self._keep_order(grant.account_id)
         lots = self.grants[grant.account_id]
-        lots.remove(grant)
-        if grant.state != grant.state.ENDED:
+        for index, lot in enumerate(lots):
+            if lot is grant:
+                del lots[index]
+                break
+        if grant.remaining:
             insort(lots, grant, key=consumption_order)
+
+    def grant(self, grant_id: int) -> Grant:
+        """A grant of the book by its id, in the order or spent."""
+        return self.lots[grant_id]
 
     def post(  # noqa: PLR0913  # one argument for each column of the row
         self,
@@ -160,7 +174,9 @@ class Book:
     def begin(self) -> None:
         """Remember everything from here on, so that it can be taken back."""
         invariant(self.savepoint is None, "savepoints do not nest")
-        self.savepoint = Savepoint(copy(self.org), len(self.entries), len(self.late_use))
+        self.savepoint = Savepoint(
+            copy(self.org), len(self.entries), len(self.late_use), self.suspended
+        )
 
     def keep(self) -> None:
         """Let what was done since ``begin`` stand."""
@@ -171,18 +187,21 @@ class Book:
         savepoint, self.savepoint = self.savepoint, None
         invariant(savepoint is not None, "nothing to take back")
         assert savepoint is not None  # for the type checker
-        for row in savepoint.added:
+        for row in reversed(savepoint.added):
             self._forget(row)
         for row, before in savepoint.rows.values():
             for name in row.__slots__:
                 setattr(row, name, getattr(before, name))
         for key in savepoint.newly_changed:
             del self.changed[key]
-        self.grants.update(savepoint.grants)
+        for account_id, lots in savepoint.grants.items():
+            if account_id in self.accounts:
+                self.grants[account_id] = lots
         for name in Org.__slots__:
             setattr(self.org, name, getattr(savepoint.org, name))
         del self.entries[savepoint.entries :]
         del self.late_use[savepoint.late_use :]
+        self.suspended = savepoint.suspended
 
     def _keep_order(self, account_id: int) -> None:
         if self.savepoint is not None and account_id not in self.savepoint.grants:
@@ -195,7 +214,7 @@ class Book:
                 self.paths[row.path] = row
                 self.grants.setdefault(row.account_id, [])
             case Grant():
-                self.grants.setdefault(row.account_id, []).append(row)
+                self.lots[row.grant_id] = row
             case Reservation():
                 self.reservations[row.reservation_id] = row
             case TopUpRow():
@@ -208,7 +227,7 @@ class Book:
                 del self.accounts[row.account_id], self.paths[row.path]
                 del self.grants[row.account_id]
             case Grant():
-                pass  # the kept order of its account does not hold it
+                del self.lots[row.grant_id]  # the kept order of its account does not hold it
             case Reservation():
                 del self.reservations[row.reservation_id]
             case TopUpRow():

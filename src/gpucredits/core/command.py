@@ -110,7 +110,7 @@ class Reserve:
     metadata: Metadata = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: made tens of thousands of times a second
 class Beat:
     """A node's report: settle what was used in all, and renew the lease."""
 

@@ -21,6 +21,10 @@ class Source(IntEnum):
     TOPUP = 3
 
 
+DEBT = 0  # in the place of a grant's id: a postpaid account used more than its grants hold
+OVERRUN = -1  # in the place of a grant's id: the house covered it, to be collected later
+
+
 class GrantState(IntEnum):
     """A held-over grant has expired, but live holds were counting on it."""
 

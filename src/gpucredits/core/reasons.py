@@ -38,6 +38,7 @@ class Reason(StrEnum):
     PRICE_UNKNOWN = "price_unknown"
     PAYER_INVALID = "payer_invalid"
     NO_PAYER = "no_payer"
+    MAX_AMOUNT_TOO_SMALL = "max_amount_too_small"
     RESERVATION_ENDED = "reservation_ended"
     RESERVATION_STARTED = "reservation_started"
     REFUND_EXCEEDS = "refund_exceeds"
@@ -57,6 +58,7 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.PRICE_UNKNOWN
             | Reason.PAYER_INVALID
             | Reason.PARENT_UNKNOWN
+            | Reason.MAX_AMOUNT_TOO_SMALL
         ):
             return Kind.INVALID
         case (

@@ -35,11 +35,13 @@ class Decision(StrEnum):
 class Reservation:
     """g GPUs of one type for one job, at a pinned price, with a hold, until ``expires_at``.
 
-    ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt and
-    grant -1 is the house's overrun.
+    ``settled`` is always the cost of ``used_ms``; ``adjusted`` and ``refunded`` are corrections on
+    top. ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt
+    and grant -1 is the house's overrun.
     """
 
     reservation_id: int
+    account: str
     account_id: int
     payer_id: int
     job_id: str
@@ -56,6 +58,7 @@ class Reservation:
     max_amount: int = 0
     held: int = 0
     settled: int = 0
+    adjusted: int = 0
     refunded: int = 0
     used_ms: int = 0
     seq: int = 0
@@ -69,6 +72,11 @@ class Reservation:
     def rate_per_hour(self) -> int:
         """Micro-credits per hour for all its GPUs."""
         return self.gpu_count * self.price
+
+    @property
+    def refundable(self) -> int:
+        """What was charged for it and not given back."""
+        return self.settled + self.adjusted - self.refunded
 
     @property
     def lease_ms(self) -> int:

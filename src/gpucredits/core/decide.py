@@ -1,0 +1,58 @@
+"""The one door into the rules: a book, a command and the time give an outcome.
+
+A refusal leaves the book as it was, what the clock had made due included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gpucredits.core import command as commands
+from gpucredits.core.book import Book
+from gpucredits.core.command import Command
+from gpucredits.core.outcome import Outcome
+from gpucredits.core.reasons import Refused
+from gpucredits.core.rules import (
+    accounts,
+    corrections,
+    grants,
+    reservations,
+    topups,
+    transfers,
+)
+from gpucredits.core.rules.roll import roll
+
+__all__ = ["decide", "roll"]
+
+Rule = Callable[[Book, Any, int], Outcome]
+
+RULES: dict[type[Command], Rule] = {
+    commands.CreateAccount: accounts.create,
+    commands.UpdateAccount: accounts.update,
+    commands.Sweep: accounts.sweep,
+    commands.Issue: grants.issue,
+    commands.TopUp: topups.top_up,
+    commands.ConfirmTopUp: topups.confirm_top_up,
+    commands.FailTopUp: topups.fail_top_up,
+    commands.ReverseTopUp: topups.reverse_top_up,
+    commands.Transfer: transfers.transfer,
+    commands.Reserve: reservations.reserve,
+    commands.Beat: reservations.beat,
+    commands.Settle: reservations.settle,
+    commands.Cancel: reservations.cancel,
+    commands.Refund: corrections.refund,
+    commands.Adjust: corrections.adjust,
+}
+
+
+def decide(book: Book, command: Command, now: int) -> Outcome:
+    """Carry out a command, or refuse it and leave the book as it was."""
+    outer = book.savepoint
+    outcome = RULES[type(command)](book, command, now)
+    if book.savepoint is not outer:  # the clock had made something due
+        if isinstance(outcome, Refused):
+            book.take_back()
+        else:
+            book.keep()
+    return outcome

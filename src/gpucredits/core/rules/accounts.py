@@ -1,0 +1,117 @@
+"""Rules for opening, changing and suspending accounts."""
+
+from __future__ import annotations
+
+from gpucredits.core.account import Account, Model, Status, scope_of
+from gpucredits.core.book import Book
+from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import AccountSaved, Swept
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.roll import roll
+
+
+def find(book: Book, path: str) -> Account | Refused:
+    """The account at a path, or the refusal that says it is not there."""
+    account = book.paths.get(path)
+    if account is None:
+        return Refused(Reason.ACCOUNT_UNKNOWN, f"There is no account {path}.", {"account": path})
+    return account
+
+
+def suspended_above(book: Book, path: str) -> str:
+    """The suspended account at or above a path, or an empty string."""
+    for suspended in book.suspended:
+        if path == suspended or path.startswith(f"{suspended}/"):
+            return suspended
+    return ""
+
+
+def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refused:
+    """Open an account under a parent that exists."""
+    path = command.path
+    if path in book.paths:
+        return Refused(
+            Reason.ACCOUNT_EXISTS, f"The account {path} exists already.", {"account": path}
+        )
+    parent = path.rpartition("/")[0]
+    if parent and parent not in book.paths:
+        return Refused(
+            Reason.PARENT_UNKNOWN,
+            f"There is no account {parent}; create it before {path}.",
+            {"account": path, "parent": parent},
+        )
+    account = Account(
+        account_id=book.next_id(),
+        path=path,
+        model=command.model,
+        credit_limit=command.credit_limit,
+        created_at=now,
+        version=1,
+        metadata=command.metadata,
+    )
+    book.add(account)
+    book.complete.add(account.account_id)
+    return AccountSaved(account)
+
+
+def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refused:
+    """Change an account; its floor may not rise above where its balance stands."""
+    account = find(book, command.path)
+    if isinstance(account, Refused):
+        return account
+    roll(book, account, now)
+    model = account.model if command.model is None else command.model
+    limit = account.credit_limit if command.credit_limit is None else command.credit_limit
+    floor = -limit if model is Model.POSTPAID else 0
+    if account.available < floor:
+        return Refused(
+            Reason.LIMIT_IN_USE,
+            f"{account.path} stands at {format_credits(account.available)}, below the "
+            f"{format_credits(floor)} that would become its floor.",
+            {
+                "account": account.path,
+                "available": format_credits(account.available),
+                "floor": format_credits(floor),
+            },
+        )
+    book.touch(account)
+    account.model = model
+    account.credit_limit = limit
+    if command.metadata is not None:
+        account.metadata = command.metadata
+    if command.status is not None:
+        set_status(book, account, command.status)
+    account.version += 1
+    return AccountSaved(account)
+
+
+def set_status(book: Book, account: Account, status: Status) -> None:
+    """Suspend or resume, for the rest of the batch as well."""
+    others = tuple(path for path in book.suspended if path != account.path)
+    book.suspended = (*others, account.path) if status is Status.SUSPENDED else others
+    account.status = status
+
+
+def sweep(book: Book, command: Sweep, now: int) -> Swept:
+    """Write down what the clock has made true."""
+    before = len(book.entries)
+    account = book.accounts.get(command.account_id)
+    if account is not None:
+        roll(book, account, now)
+    return Swept(len(book.entries) - before)
+
+
+def insufficient(account: Account, available: int, needed: int) -> Refused:
+    """The refusal that names the account, its scope and the two numbers."""
+    return Refused(
+        Reason.INSUFFICIENT_CREDITS,
+        f"{account.path} has {format_credits(max(available, 0))} credits available, and "
+        f"{format_credits(needed)} are needed.",
+        {
+            "account": account.path,
+            "scope": scope_of(account.path),
+            "available": format_credits(available),
+            "needed": format_credits(needed),
+        },
+    )

@@ -1,0 +1,109 @@
+"""How credits enter, leave and move between an account's grants.
+
+Owns: consumption in the one total order, the repayment of debt by arriving credits, what happens
+to a grant at its end. Every change of a grant's remainder keeps its account's total in step.
+Must not: know leases.
+"""
+
+from __future__ import annotations
+
+from gpucredits.core.account import Account
+from gpucredits.core.book import Book
+from gpucredits.core.entry import EntryType
+from gpucredits.core.grant import DEBT, Grant, GrantState
+
+
+def consume(book: Book, account: Account, amount: int) -> list[tuple[int, int]]:
+    """Take ``amount`` from the account's grants in order; what they lack becomes debt.
+
+    The caller has made sure that the floor allows it. Returns (grant id, taken) in order.
+    """
+    lots = book.grants[account.account_id]
+    taken: list[tuple[int, int]] = []
+    left = amount
+    while left and lots:
+        grant = lots[0]
+        if grant.state is GrantState.PENDING:
+            break
+        book.touch(grant)
+        part = min(grant.remaining, left)
+        grant.remaining -= part
+        left -= part
+        taken.append((grant.grant_id, part))
+        if not grant.remaining:
+            book.place(grant)
+            lots = book.grants[account.account_id]
+    account.remaining -= amount - left
+    if left:
+        account.debt += left
+        taken.append((DEBT, left))
+    return taken
+
+
+def arrive(book: Book, account: Account, grant: Grant, at: int) -> None:
+    """Credits of an active grant join the balance: they repay debt first, then overruns."""
+    account.remaining += grant.remaining
+    absorb(book, account, grant, at)
+
+
+def absorb(book: Book, account: Account, grant: Grant, at: int) -> None:
+    """Let a grant pay what its account owes: debt, then what the house covered."""
+    repaid = min(account.debt, grant.remaining)
+    if repaid:
+        account.debt -= repaid
+        draw(book, account, grant, repaid)
+        book.post(EntryType.REPAY, account, repaid, at=at, grant_id=grant.grant_id)
+    collected = min(account.overrun, grant.remaining, max(account.available, 0))
+    if collected:
+        account.overrun -= collected
+        draw(book, account, grant, collected)
+        book.post(EntryType.COLLECT, account, collected, at=at, grant_id=grant.grant_id)
+
+
+def draw(book: Book, account: Account, grant: Grant, amount: int) -> None:
+    """Take from one grant, whatever its place in the order."""
+    book.touch(grant)
+    grant.remaining -= amount
+    account.remaining -= amount
+    if not grant.remaining:
+        book.place(grant)
+
+
+def end(book: Book, account: Account, grant: Grant, at: int) -> None:
+    """A grant's window has ended: what no hold counts on expires, the rest is held over."""
+    expire(book, account, grant, min(grant.remaining, max(account.available, 0)), at)
+
+
+def end_held_over(book: Book, account: Account, released: int, at: int) -> None:
+    """A hold let go of ``released``: so much of what was held over for it expires."""
+    while released > 0 and account.available > 0:
+        lots = book.grants[account.account_id]
+        if not lots or lots[0].state is not GrantState.HELD_OVER:
+            return
+        expired = min(lots[0].remaining, released, account.available)
+        expire(book, account, lots[0], expired, at)
+        released -= expired
+
+
+def expire(book: Book, account: Account, grant: Grant, amount: int, at: int) -> None:
+    """Take expired credits out of an ended grant; what is left of it is held over."""
+    book.touch(grant)
+    book.touch(account)
+    grant.remaining -= amount
+    account.remaining -= amount
+    grant.state = GrantState.HELD_OVER if grant.remaining else GrantState.ENDED
+    book.place(grant)
+    book.post(EntryType.EXPIRE, account, amount, at=at, grant_id=grant.grant_id)
+
+
+def join_paid(
+    paid: tuple[tuple[int, int], ...], taken: list[tuple[int, int]]
+) -> tuple[tuple[int, int], ...]:
+    """The record of who paid, with what was just taken; runs of one grant are one item."""
+    lots = list(paid)
+    for grant_id, amount in taken:
+        if lots and lots[-1][0] == grant_id:
+            lots[-1] = (grant_id, lots[-1][1] + amount)
+        else:
+            lots.append((grant_id, amount))
+    return tuple(lots)

@@ -1,0 +1,141 @@
+"""Rules for payments: recorded, confirmed, failed, reversed."""
+
+from __future__ import annotations
+
+from gpucredits.core.account import Account, Model
+from gpucredits.core.book import Book
+from gpucredits.core.command import ConfirmTopUp, FailTopUp, ReverseTopUp, TopUp
+from gpucredits.core.entry import EntryType
+from gpucredits.core.grant import DEBT, OVERRUN, Grant, Source
+from gpucredits.core.outcome import ToppedUp
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.accounts import find
+from gpucredits.core.rules.grants import grants_full, open_grant
+from gpucredits.core.rules.lots import draw
+from gpucredits.core.rules.roll import roll
+from gpucredits.core.topup import TopUpRow, TopUpStatus
+
+
+def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
+    """Record a payment; a confirmed one makes its grant at once."""
+    account = find(book, command.account)
+    if isinstance(account, Refused):
+        return account
+    if command.expires_at <= now:
+        return Refused(
+            Reason.WINDOW_ENDED,
+            "The credits would end before they can be used: expires_at must be later than now.",
+            {"account": account.path},
+        )
+    roll(book, account, now)
+    if command.confirmed and (full := grants_full(book, account)):
+        return full
+    payment = TopUpRow(
+        topup_id=book.next_id(),
+        account_id=account.account_id,
+        amount=command.amount,
+        payment_reference=command.payment_reference,
+        expires_at=command.expires_at,
+        priority=command.priority,
+        created_at=now,
+        metadata=command.metadata,
+    )
+    book.add(payment)
+    grant = pay_out(book, account, payment, now) if command.confirmed else None
+    return ToppedUp(payment, account.path, grant)
+
+
+def confirm_top_up(book: Book, command: ConfirmTopUp, now: int) -> ToppedUp | Refused:
+    """A pending payment arrived: make its grant."""
+    payment = find_top_up(book, command.topup_id, TopUpStatus.PENDING)
+    if isinstance(payment, Refused):
+        return payment
+    account = book.accounts[payment.account_id]
+    if payment.expires_at <= now:
+        return Refused(
+            Reason.WINDOW_ENDED,
+            "The credits of this top-up would have ended by now; fail it and make a new one.",
+            {"account": account.path},
+        )
+    roll(book, account, now)
+    if full := grants_full(book, account):
+        return full
+    return ToppedUp(payment, account.path, pay_out(book, account, payment, now))
+
+
+def fail_top_up(book: Book, command: FailTopUp, now: int) -> ToppedUp | Refused:
+    """A pending payment will not arrive."""
+    del now
+    payment = find_top_up(book, command.topup_id, TopUpStatus.PENDING)
+    if isinstance(payment, Refused):
+        return payment
+    book.touch(payment)
+    payment.status = TopUpStatus.FAILED
+    return ToppedUp(payment, book.accounts[payment.account_id].path)
+
+
+def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Refused:
+    """A payment was taken back: unheld credits of its grant go, what is gone becomes debt.
+
+    A postpaid account owes it within its limit; beyond that, and for a prepaid account, the house
+    covers it and collects from later credits, so that no balance falls below its floor.
+    """
+    payment = find_top_up(book, command.topup_id, TopUpStatus.CONFIRMED)
+    if isinstance(payment, Refused):
+        return payment
+    account = book.accounts[payment.account_id]
+    roll(book, account, now)
+    book.touch(account)
+    book.touch(payment)
+    payment.status = TopUpStatus.REVERSED
+    grant = book.grant(payment.grant_id)
+    returned = min(grant.remaining, max(account.available, 0))
+    if returned:
+        draw(book, account, grant, returned)
+        book.post(EntryType.REVERSE, account, returned, at=now, grant_id=grant.grant_id)
+    owed = payment.amount - returned
+    debt = min(owed, max(account.spendable, 0)) if account.model is Model.POSTPAID else 0
+    account.debt += debt
+    book.post(EntryType.REVERSE, account, debt, at=now, grant_id=DEBT)
+    covered = owed - debt
+    account.overrun += covered
+    book.post(EntryType.OVERRUN, account, covered, at=now, grant_id=OVERRUN)
+    book.post(EntryType.REVERSE, account, covered, at=now, grant_id=OVERRUN)
+    account.version += 1
+    return ToppedUp(payment, account.path, grant)
+
+
+def find_top_up(book: Book, topup_id: int, status: TopUpStatus) -> TopUpRow | Refused:
+    """The top-up, if it stands where the command needs it to stand."""
+    payment = book.topups.get(topup_id)
+    if payment is None:
+        return Refused(Reason.TOPUP_UNKNOWN, "There is no such top-up.")
+    if payment.status is not status:
+        return Refused(
+            Reason.TOPUP_STATE,
+            f"The top-up is {payment.status.name.lower()}; only one that is "
+            f"{status.name.lower()} can do this.",
+            {"status": payment.status.name.lower()},
+        )
+    return payment
+
+
+def pay_out(book: Book, account: Account, payment: TopUpRow, now: int) -> Grant:
+    """Make the grant of a confirmed payment."""
+    book.touch(payment)
+    grant = Grant(
+        grant_id=book.next_id(),
+        account_id=account.account_id,
+        amount=payment.amount,
+        remaining=payment.amount,
+        starts_at=now,
+        expires_at=payment.expires_at,
+        priority=payment.priority,
+        source=Source.TOPUP,
+        created_at=now,
+        metadata=payment.metadata,
+    )
+    payment.status = TopUpStatus.CONFIRMED
+    payment.grant_id = grant.grant_id
+    open_grant(book, account, grant, now)
+    return grant
