@@ -20,12 +20,13 @@ Undecided = Busy | Unavailable | InvariantBroken
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A command with the caller's key, a hash of what was asked, and who asked."""
+    """A command with the caller's key, a hash of what was asked, who asked and in which call."""
 
     command: Command
     key: str | None = None
     fingerprint: bytes = b""
     actor: str = ""
+    request_id: str = ""
 
 
 class Ledger:

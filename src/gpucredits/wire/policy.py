@@ -23,5 +23,4 @@ class PolicyAnswer(Struct, kw_only=True):
     account: str
     kind: str
     settings: dict[str, Any]
-    version: int
     updated_at: InstantText | None
