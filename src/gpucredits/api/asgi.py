@@ -49,7 +49,6 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _KEY = re.compile(rf"[!-~]{{1,{KEY_LENGTH_MAX}}}", re.ASCII)
 _FIELD = re.compile(r" - at `\$\.?(?P<field>[^`]*)`$")
 _NOBODY = Principal(key_id=0, org_id=-1, role=Role.READ_ONLY, scope="system:nobody")
-_ANY_JSON = msgspec.json.Decoder()
 
 
 class Prepared:
@@ -70,7 +69,7 @@ class Api:
         self._services = services
         self._fixed: dict[str, dict[str, Prepared]] = {}
         self._patterns: list[Prepared] = []
-        self._encoder = msgspec.json.Encoder()
+        self._encoder = msgspec.json.Encoder(decimal_format="number")
         for route in routes:
             prepared = Prepared(route)
             if "{" in route.path:

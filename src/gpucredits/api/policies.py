@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from gpucredits.api.call import Call, NoQuery
 from gpucredits.api.errors import ProblemError
 from gpucredits.api.scope import AnyCall, account_param, org_number, unknown_account
 from gpucredits.api.submit import act_of
 from gpucredits.service.policies import AccountMissing, read_policy, set_policy
-from gpucredits.store.settings import SettingsRow
-from gpucredits.wire.policy import POLICY_BYTES_MAX, PolicyAnswer, PolicyRequest
+from gpucredits.store.settings import SettingsRow, encode_document
+from gpucredits.wire.policy import (
+    POLICY_BYTES_MAX,
+    PolicyAnswer,
+    PolicyRequest,
+    check_document,
+)
 from gpucredits.wire.scalars import format_instant
 
 
@@ -57,13 +60,13 @@ async def _get(call: AnyCall, kind: str) -> PolicyAnswer:
 async def _put(call: Call[PolicyRequest, NoQuery], kind: str) -> PolicyAnswer:
     account = account_param(call)
     document = call.body.settings
-    text = msgspec.json.encode(document, decimal_format="number")
-    if len(text) > POLICY_BYTES_MAX or b"\\u0000" in text:
-        raise ProblemError(
-            "invalid_request",
-            f"settings: must be at most {POLICY_BYTES_MAX} bytes of JSON without NUL characters.",
-            field="settings",
-        )
+    try:
+        check_document(document)
+    except ValueError as error:
+        raise ProblemError("invalid_request", f"settings: {error}.", field="settings") from error
+    if len(encode_document(document)) > POLICY_BYTES_MAX:
+        text = f"settings: must be at most {POLICY_BYTES_MAX} bytes of JSON."
+        raise ProblemError("invalid_request", text, field="settings")
     org_id = await org_number(call, account)
     try:
         row, call.replayed = await set_policy(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from gpucredits.service.acts import Act, perform
 from gpucredits.store import acts, settings
 from gpucredits.store.audit import AuditNote
@@ -51,7 +49,7 @@ async def set_policy(  # the document, where it goes, and who puts it there
         note = AuditNote(
             actor, f"{kind}.set", account, request_id, old=before.document, new=after.document
         )
-        return msgspec.json.encode(after), note
+        return settings.encode_document(after), note
 
     done = await perform(pool, act, work)
-    return msgspec.json.decode(done.answer, type=SettingsRow), done.is_replay
+    return settings.decode_row(done.answer), done.is_replay

@@ -12,6 +12,8 @@ import msgspec
 
 from gpucredits.store.connection import Connection
 
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
 
 @dataclass(frozen=True, slots=True)
 class AuditNote:
@@ -110,4 +112,4 @@ async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -
 
 
 def _json(value: Any) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
+    return None if value is None else _ENCODER.encode(value).decode()

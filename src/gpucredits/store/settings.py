@@ -7,11 +7,14 @@ Must not: read anything into the documents.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
 from gpucredits.store.connection import Connection
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ async def save(
         org_id,
         account_id,
         kind,
-        msgspec.json.encode(document).decode(),
+        encode_document(document).decode(),
     )
     if kind == "budgets":
         await db.execute(
@@ -59,5 +62,16 @@ async def save(
     return _from_row(row)
 
 
+def encode_document(value: Any) -> bytes:
+    """JSON with every number as exact as it was given."""
+    return _ENCODER.encode(value)
+
+
+def decode_row(text: bytes) -> SettingsRow:
+    """The row that ``encode_document`` was given."""
+    return msgspec.json.Decoder(SettingsRow, float_hook=Decimal).decode(text)
+
+
 def _from_row(row: Any) -> SettingsRow:
-    return SettingsRow(msgspec.json.decode(row["document"]), row["updated_at"])
+    document = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode(row["document"])
+    return SettingsRow(document, row["updated_at"])
