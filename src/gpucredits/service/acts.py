@@ -25,6 +25,7 @@ class Act:
     key: str | None = None
     fingerprint: bytes = b""
     dry_run: bool = False
+    also_locks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ async def perform(pool: Pool, act: Act, work: Work) -> Done:
 
 
 async def _once(db: Connection, act: Act, work: Work) -> Done:
-    await acts.lock_org(db, act.org_id)
+    await acts.lock_orgs(db, sorted({act.org_id, *act.also_locks}))
     if act.key is not None:
         record = await acts.find_record(db, act.org_id, act.key)
         if record is not None:

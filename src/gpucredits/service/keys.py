@@ -96,7 +96,7 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
     """
     with driver_errors():
         async with pool.acquire() as db, db.transaction():
-            await acts.lock_org(db, 0)
+            await acts.lock_orgs(db, [0])
             if await keys.has_system_admin(db):
                 return False
             token = read_token(path) or write_token(path, new_secret())

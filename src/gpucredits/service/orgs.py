@@ -12,6 +12,7 @@ from typing import Final
 from gpucredits.store import acts, usage
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
+from gpucredits.store.orgs import find_org
 from gpucredits.store.usage import Lease
 
 MEMORY_ORGS_MAX: Final = 100_000
@@ -29,9 +30,7 @@ class Directory:
         number = self._numbers.get(path)
         if number is not None:
             return number
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                number = await acts.find_org(db, path)
+        number = await find_org(self._pool, path)
         if number is not None:
             if len(self._numbers) >= MEMORY_ORGS_MAX:
                 self._numbers.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import msgspec
 
@@ -41,7 +41,8 @@ async def add_price(
         note = AuditNote(actor, "price.set", resource, request_id, new=shown)
         return msgspec.json.encode(price), note
 
-    done = await perform(pool, act, work)
+    numbered = replace(act, also_locks=(0,))  # prices are numbered there
+    done = await perform(pool, numbered, work)
     return msgspec.json.decode(done.answer, type=Price), done.is_replay
 
 

@@ -18,9 +18,11 @@ class KeyRecord:
     outcome: bytes
 
 
-async def lock_org(db: Connection, org_id: int) -> None:
-    """Wait for the org's turn; the lock lasts as long as the transaction."""
-    await db.execute("SELECT FROM orgs WHERE org_id = $1 FOR NO KEY UPDATE", org_id)
+async def lock_orgs(db: Connection, org_ids: list[int]) -> None:
+    """Wait for the orgs' turns, in order; the locks last as long as the transaction."""
+    await db.execute(
+        "SELECT FROM orgs WHERE org_id = ANY($1::int[]) ORDER BY org_id FOR NO KEY UPDATE", org_ids
+    )
 
 
 async def find_record(db: Connection, org_id: int, key: str) -> KeyRecord | None:
@@ -43,12 +45,6 @@ async def insert_record(
         request_hash,
         outcome,
     )
-
-
-async def find_org(db: Connection, path: str) -> int | None:
-    """The number of an org."""
-    number: int | None = await db.fetchval("SELECT org_id FROM orgs WHERE path = $1", path)
-    return number
 
 
 async def find_account(db: Connection, org_id: int, path: str) -> int | None:
