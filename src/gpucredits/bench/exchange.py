@@ -134,6 +134,10 @@ class Line:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
         self._socket.close()
 
     def exchange(self, request: bytes) -> tuple[int, bytes]:

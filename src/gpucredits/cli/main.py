@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gpucredits.cli.bench import bench
 from gpucredits.cli.serve import serve
 from gpucredits.version import __version__
 
@@ -14,4 +15,5 @@ def main() -> None:
     """Metering, budgeting and admission for GPU fleets."""
 
 
+main.add_command(bench)
 main.add_command(serve)
