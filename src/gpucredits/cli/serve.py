@@ -110,6 +110,7 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
+        listener.listen(BACKLOG)  # whoever reads the announcement may connect at once
         announce(app, listener, as_json=as_json)
         await server.serve(sockets=[listener])
 
