@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 
@@ -96,8 +96,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The line is open."""
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one but in name
 
     def data_received(self, data: bytes) -> None:
         """Bytes came in."""

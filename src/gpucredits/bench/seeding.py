@@ -54,7 +54,7 @@ def seed(target: Target, workload: Workload, progress: Callable[[str], None]) ->
         line.call("/v1/prices", price, key="bench-price")
     with ThreadPoolExecutor(LINES) as seeders:
         for done, _ in enumerate(seeders.map(seed_one, range(workload.orgs)), start=1):
-            if done % max(workload.orgs // 20, 1) == 0:
+            if done % max(workload.orgs // 5, 1) == 0:
                 progress(f"seeding: {done:,} orgs, {len(leases):,} reservations")
     for line in opened:
         line.close()
