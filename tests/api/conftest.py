@@ -12,13 +12,17 @@ from support.postgres import TestServer, temporary_directory
 
 
 @pytest.fixture(scope="session")
-def server(postgres: TestServer) -> Iterator[RunningServer]:
+def database_of_server(postgres: TestServer) -> Iterator[str]:
+    """The address of the server's database."""
+    with postgres.database() as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def server(database_of_server: str) -> Iterator[RunningServer]:
     """A server on a database of its own."""
-    with (
-        postgres.database() as dsn,
-        temporary_directory() as folder,
-        running_server(folder, "--database-url", dsn, "--test-clock") as running,
-    ):
+    options = ("--database-url", database_of_server, "--test-clock")
+    with temporary_directory() as folder, running_server(folder, *options) as running:
         yield running
 
 

@@ -48,7 +48,7 @@ HOSTILE = [
 )
 def test_amounts_that_are_not_exact_positive_credits_are_refused(
     admin: Caller, amount: str, said: str
-):
+) -> None:
     """Zero, negative, too fine, too large and not a number: 422 that names the field."""
     content = f'{{"account": "acme", "amount": {amount}}}'
     answer = admin.post("/v1/credits/issue", content=content)
@@ -58,14 +58,14 @@ def test_amounts_that_are_not_exact_positive_credits_are_refused(
 
 
 @pytest.mark.parametrize("amount", ['"12.5"', "12.5", "12.500000", "1.25e1", "12.50000000000"])
-def test_a_number_is_accepted_where_it_is_exact(admin: Caller, org: str, amount: str):
+def test_a_number_is_accepted_where_it_is_exact(admin: Caller, org: str, amount: str) -> None:
     """The same amount, however it is written, is the same credits."""
     content = f'{{"account": "{org}", "amount": {amount}}}'
     answer = admin.post("/v1/credits/issue", content=content)
     assert answer.json()["amount"] == "12.5"
 
 
-def test_a_number_never_passes_through_a_float(admin: Caller, org: str):
+def test_a_number_never_passes_through_a_float(admin: Caller, org: str) -> None:
     """An amount that a float cannot hold arrives to the last micro-credit."""
     content = f'{{"account": "{org}", "amount": 999999999.999999}}'
     assert admin.post("/v1/credits/issue", content=content).json()["amount"] == "999999999.999999"
@@ -75,7 +75,7 @@ def test_a_number_never_passes_through_a_float(admin: Caller, org: str):
     "content",
     ["", "{", "nonsense", '{"amount": NaN}', '{"account": "\\ud800"}', b"\xff\xfe", "[" * 5_000],
 )
-def test_what_is_not_json_is_400(admin: Caller, content: str | bytes):
+def test_what_is_not_json_is_400(admin: Caller, content: str | bytes) -> None:
     """Broken JSON, broken text and absurd nesting end at the edge."""
     answer = admin.post(
         "/v1/credits/issue", content=content, headers={"content-type": "application/json"}
@@ -134,14 +134,14 @@ def test_what_is_not_json_is_400(admin: Caller, content: str | bytes):
 )
 def test_values_out_of_bounds_are_422_and_name_the_field(
     admin: Caller, path: str, body: dict[str, Any], field: str
-):
+) -> None:
     """The answer says which field is wrong and what would be right."""
     answer = admin.post(path, body)
     assert problem(answer) == (422, "invalid_request")
     assert answer.json()["field"] == field
 
 
-def test_unknown_fields_are_refused(admin: Caller):
+def test_unknown_fields_are_refused(admin: Caller) -> None:
     """A misspelt field is an error, not silence."""
     answer = admin.post("/v1/credits/issue", {"account": "a", "amount": "1", "expiry": "x"})
     assert problem(answer) == (422, "invalid_request")
@@ -153,7 +153,7 @@ def test_unknown_fields_are_refused(admin: Caller):
     assert problem(admin.get("/v1/prices?cursor=x'")) == (422, "invalid_request")
 
 
-def test_a_body_that_is_too_large_is_413(admin: Caller):
+def test_a_body_that_is_too_large_is_413(admin: Caller) -> None:
     """The bound holds for announced and for streamed bodies."""
     large = b'{"path": "' + b"a" * (5 * 1024 * 1024) + b'"}'
     assert problem(admin.post("/v1/accounts", content=large)) == (413, "too_large")
@@ -161,7 +161,7 @@ def test_a_body_that_is_too_large_is_413(admin: Caller):
     assert problem(admin.post("/v1/accounts", content=parts)) == (413, "too_large")
 
 
-def test_batches_are_bounded(admin: Caller):
+def test_batches_are_bounded(admin: Caller) -> None:
     """A batch has a largest size, and is not empty."""
     item = {"account": "a", "amount": "1"}
     for items in ([], [item] * 1_001):
@@ -171,14 +171,14 @@ def test_batches_are_bounded(admin: Caller):
     assert problem(admin.post("/v1/heartbeats", {"beats": beats})) == (422, "invalid_request")
 
 
-def test_another_media_type_is_415(admin: Caller):
+def test_another_media_type_is_415(admin: Caller) -> None:
     """Only JSON is read."""
     answer = admin.post("/v1/accounts", content="path=acme", headers={"content-type": "text/plain"})
     assert problem(answer) == (415, "unsupported_media_type")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_is_kept_as_text(admin: Caller, org: str, gpu_type: str, text: str):
+def test_hostile_text_is_kept_as_text(admin: Caller, org: str, gpu_type: str, text: str) -> None:
     """Names, metadata and filters are data wherever they go, and come back unchanged."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "100", "metadata": {"note": text}})
     lease = admin.made(
@@ -201,7 +201,7 @@ def test_hostile_text_is_kept_as_text(admin: Caller, org: str, gpu_type: str, te
     assert admin.made("/v1/topups", topup)["payment_reference"] == text
 
 
-def test_filters_understand_offsets(admin: Caller):
+def test_filters_understand_offsets(admin: Caller) -> None:
     """An offset with a plus sign is the same instant, encoded in the query or not."""
     name = fresh_name("gpu-")
     start = "2026-03-01T04:00:00+04:00"

@@ -12,7 +12,7 @@ from support.http import Caller, fresh_name, problem
 
 def test_insufficient_credits_names_account_scope_available_and_needed(
     admin: Caller, org: str, gpu_type: str
-):
+) -> None:
     """A job that cannot be paid for is 402, with the numbers to understand it."""
     admin.made("/v1/credits/issue", {"account": f"{org}/vision", "amount": "0.5"})
     answer = admin.post(
@@ -26,7 +26,7 @@ def test_insufficient_credits_names_account_scope_available_and_needed(
     assert body["needed"] == "1.2"
 
 
-def test_each_reason_has_its_status(admin: Caller, org: str, gpu_type: str):
+def test_each_reason_has_its_status(admin: Caller, org: str, gpu_type: str) -> None:
     """The rules' refusals come out with the status of their kind."""
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
     assert problem(admin.post("/v1/reservations", lease)) == (402, "no_payer")
@@ -62,7 +62,7 @@ def test_each_reason_has_its_status(admin: Caller, org: str, gpu_type: str):
         assert problem(admin.post(path, body)) == wanted, path
 
 
-def test_a_lease_ends_once(admin: Caller, org: str, gpu_type: str):
+def test_a_lease_ends_once(admin: Caller, org: str, gpu_type: str) -> None:
     """What has ended cannot be cancelled or started again, and says so."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
     lease = admin.made("/v1/reservations", {"account": org, "job_id": "j", "gpu_type": gpu_type})
@@ -74,7 +74,7 @@ def test_a_lease_ends_once(admin: Caller, org: str, gpu_type: str):
     assert problem(admin.post("/v1/refunds", refund)) == (409, "refund_exceeds")
 
 
-def test_a_suspended_account_admits_nothing(admin: Caller, org: str, gpu_type: str):
+def test_a_suspended_account_admits_nothing(admin: Caller, org: str, gpu_type: str) -> None:
     """Suspending an org stops admission below it, and resuming lets it go on."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
     assert admin.made(f"/v1/accounts/{org}/suspend")["status"] == "suspended"
@@ -84,7 +84,7 @@ def test_a_suspended_account_admits_nothing(admin: Caller, org: str, gpu_type: s
     assert admin.made("/v1/reservations", lease)["payer"] == org
 
 
-def test_a_credit_limit_in_use_cannot_be_taken_away(admin: Caller, gpu_type: str):
+def test_a_credit_limit_in_use_cannot_be_taken_away(admin: Caller, gpu_type: str) -> None:
     """A postpaid account in debt keeps a limit that covers it."""
     org = fresh_name("org")
     admin.made("/v1/accounts", {"path": org, "model": "postpaid", "credit_limit": "10"})
@@ -106,7 +106,7 @@ def test_a_credit_limit_in_use_cannot_be_taken_away(admin: Caller, gpu_type: str
 )
 def test_paths_and_methods_that_do_not_exist_are_problems_too(
     admin: Caller, method: str, path: str, wanted: tuple[int, str]
-):
+) -> None:
     """404 and 405 look like every other problem, and 405 says what is allowed."""
     answer = admin.call(method, path)
     assert problem(answer) == wanted
@@ -114,7 +114,7 @@ def test_paths_and_methods_that_do_not_exist_are_problems_too(
         assert answer.headers["allow"]
 
 
-def test_a_request_without_a_live_key_is_401(http: httpx.Client):
+def test_a_request_without_a_live_key_is_401(http: httpx.Client) -> None:
     """No key, a wrong scheme, a made-up key and a malformed one are all told the same."""
     for value in (None, "", "Basic eA==", "Bearer", "Bearer gck_" + "x" * 43, "Bearer ' OR 1=1"):
         headers = {} if value is None else {"authorization": value}
@@ -123,7 +123,7 @@ def test_a_request_without_a_live_key_is_401(http: httpx.Client):
         assert "Bearer" in answer.headers["www-authenticate"]
 
 
-def test_a_write_without_a_key_is_400(admin: Caller, http: httpx.Client):
+def test_a_write_without_a_key_is_400(admin: Caller, http: httpx.Client) -> None:
     """An idempotency key is required, and must be printable and short."""
     headers = {"authorization": f"Bearer {admin.secret}"}
     body = {"path": fresh_name("org")}
@@ -136,7 +136,7 @@ def test_a_write_without_a_key_is_400(admin: Caller, http: httpx.Client):
         assert problem(answer) == (400, "idempotency_key_invalid")
 
 
-def test_request_ids_are_taken_if_sane(admin: Caller):
+def test_request_ids_are_taken_if_sane(admin: Caller) -> None:
     """A caller's request id comes back; nonsense is replaced."""
     answer = admin.get("/v1/prices", headers={"x-request-id": "trace-1.2:3"})
     assert answer.headers["x-request-id"] == "trace-1.2:3"
@@ -144,7 +144,7 @@ def test_request_ids_are_taken_if_sane(admin: Caller):
     assert answer.headers["x-request-id"].startswith("req_")
 
 
-def test_health_needs_no_key(http: httpx.Client):
+def test_health_needs_no_key(http: httpx.Client) -> None:
     """Anyone may ask whether work is moving."""
     answer = http.get("/healthz")
     assert answer.status_code == 200
