@@ -202,6 +202,8 @@ def test_defects_of_ours_pass_untouched(database: str) -> None:
         (asyncpg.ReadOnlySQLTransactionError("cannot execute INSERT"), Unavailable),
         (asyncpg.ConnectionDoesNotExistError("connection was closed"), Unavailable),
         (asyncpg.InterfaceError("connection is closed"), Unavailable),
+        (asyncpg.InternalClientError("cannot switch to state 12; another (2)"), Unavailable),
+        (asyncpg.InternalClientError("got result for unknown state"), type(None)),
         (ConnectionResetError(104, "reset by peer"), Unavailable),
         (TimeoutError(), Unavailable),
         (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), Conflict),

@@ -51,6 +51,9 @@ CLOSED_WORDS = (
     "pool is closing",
     "pool is closed",
 )
+# A farewell that the server sends to an idle session leaves the driver in a state from which the
+# next statement fails like this, before anything is sent.
+BROKEN_WORDS = "cannot switch to state"
 
 
 @contextmanager
@@ -58,7 +61,12 @@ def driver_errors() -> Iterator[None]:
     """Translate what the driver raises inside the block into our two exceptions."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except (
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
+        OSError,
+    ) as error:
         ours = translated(error)
         if ours is None:
             raise
@@ -78,6 +86,9 @@ def translated(error: BaseException) -> Unavailable | Conflict | None:
     if isinstance(error, asyncpg.InterfaceError):
         is_closed = any(words in str(error) for words in CLOSED_WORDS)
         return Unavailable(f"the connection is gone ({said})") if is_closed else None
+    if isinstance(error, asyncpg.InternalClientError):
+        is_broken = str(error).startswith(BROKEN_WORDS)
+        return Unavailable(f"the connection is gone ({said})") if is_broken else None
     if isinstance(error, OSError):  # covers ConnectionError and TimeoutError
         return Unavailable(f"the database cannot be reached ({said})")
     return None
