@@ -46,6 +46,18 @@ class Ours(msgspec.Struct, kw_only=True):
         return self.reserve_loaded_p95_ms / self.reserve_idle_p95_ms
 
 
+class InProcess(msgspec.Struct, kw_only=True):
+    """What the ledger's door did without HTTP."""
+
+    reservations: int
+    orgs: int
+    in_process_per_second: float
+    call_p50_ms: float
+    call_p95_ms: float
+    client_cpu_us_per_heartbeat: float
+    beats_per_commit: float
+
+
 class Figures(msgspec.Struct, kw_only=True):
     """A whole run."""
 

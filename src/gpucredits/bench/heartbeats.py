@@ -10,57 +10,37 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import asyncpg
+import uvloop
 
-from gpucredits.bench import books, probe, rawcopy, seeding, textbook
+from gpucredits.bench import baseline, books, inprocess, probe, rawcopy, seeding
 from gpucredits.bench.beating import Lease
-from gpucredits.bench.figures import Figures, Ours, bars
+from gpucredits.bench.figures import Figures, InProcess, Ours, bars
 from gpucredits.bench.load import COUNTED, COUNTING, Spec, quantile
 from gpucredits.bench.load import Figures as LoadFigures
+from gpucredits.bench.options import Options, Progress
 from gpucredits.bench.server import (
     Server,
     Window,
     expect,
     figures_of,
     generating,
+    run_alone,
     run_load,
     serving,
     wal_position,
 )
-from gpucredits.bench.workload import Workload, dealt
+from gpucredits.bench.workload import dealt
 from gpucredits.store.embedded import EmbeddedPostgres
 
-TEXTBOOK_CONNECTIONS = (1, 8, 32)
-TEXTBOOK_DATABASE = "textbook"
 ADMISSION_LINES = 32
 SEQ_STEP = 1_000_000  # apart, so that every phase reports higher than the one before
 GROWTH = (10_000, 100_000, 1_000_000)
 SYNCS = 200
-
-Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The knobs of a run."""
-
-    reservations: int = 100_000
-    orgs: int = 1_000
-    seconds: float = 10.0
-    warm_up_s: float = 3.0
-    nodes: int = 64
-    beats_per_post: int = 100
-    folder: Path | None = None
-
-    @property
-    def workload(self) -> Workload:
-        """The work that all contestants do."""
-        return Workload(self.reservations, min(self.orgs, self.reservations))
 
 
 def measure(options: Options, progress: Progress, *, growth: bool = False) -> Figures:
@@ -69,18 +49,16 @@ def measure(options: Options, progress: Progress, *, growth: bool = False) -> Fi
         sync_us = time_syncs(folder)
         progress(f"one durable write of a page takes {sync_us:,.0f} µs here")
         with EmbeddedPostgres(folder / "data") as server:
-            rates = asyncio.run(
-                measure_textbook(
-                    server.dsn("postgres"), server.dsn(TEXTBOOK_DATABASE), options, progress
-                )
-            )
+            rates = asyncio.run(baseline.measure(server.dsn, options, progress))
         ours, window = measure_ours(options, folder, progress)
         with EmbeddedPostgres(folder / "data") as server:
             progress("raw limit: copying the same rows")
             limit = asyncio.run(rawcopy.measure(server.dsn(), window.began_us, window.ended_us))
             ours.beats_per_commit = limit.rows_per_commit
             progress("verifying the books")
-            verified = asyncio.run(verify(server.dsn()))
+            verification = asyncio.run(books.verify(server.dsn()))
+            for finding in verification.findings:
+                progress(f"BROKEN: {finding.claim}: {finding.rows[:3]}")
     best = max(rates.values())
     figures = Figures(
         fdatasync_us=sync_us,
@@ -91,7 +69,7 @@ def measure(options: Options, progress: Progress, *, growth: bool = False) -> Fi
         copy_connections=limit.connections,
         ratio_to_textbook=ours.ours_per_second / best,
         ratio_to_copy=ours.ours_per_second / limit.per_second,
-        verified=verified,
+        verified=verification.is_clean,
         ours=ours,
     )
     if growth:
@@ -107,6 +85,12 @@ def ours_at(options: Options, size: int, known: Ours, progress: Progress) -> Our
     sized = replace(options, reservations=size)
     with workplace(sized) as folder:
         return measure_ours(sized, folder, progress)[0]
+
+
+def measure_in_process(options: Options, progress: Progress) -> InProcess:
+    """Ours without HTTP: the ledger's door driven from the process that holds it."""
+    with workplace(options) as folder, EmbeddedPostgres(folder / "data") as server:
+        return uvloop.run(inprocess.measure(server.dsn(), options, progress))
 
 
 @contextmanager
@@ -137,52 +121,6 @@ def time_syncs(folder: Path) -> float:
     return quantile(sorted(taken), 0.5) * 1e6
 
 
-async def measure_textbook(
-    admin_url: str, url: str, options: Options, progress: Progress
-) -> dict[int, float]:
-    """Heartbeats per second of the textbook by number of connections."""
-    progress("textbook: making its tables")
-    await command(admin_url, f"CREATE DATABASE {TEXTBOOK_DATABASE}")
-    workload = options.workload
-    keeper = await asyncpg.connect(url)
-    rates = {}
-    try:
-        await textbook.create(keeper, workload)
-        clock = textbook.Clock(time.monotonic())
-        jobs = workload.shuffled()
-        for count in TEXTBOOK_CONNECTIONS:
-            await keeper.execute("CHECKPOINT")
-            opened = [await asyncpg.connect(url) for _ in range(count)]
-            pool = [await textbook.prepare(connection) for connection in opened]
-            report = await textbook.run(
-                pool,
-                jobs,
-                clock,
-                warm_up_s=min(options.warm_up_s, 1.0),
-                seconds=options.seconds / 2,
-            )
-            rates[count] = report.per_second
-            progress(f"textbook, {count} connections: {report.per_second:,.0f} heartbeats/s")
-            for connection in opened:
-                await connection.close()
-        sums = await textbook.totals(keeper)
-        if not textbook.is_balanced(sums):
-            raise RuntimeError(f"the textbook's books do not add up: {sums}")
-    finally:
-        await keeper.close()
-    await command(admin_url, f"DROP DATABASE {TEXTBOOK_DATABASE}")
-    return rates
-
-
-async def command(url: str, text: str) -> None:
-    """Run one statement that must stand alone."""
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(text)
-    finally:
-        await connection.close()
-
-
 def measure_ours(options: Options, folder: Path, progress: Progress) -> tuple[Ours, Window]:
     """Seed a server and measure it: idle reserves, saturation, half load, admissions."""
     workload = options.workload
@@ -190,8 +128,8 @@ def measure_ours(options: Options, folder: Path, progress: Progress) -> tuple[Ou
         began = time.monotonic()
         leases = seeding.seed(server.target, workload, progress)
         seed_seconds = time.monotonic() - began
-        asyncio.run(command(server.database_url, "VACUUM ANALYZE"))
-        asyncio.run(command(server.database_url, "CHECKPOINT"))
+        asyncio.run(run_alone(server.database_url, "VACUUM ANALYZE"))
+        asyncio.run(run_alone(server.database_url, "CHECKPOINT"))
         progress("ours: timing reserves on an idle server")
         idle = probe.time_reserves(
             server.target, orgs=workload.orgs, seconds=options.seconds / 2, name="idle"
@@ -292,8 +230,3 @@ def ours_of(  # one argument for each part
         reserve_samples=loaded.samples,
         admissions_per_second=admissions,
     )
-
-
-async def verify(url: str) -> bool:
-    """Whether the books of the benched database hold."""
-    return books.is_balanced(await books.totals(url))

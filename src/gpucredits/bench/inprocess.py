@@ -11,6 +11,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from gpucredits.bench.beating import Tally
+from gpucredits.bench.figures import InProcess
+from gpucredits.bench.load import quantile
+from gpucredits.bench.options import Options, Progress
 from gpucredits.bench.workload import (
     GPU_TYPE,
     GRANT,
@@ -28,6 +31,8 @@ from gpucredits.core.outcome import Beaten, Outcome, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision
 from gpucredits.service.ledger import Ledger, Request, Undecided
+from gpucredits.store.migrate import migrate, read_migrations
+from gpucredits.store.pool import open_pool
 
 RESERVE_CHUNK = 500
 SEEDERS = 8
@@ -35,6 +40,8 @@ ADD_PRICE = """
 INSERT INTO prices (org_id, price_id, gpu_type, region, credits_per_gpu_hour, effective_from,
     created_at)
 VALUES (0, 1, $1, $2, $3, 0, 0)"""
+COUNT_COMMITS = """
+SELECT count(*) AS beats, count(DISTINCT recorded_at) AS commits FROM entries WHERE type = 6"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,49 @@ class Running:
     job: Job
     org_id: int
     reservation_id: int
+
+
+async def measure(url: str, options: Options, progress: Progress) -> InProcess:
+    """Seed a fresh database and report its jobs from callers in this process."""
+    pool = await open_pool(url)
+    try:
+        async with pool.acquire() as connection:
+            await migrate(connection, read_migrations())
+        ledger = Ledger(pool)
+        await ledger.start()
+        progress("in process: seeding")
+        running = await seed(ledger, options.workload)
+        began = time.monotonic()
+        await pool.execute("VACUUM ANALYZE")
+        await pool.execute("CHECKPOINT")
+        progress(f"in process: {options.nodes} callers")
+        used_before = time.process_time()
+        tally = await run(
+            ledger,
+            running,
+            began=began,
+            callers=options.nodes,
+            beats_per_call=options.beats_per_post,
+            warm_up_s=options.warm_up_s,
+            seconds=options.seconds,
+        )
+        used_s = time.process_time() - used_before
+        await ledger.stop()
+        counts = await pool.fetchrow(COUNT_COMMITS)
+    finally:
+        await pool.close()
+    if tally.problems or counts is None:
+        raise RuntimeError("; ".join(tally.problems))
+    ordered = sorted(tally.latencies)
+    return InProcess(
+        reservations=options.reservations,
+        orgs=options.workload.orgs,
+        in_process_per_second=tally.beats / options.seconds,
+        call_p50_ms=quantile(ordered, 0.5) * 1e3,
+        call_p95_ms=quantile(ordered, 0.95) * 1e3,
+        client_cpu_us_per_heartbeat=used_s / counts["beats"] * 1e6,
+        beats_per_commit=counts["beats"] / counts["commits"],
+    )
 
 
 async def seed(ledger: Ledger, workload: Workload) -> list[Running]:

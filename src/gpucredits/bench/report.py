@@ -8,6 +8,7 @@ from gpucredits.bench.figures import (
     RESERVE_P95_MS_MAX,
     RESERVE_P95_RATIO_MAX,
     Figures,
+    InProcess,
     Ours,
 )
 
@@ -144,3 +145,22 @@ def growth(sizes: list[Ours]) -> list[str]:
             for ours in sizes
         ],
     ]
+
+
+def listing(alone: InProcess) -> str:
+    """What the ledger did without HTTP."""
+    return "\n".join(
+        [
+            f"{alone.reservations:,} running reservations over {alone.orgs:,} orgs, without HTTP",
+            f"  heartbeats per second            {alone.in_process_per_second:,.0f}",
+            (
+                f"  a call, p50 / p95                {alone.call_p50_ms:.1f} / "
+                f"{alone.call_p95_ms:.1f} ms"
+            ),
+            f"  heartbeats in a commit           {alone.beats_per_commit:,.0f}",
+            (
+                f"  processor time for a heartbeat   {alone.client_cpu_us_per_heartbeat:.1f} µs "
+                "besides PostgreSQL"
+            ),
+        ]
+    )

@@ -91,6 +91,15 @@ def database_url(data_dir: Path, database: str = "gpucredits") -> str:
     return f"postgresql://{ROLE}@/{quote(database)}?{urlencode({'host': str(sockets)})}"
 
 
+async def run_alone(url: str, text: str) -> None:
+    """Run one statement that must stand alone."""
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(text)
+    finally:
+        await connection.close()
+
+
 async def wal_position(url: str) -> int:
     """How many bytes of log the database has written in its life."""
     connection = await asyncpg.connect(url)

@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from gpucredits.bench.exchange import ExchangeError
-from gpucredits.bench.heartbeats import Options, measure
-from gpucredits.bench.report import table
+from gpucredits.bench.heartbeats import measure, measure_in_process
+from gpucredits.bench.options import Options
+from gpucredits.bench.report import listing, table
 from gpucredits.store.run_as import EmbeddedPostgresError
 
 
@@ -26,13 +27,14 @@ def bench() -> None:
 @click.option("--nodes", type=click.IntRange(1, 1_000), default=64, show_default=True)
 @click.option("--beats-per-post", type=click.IntRange(1, 5_000), default=100, show_default=True)
 @click.option("--growth", is_flag=True, help="Repeat ours at 10^4, 10^5 and 10^6 reservations.")
+@click.option("--in-process", is_flag=True, help="Only ours, without HTTP: what the edge costs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="Where its databases live while it runs; the temporary directory by default.",
 )
-def heartbeats(
+def heartbeats(  # noqa: PLR0913  # one argument for each option
     *,
     reservations: int,
     orgs: int,
@@ -40,6 +42,7 @@ def heartbeats(
     nodes: int,
     beats_per_post: int,
     growth: bool,
+    in_process: bool,
     as_json: bool,
     data_dir: Path | None,
 ) -> None:
@@ -56,6 +59,10 @@ def heartbeats(
         folder=data_dir,
     )
     try:
+        if in_process:
+            alone = measure_in_process(options, progress)
+            click.echo(msgspec.json.encode(alone).decode() if as_json else listing(alone))
+            return
         figures = measure(options, progress, growth=growth)
     except (EmbeddedPostgresError, ExchangeError, OSError) as error:
         raise click.ClickException(str(error)) from error
