@@ -7,10 +7,11 @@ that shows, so the next one is tried.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.errors import Unavailable, driver_errors
+from gpucredits.store.errors import DRIVER_ERRORS, Unavailable, driver_errors
+from gpucredits.store.lane import close_lane
 
 ATTEMPTS_MAX = 20
 
@@ -23,7 +24,9 @@ async def snapshot(pool: Pool, *, timeout_s: float = 10.0) -> AsyncIterator[Conn
         try:
             yield connection
         finally:
-            await pool.release(connection)  # which ends the transaction
+            with suppress(*DRIVER_ERRORS):
+                await connection.execute("ROLLBACK")
+            await pool.release(connection)
 
 
 async def begin(pool: Pool, *, timeout_s: float) -> Connection:
@@ -35,8 +38,7 @@ async def begin(pool: Pool, *, timeout_s: float) -> Connection:
             with driver_errors():
                 await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         except BaseException as error:
-            connection.terminate()
-            await pool.release(connection)
+            await close_lane(pool, connection)
             if not isinstance(error, Unavailable) or attempt == ATTEMPTS_MAX:
                 raise
         else:
