@@ -1,7 +1,7 @@
 """Checks of what callers pass in.
 
-Each refusal names the argument, what was wrong and what would be right. Owns the two exception classes
-for bad input. Must not know any rule that needs history.
+Each refusal names the argument, what was wrong and what would be right. Owns the two exception
+classes for bad input. Must not know any rule that needs history.
 """
 
 from __future__ import annotations
