@@ -135,14 +135,14 @@ class CreditTracker:
         grants, charges = history.grants, history.charges
         timeline.load(ADD, grants.names, grants.amounts, grants.starts, grants.expirations)
         zeros = [0] * len(charges.times)
-        timeline.load(CHARGE, charges.names, charges.amounts, charges.times, zeros)
+        rows = timeline.load(CHARGE, charges.names, charges.amounts, charges.times, zeros)
         refunds, waiting = history.refunds, history.waiting
-        targets = [charges.names[row] for row in refunds.charges]
+        names = [charges.names[row] for row in refunds.charges]
+        if None in names:
+            raise DumpError("a refund names a charge without an id")
+        targets = [rows.start + row for row in refunds.charges]
         try:
-            for name, amount, time in zip(targets, refunds.amounts, refunds.times, strict=True):
-                if name is None:
-                    raise DumpError("a refund names a charge without an id")
-                timeline.refund(name, amount, time)
+            timeline.load(REFUND, names, refunds.amounts, refunds.times, targets)
         except ArgumentValueError as error:
             raise DumpError(f"refunds exceed their charge: {error}") from None
         for name, amount, time in zip(waiting.names, waiting.amounts, waiting.times, strict=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable
 from operator import le
 
 
@@ -60,9 +59,10 @@ def check_sorted(values: list[int], what: str) -> None:
         raise DumpError(f"{what} is not in order of time")
 
 
-def check_unique(names: Iterable[str | None], what: str) -> None:
+def check_unique(names: list[str | None], what: str) -> None:
     """Check that no name comes twice."""
-    named = [name for name in names if name is not None]
-    if len(set(named)) != len(named):
+    different = set(names)
+    if len(different) - (None in different) != len(names) - names.count(None):
+        named = [name for name in names if name is not None]
         twice = next(name for name, count in Counter(named).items() if count > 1)
         raise DumpError(f"{what} {twice!r} comes twice")

@@ -78,7 +78,7 @@ class Timeline:
         self._future = Future()
         self._shortfalls = Shortfalls()
         self._pool = Pool(self._events, shortage, self._shortfalls, {})
-        self._charges: dict[str, int] = {}
+        self._charges: dict[str | None, int] = {}
         self._waiting: dict[str, list[int]] = {}
         self._pending: list[int] = []
         self._pending_key = 0
@@ -169,7 +169,10 @@ class Timeline:
         times: list[int],
         links: list[int],
     ) -> range:
-        """Record many grants (links are ends) or charges at once; they settle in one sweep."""
+        """Record many grants (links are ends), charges, or refunds (links are charges) at once.
+
+        For an empty timeline: names are not compared with what is there. They settle in one sweep.
+        """
         if kind == ADD and self._tail:
             links = [end + self._tail for end in links]
         handles = self._events.extend(kind, names, amounts, times, links)
@@ -179,11 +182,14 @@ class Timeline:
         self._pending_key = min(first, self._pending_key) if self._pending else first
         self._pending += handles
         if kind == CHARGE:
-            self._charges.update(
-                (name, handle)
-                for name, handle in zip(names, handles, strict=True)
-                if name is not None
-            )
+            self._charges.update(zip(names, handles, strict=True))
+            self._charges.pop(None, None)
+        elif kind == REFUND:
+            charge = self._events.link_refunds(handles)
+            if charge is not None:
+                raise ArgumentValueError(
+                    "amount", f"charge {self._events.names[charge]!r} is refunded beyond its amount"
+                )
         return handles
 
     def balance(self, time: int) -> int:

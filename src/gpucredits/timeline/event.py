@@ -18,6 +18,10 @@ RANKS = 4
 WAITING = -1
 
 
+#: Events ranked in one go, so that runs without grants are passed over whole.
+RANKED_AT_ONCE = 4096
+
+
 class Grant(NamedTuple):
     """What an order of consumption may look at; the window is `start <= time < expiry`."""
 
@@ -95,12 +99,13 @@ class Events:
         self.names.append(name)
         self.links.append(link)
         self.pieces.append(())
-        if kind == ADD:
+        self.rests.append(amount if kind == ADD else 0)
+        if len(self.entries) != handle:
+            self.rank_all()
+        elif kind == ADD:
             self.entries.append((*self.order(Grant(name or "", amount, time, link)), handle))
-            self.rests.append(amount)
         else:
             self.entries.append(())
-            self.rests.append(0)
         return handle
 
     def extend(
@@ -111,7 +116,7 @@ class Events:
         times: list[int],
         links: list[int],
     ) -> range:
-        """Store many events of one kind at once, as `record` would one by one."""
+        """Store many events of one kind, as `record` would one by one; `rank_all` is still due."""
         first = len(self.keys)
         handles = range(first, first + len(times))
         self.kinds.extend(bytes([kind]) * len(times))
@@ -120,20 +125,32 @@ class Events:
         self.names.extend(names)
         self.links.extend(links)
         self.pieces.extend([()] * len(times))
-        if kind != ADD:
-            self.entries.extend([()] * len(times))
-            self.rests.extend([0] * len(times))
-            return handles
-        self.rests.extend(amounts)
-        if self.order is soonest_expiry:
-            self.entries.extend(zip(links, times, handles, strict=True))
-        else:
-            rows = zip(names, amounts, times, links, handles, strict=True)
-            self.entries.extend(
-                (*self.order(Grant(name or "", amount, time, link)), handle)
-                for name, amount, time, link, handle in rows
-            )
+        self.rests.extend(amounts if kind == ADD else [0] * len(times))
         return handles
+
+    def rank_all(self) -> None:
+        """Give each grant that `extend` stored its place in the order of consumption."""
+        for first in range(len(self.entries), len(self.keys), RANKED_AT_ONCE):
+            self._rank(range(first, min(first + RANKED_AT_ONCE, len(self.keys))))
+
+    def _rank(self, handles: range) -> None:
+        if not self.kinds.count(ADD, handles.start, handles.stop):
+            self.entries.extend([()] * len(handles))
+            return
+        keys, links, kinds = self.keys, self.links, self.kinds
+        if self.order is soonest_expiry:
+            self.entries.extend(
+                (links[handle], keys[handle] // RANKS, handle) if kinds[handle] == ADD else ()
+                for handle in handles
+            )
+            return
+        for handle in handles:
+            entry: tuple[int, ...] = ()
+            if kinds[handle] == ADD:
+                name, amount = self.names[handle], self.amounts[handle]
+                grant = Grant(name or "", amount, self.time_of(handle), links[handle])
+                entry = (*self.order(grant), handle)
+            self.entries.append(entry)
 
     def time_of(self, handle: int) -> int:
         """When the event was said to happen."""
@@ -152,6 +169,25 @@ class Events:
     def is_glued(self, handle: int) -> bool:
         """Whether the event is a refund that has to follow its charge at once."""
         return self.kinds[handle] == REFUND and self.keys[handle] < self.keys[self.links[handle]]
+
+    def link_refunds(self, refunds: range) -> int | None:
+        """Tie many refunds to the charges they link to, for charges that have none yet.
+
+        Return a charge that is refunded beyond its amount, if there is one.
+        """
+        for refund in refunds:
+            self.refunds.setdefault(self.links[refund], []).append(refund)
+        amounts, offsets = self.amounts, self.offsets
+        for charge, siblings in self.refunds.items():
+            if len(siblings) > 1:
+                siblings.sort(key=self.place_of)
+            offset = 0
+            for refund in siblings:
+                offsets[refund] = offset
+                offset += amounts[refund]
+            if offset > amounts[charge]:
+                return charge
+        return None
 
     def link_refund(self, refund: int, charge: int) -> list[int]:
         """Tie a refund to its charge; return the charge's later refunds, whose offsets moved."""

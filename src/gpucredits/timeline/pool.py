@@ -119,8 +119,8 @@ class Pool:
     def _decide_add(self, grant: int) -> None:
         events = self._events
         amount = events.amounts[grant]
-        if not events.has_window(grant):
-            events.rests[grant] = amount
+        if events.links[grant] * RANKS <= events.keys[grant]:
+            events.rests[grant] = amount  # the window is empty
             return
         balance = self.balance
         repaid = 0 if balance >= 0 else min(-balance, amount)
@@ -133,9 +133,9 @@ class Pool:
     def _decide_expiry(self, grant: int) -> None:
         left = self.remaining.get(grant, 0)
         if left:
-            self._spend(grant, left)
             self.balance -= left
             self._events.lost[grant] = left
+            self._spend(grant, left)
         else:
             self._events.lost.pop(grant, None)
         self.windows -= 1
@@ -266,7 +266,7 @@ class Pool:
         self.remaining[grant] = left
         if not left:
             self._stale += 1
-            if self._stale > STALE_MAX + self.live:
+            if 2 * self._stale > STALE_MAX + len(self.remaining):
                 self._fill(self.copy_remaining())
 
     def _put_all(self, pieces: tuple[int, ...]) -> None:
