@@ -147,6 +147,19 @@ class Pool:
             return
         self.balance -= due
         heap, remaining = self._heap, self.remaining
+        if heap:
+            grant = heap[0][-1]
+            left = remaining[grant]
+            if left > due:
+                remaining[grant] = left - due
+                events.pieces[charge] = (grant, due) if due else ()
+                events.rests[charge] = 0
+                return
+        events.pieces[charge], events.rests[charge] = self._consume(due)
+
+    def _consume(self, due: int) -> tuple[tuple[int, ...], int]:
+        """Take credits from one grant after another; return the pieces and what is not covered."""
+        heap, remaining = self._heap, self.remaining
         taken: list[int] = []
         while due and heap:
             grant = heap[0][-1]
@@ -154,8 +167,7 @@ class Pool:
             if left > due:
                 remaining[grant] = left - due
                 taken += (grant, due)
-                due = 0
-                break
+                return tuple(taken), 0
             heappop(heap)
             del remaining[grant]
             if left:
@@ -163,8 +175,7 @@ class Pool:
                 due -= left
             else:
                 self._stale -= 1
-        events.pieces[charge] = tuple(taken)
-        events.rests[charge] = due
+        return tuple(taken), due
 
     def _is_funded(self, charge: int, due: int) -> bool:
         """Whether a refusing timeline can pay the charge; keep the list of those it cannot."""
@@ -219,37 +230,41 @@ class Pool:
                 due -= part
         return undone
 
-    def apply(self, event: int) -> None:
-        """Move past one event by its recorded effects; the caller sets balance and windows."""
+    def apply(self, run: list[int]) -> None:
+        """Move past events by their recorded effects; the caller sets balance and windows."""
         events = self._events
-        if event < 0:
-            left = self.remaining.get(~event, 0)
-            if left:
-                self._spend(~event, left)
-        elif events.kinds[event] == ADD:
-            left = events.amounts[event] - events.rests[event]
-            if left:
-                self._put(event, left)
-        elif events.kinds[event] == CHARGE:
-            self._spend_all(events.pieces[event])
-        else:
-            self._put_all(events.pieces[event])
+        kinds, pieces = events.kinds, events.pieces
+        for event in run:
+            if event < 0:
+                left = self.remaining.get(~event, 0)
+                if left:
+                    self._spend(~event, left)
+            elif kinds[event] == ADD:
+                left = events.amounts[event] - events.rests[event]
+                if left:
+                    self._put(event, left)
+            elif kinds[event] == CHARGE:
+                self._spend_all(pieces[event])
+            else:
+                self._put_all(pieces[event])
 
-    def revert(self, event: int) -> None:
-        """Move back before one event by its recorded effects; the caller sets the rest."""
-        events = self._events
-        if event < 0:
-            left = events.lost.get(~event, 0)
-            if left:
-                self._put(~event, left)
-        elif events.kinds[event] == ADD:
-            left = self.remaining.get(event, 0)
-            if left:
-                self._spend(event, left)
-        elif events.kinds[event] == CHARGE:
-            self._put_all(events.pieces[event])
-        else:
-            self._spend_all(events.pieces[event])
+    def revert(self, run: list[int]) -> None:
+        """Move back before events, last first, by their recorded effects; likewise."""
+        events, lost = self._events, self._events.lost
+        kinds, pieces = events.kinds, events.pieces
+        for event in reversed(run):
+            if event < 0:
+                left = lost.get(~event, 0)
+                if left:
+                    self._put(~event, left)
+            elif kinds[event] == ADD:
+                left = self.remaining.get(event, 0)
+                if left:
+                    self._spend(event, left)
+            elif kinds[event] == CHARGE:
+                self._put_all(pieces[event])
+            else:
+                self._spend_all(pieces[event])
 
     def _put(self, grant: int, amount: int) -> None:
         left = self.remaining.get(grant)
@@ -270,9 +285,15 @@ class Pool:
                 self._fill(self.copy_remaining())
 
     def _put_all(self, pieces: tuple[int, ...]) -> None:
+        if len(pieces) == 2:
+            self._put(*pieces)
+            return
         for grant, amount in zip(pieces[::2], pieces[1::2], strict=True):
             self._put(grant, amount)
 
     def _spend_all(self, pieces: tuple[int, ...]) -> None:
+        if len(pieces) == 2:
+            self._spend(*pieces)
+            return
         for grant, amount in zip(pieces[::2], pieces[1::2], strict=True):
             self._spend(grant, amount)

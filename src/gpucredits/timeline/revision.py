@@ -18,6 +18,10 @@ from gpucredits.timeline.pool import Pool
 NEAR_BLOCKS = 2
 
 
+#: Checkpoint cells that can be copied in the time that one event takes.
+CELLS_PER_EVENT = 4
+
+
 @dataclass(slots=True)
 class Effort:
     """How many events were walked, by the kind of walk; for measurements and tests."""
@@ -121,7 +125,7 @@ class Revision:
         index = log.checkpoint_before(position)
         cells = log.blocks[index].checkpoint or {}
         rewinding = 2 * log.distance(position, log.end())
-        if rewinding <= len(cells) + log.distance((index, 0), position):
+        if rewinding <= len(cells) // CELLS_PER_EVENT + log.distance((index, 0), position):
             self._revert(pool, position)
             return pool, True
         balance, windows = log.before((index, 0))
@@ -132,12 +136,9 @@ class Revision:
     def _revert(self, pool: Pool, stop: Position) -> None:
         log = self._log
         index, offset = stop
-        revert = pool.revert
         for block in reversed(log.blocks[index + 1 :]):
-            for event in reversed(block.events):
-                revert(event)
-        for event in reversed(log.blocks[index].events[offset:]):
-            revert(event)
+            pool.revert(block.events)
+        pool.revert(log.blocks[index].events[offset:])
         self._effort.reverted += log.distance(stop, log.end())
         pool.balance, pool.windows = log.before(stop)
 
@@ -150,8 +151,7 @@ class Revision:
             if offset == 0 and block.checkpoint is None:
                 log.checkpoint(index, pool)
             until = stop[1] if index == stop[0] else len(block.events)
-            for event in block.events[offset:until]:
-                pool.apply(event)
+            pool.apply(block.events[offset:until])
             index, offset = index + 1, 0
         self._effort.applied += log.distance(start, stop)
         pool.balance, pool.windows = log.before(stop)
@@ -177,36 +177,37 @@ class Revision:
     def _decide_block(self, pool: Pool, index: int, offset: int) -> int | None:
         """Decide the rest of one block; return the offset after which nothing differs."""
         block = self._log.blocks[index]
-        balances, windows = block.balances, block.windows
+        events, balances, windows = block.events, block.balances, block.windows
         difference, changed = self._difference, self._changed
-        for place in range(offset, len(block.events)):
-            event = block.events[place]
-            changed.discard(event)
-            self._decide(pool, event)
-            is_as_recorded = balances[place] == pool.balance and windows[place] == pool.windows
-            balances[place] = pool.balance
-            windows[place] = pool.windows
-            if (
-                is_as_recorded
-                and not difference
-                and changed.isdisjoint(block.events[place + 1 : place + 2])
-            ):
+        for place in range(offset, len(events)):
+            event = events[place]
+            if event in changed:
+                changed.discard(event)
+            if event >= 0:
+                self._decide(pool, event)
+            else:
+                pool.decide(event)
+                difference.pop(~event, None)
+            balance, active = pool.balance, pool.windows
+            is_settled = not difference and balances[place] == balance and windows[place] == active
+            balances[place] = balance
+            windows[place] = active
+            if is_settled and changed.isdisjoint(events[place + 1 : place + 2]):
                 self._effort.decided += place + 1 - offset
                 return place + 1
-        self._effort.decided += len(block.events) - offset
+        self._effort.decided += len(events) - offset
         return None
 
     def _decide(self, pool: Pool, event: int) -> None:
-        """Decide one event and note what it does differently from before."""
-        if event < 0:
-            pool.decide(event)
-            self._difference.pop(~event, None)
-            return
+        """Decide one event other than an expiry, and note what it does differently from before."""
         events = self._events
         pieces, rest = events.pieces[event], events.rests[event]
         pool.decide(event)
-        if pieces == events.pieces[event] and rest == events.rests[event]:
-            return
+        if pieces != events.pieces[event] or rest != events.rests[event]:
+            self._note(event, pieces, rest)
+
+    def _note(self, event: int, pieces: tuple[int, ...], rest: int) -> None:
+        events = self._events
         kind = events.kinds[event]
         if kind == ADD:
             self._differ(event, rest - events.rests[event])
