@@ -17,6 +17,7 @@ from gpucredits.dump.reader import DumpError, Reader, check_sorted
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 DELTA = 0x10
 WIDE = 0x20
+LINES, LENGTHS = 1, 2
 
 _INT64 = range(-(1 << 63), 1 << 63)
 
@@ -87,25 +88,37 @@ def _decode_wide(reader: Reader, rows: int, what: str) -> list[int]:
 
 
 def encode_names(names: list[str | None]) -> bytes:
-    """Encode names as a column of lengths in characters, plus one (zero is no name), and text."""
-    sizes = encode_integers([0 if name is None else len(name) + 1 for name in names])
-    text = "".join([name for name in names if name is not None]).encode("utf-8", "surrogatepass")
-    return sizes + struct.pack("<Q", len(text)) + text
+    """Encode names as lines of text, or by length where a line would not do."""
+    whole = [name for name in names if name is not None]
+    is_lines = len(whole) == len(names) and not any("\n" in name for name in whole)
+    text = ("\n" if is_lines else "").join(whole).encode("utf-8", "surrogatepass")
+    data = struct.pack("<BQ", LINES if is_lines else LENGTHS, len(text)) + text
+    if is_lines:
+        return data
+    return data + encode_integers([0 if name is None else len(name) + 1 for name in names])
 
 
 def decode_names(reader: Reader, rows: int, what: str) -> list[str | None]:
     """Decode what `encode_names` wrote."""
-    sizes = decode_integers(reader, rows, what)
-    (size,) = reader.unpack("Q", what)
+    encoding, size = reader.unpack("BQ", what)
     text = reader.text(size, what)
+    if encoding == LENGTHS:
+        return _decode_lengths(text, decode_integers(reader, rows, what), what)
+    if encoding != LINES:
+        raise DumpError(f"{what} has the unknown encoding {encoding}")
+    names: list[str | None] = [*text.split("\n")] if rows or text else []
+    if len(names) != rows:
+        raise DumpError(f"{what} has {len(names)} names for {rows} rows")
+    return names
+
+
+def _decode_lengths(text: str, sizes: list[int], what: str) -> list[str | None]:
     if sizes and min(sizes) < 0:
         raise DumpError(f"{what} holds a length below zero")
     stops = list(accumulate([size - 1 if size else 0 for size in sizes]))
     if (stops[-1] if stops else 0) != len(text):
         raise DumpError(f"{what} has {len(text)} characters; its lengths say otherwise")
-    if 0 in sizes:
-        return [
-            text[stop - size + 1 : stop] if size else None
-            for stop, size in zip(stops, sizes, strict=True)
-        ]
-    return [text[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+    return [
+        text[stop - size + 1 : stop] if size else None
+        for stop, size in zip(stops, sizes, strict=True)
+    ]

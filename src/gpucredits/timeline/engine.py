@@ -140,6 +140,7 @@ class Timeline:
             self._waiting.setdefault(charge_name, []).append(refund)
             return
         events = self._events
+        events.complete()
         siblings = events.refunds.get(charge)
         refunded = events.offsets[siblings[-1]] + events.amounts[siblings[-1]] if siblings else 0
         left = events.amounts[charge] - refunded
@@ -185,7 +186,7 @@ class Timeline:
             self._charges.update(zip(names, handles, strict=True))
             self._charges.pop(None, None)
         elif kind == REFUND:
-            charge = self._events.link_refunds(handles)
+            charge = self._events.first_overdrawn(handles)
             if charge is not None:
                 raise ArgumentValueError(
                     "amount", f"charge {self._events.names[charge]!r} is refunded beyond its amount"
@@ -269,6 +270,7 @@ class Timeline:
 
     def _settle(self) -> None:
         """Bring everything that waits into the log."""
+        self._events.complete()
         pending, self._pending = self._pending, []
         moved, self._moved_refunds = self._moved_refunds, []
         if len(pending) * REBUILD_SHARE >= len(self._events):

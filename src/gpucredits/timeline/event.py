@@ -101,7 +101,7 @@ class Events:
         self.pieces.append(())
         self.rests.append(amount if kind == ADD else 0)
         if len(self.entries) != handle:
-            self.rank_all()
+            self.complete()
         elif kind == ADD:
             self.entries.append((*self.order(Grant(name or "", amount, time, link)), handle))
         else:
@@ -116,7 +116,7 @@ class Events:
         times: list[int],
         links: list[int],
     ) -> range:
-        """Store many events of one kind, as `record` would one by one; `rank_all` is still due."""
+        """Store many events of one kind, as `record` would one by one; `complete` is due."""
         first = len(self.keys)
         handles = range(first, first + len(times))
         self.kinds.extend(bytes([kind]) * len(times))
@@ -128,10 +128,14 @@ class Events:
         self.rests.extend(amounts if kind == ADD else [0] * len(times))
         return handles
 
-    def rank_all(self) -> None:
-        """Give each grant that `extend` stored its place in the order of consumption."""
+    def complete(self) -> None:
+        """Derive what `extend` left out: places in the order of consumption, ties of refunds."""
+        refunds: list[int] = []
         for first in range(len(self.entries), len(self.keys), RANKED_AT_ONCE):
-            self._rank(range(first, min(first + RANKED_AT_ONCE, len(self.keys))))
+            handles = range(first, min(first + RANKED_AT_ONCE, len(self.keys)))
+            self._rank(handles)
+            refunds += [h for h in handles if self.kinds[h] == REFUND and self.links[h] != WAITING]
+        self._link_all(refunds)
 
     def _rank(self, handles: range) -> None:
         if not self.kinds.count(ADD, handles.start, handles.stop):
@@ -170,24 +174,28 @@ class Events:
         """Whether the event is a refund that has to follow its charge at once."""
         return self.kinds[handle] == REFUND and self.keys[handle] < self.keys[self.links[handle]]
 
-    def link_refunds(self, refunds: range) -> int | None:
-        """Tie many refunds to the charges they link to, for charges that have none yet.
+    def first_overdrawn(self, refunds: range) -> int | None:
+        """A charge that these refunds, which `extend` stored, give back more than it took."""
+        links, amounts = self.links, self.amounts
+        totals: dict[int, int] = {}
+        for refund in refunds:
+            charge = links[refund]
+            totals[charge] = totals.get(charge, 0) + amounts[refund]
+        return next((charge for charge in totals if totals[charge] > amounts[charge]), None)
 
-        Return a charge that is refunded beyond its amount, if there is one.
-        """
+    def _link_all(self, refunds: list[int]) -> None:
+        """Tie refunds that `extend` stored to their charges, which have no others."""
         for refund in refunds:
             self.refunds.setdefault(self.links[refund], []).append(refund)
-        amounts, offsets = self.amounts, self.offsets
-        for charge, siblings in self.refunds.items():
-            if len(siblings) > 1:
-                siblings.sort(key=self.place_of)
+        for refund in refunds:
+            siblings = self.refunds[self.links[refund]]
+            if siblings[-1] != refund:
+                continue
+            siblings.sort(key=self.place_of)
             offset = 0
-            for refund in siblings:
-                offsets[refund] = offset
-                offset += amounts[refund]
-            if offset > amounts[charge]:
-                return charge
-        return None
+            for sibling in siblings:
+                self.offsets[sibling] = offset
+                offset += self.amounts[sibling]
 
     def link_refund(self, refund: int, charge: int) -> list[int]:
         """Tie a refund to its charge; return the charge's later refunds, whose offsets moved."""

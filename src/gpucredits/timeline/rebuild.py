@@ -16,7 +16,6 @@ def decide_all(events: Events, log: Log, future: Future, pool: Pool, pending: li
     keys = [key for block in log.blocks for key in block.keys]
     placed = [event for block in log.blocks for event in block.events]
     last_key = max([*map(events.keys.__getitem__, pending), *keys[-1:]])
-    events.rank_all()
     kinds, links = events.kinds, events.links
     ending = future.take_all()
     ending += [(links[h], h) for h in pending if kinds[h] == ADD and events.has_window(h)]
