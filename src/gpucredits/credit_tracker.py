@@ -143,10 +143,10 @@ class CreditTracker:
         targets = [rows.start + row for row in refunds.charges]
         try:
             timeline.load(REFUND, names, refunds.amounts, refunds.times, targets)
+            for row in zip(waiting.names, waiting.amounts, waiting.times, strict=True):
+                timeline.refund(row[0] or "", *row[1:])
         except ArgumentValueError as error:
             raise DumpError(f"refunds exceed their charge: {error}") from None
-        for name, amount, time in zip(waiting.names, waiting.amounts, waiting.times, strict=True):
-            timeline.refund(name or "", amount, time)
         self._timeline = timeline
 
     def _history(self) -> History:
