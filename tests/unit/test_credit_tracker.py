@@ -1,6 +1,8 @@
 """CreditTracker: judging, ties, refunds, and histories that do not reconcile."""
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -152,7 +154,7 @@ def test_empty_window_and_zero_amounts_are_allowed():
     assert tracker.charge(0, 5) == 0
 
 
-BAD = {
+BAD: dict[str, tuple[Callable[[Any], object], str, Any]] = {
     "negative grant": (lambda t: t.add("x", -1, 0, 1), "amount", ArgumentValueError),
     "expiration before start": (lambda t: t.add("x", 1, 5, 4), "expiration", ArgumentValueError),
     "bool amount": (lambda t: t.add("x", True, 0, 1), "amount", ArgumentTypeError),

@@ -20,8 +20,8 @@ def sample():
     tracker = CreditTracker()
     for start, expiration, amount, name in GRANTS:
         tracker.add(name, amount, start, expiration)
-    for time, amount, name in CHARGES:
-        assert tracker.charge(amount, time, name) is not None
+    for time, amount, charge_id in CHARGES:
+        assert tracker.charge(amount, time, charge_id) is not None
     for time, amount, name in REFUNDS:
         tracker.refund(name, amount, time)
     return tracker
@@ -67,8 +67,8 @@ def test_order_of_unrelated_arrivals_does_not_show():
     for start, expiration, amount, name in reversed(GRANTS):
         other.add(name, amount, start, expiration)
         other.get_balance(70)
-    for time, amount, name in CHARGES:
-        other.charge(amount, time, name)
+    for time, amount, charge_id in CHARGES:
+        other.charge(amount, time, charge_id)
     assert other.dump() == sample().dump()
 
 

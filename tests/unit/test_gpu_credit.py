@@ -1,5 +1,7 @@
 """GPUCredit: the published examples, ties, and debt."""
 
+from typing import Any
+
 import pytest
 
 from gpucredits import GPUCredit
@@ -13,7 +15,7 @@ def credit(*operations):
     return made
 
 
-EXAMPLES = {
+EXAMPLES: dict[str, tuple[list[Any], dict[int, int | None]]] = {
     "basic credit": (
         [("microsoft", 10, 10, 30)],
         {0: None, 10: 10, 40: 10, 41: None},

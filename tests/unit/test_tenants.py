@@ -1,5 +1,7 @@
 """TenantCredits: isolation, and questions across all tenants."""
 
+from typing import Any
+
 import pytest
 
 from gpucredits import ArgumentTypeError, IrreconcilableError, TenantCredits
@@ -37,12 +39,13 @@ def test_one_broken_tenant_does_not_hide_the_rest():
 def test_bad_arguments_are_named():
     """A name has to be text and a timestamp an int; neither makes a tenant."""
     tenants = TenantCredits()
+    wrong: list[Any] = [3, 1.5, "text"]
     with pytest.raises(ArgumentTypeError, match="name"):
-        tenants.tenant(3)
+        tenants.tenant(wrong[0])
     with pytest.raises(ArgumentTypeError, match="timestamp"):
-        tenants.total(1.5)
+        tenants.total(wrong[1])
     with pytest.raises(ArgumentTypeError, match="data"):
-        TenantCredits.load("text")
+        TenantCredits.load(wrong[2])
     assert tenants.names == []
 
 
