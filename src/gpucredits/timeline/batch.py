@@ -6,6 +6,7 @@ Owns the tuple shapes of the batch functions. Must not hold rules of its own; th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from gpucredits.arguments import (
     ArgumentTypeError,
@@ -30,8 +31,7 @@ def active_credits(add_events: Sequence[tuple[int, int, int]], queries: Sequence
     batch = _Batch("add_events")
     for event in add_events:
         batch.add("", event, "(amount, timestamp, duration)")
-    timeline = batch.timeline()
-    return [timeline.balance(time) for time in _times(queries)]
+    return [balance for balance, _ in _states(batch.timeline(), queries)]
 
 
 def balances(events: Sequence[Event], queries: Sequence[int]) -> list[int | None]:
@@ -42,12 +42,10 @@ def balances(events: Sequence[Event], queries: Sequence[int]) -> list[int | None
             batch.add("", event[1:], "('add', amount, timestamp, duration)")
         else:
             batch.charge(event[1:])
-    state = batch.timeline().state
-    answers: list[int | None] = []
-    for time in _times(queries):
-        balance, windows = state(time)
-        answers.append(balance if windows and balance >= 0 else None)
-    return answers
+    return [
+        balance if windows and balance >= 0 else None
+        for balance, windows in _states(batch.timeline(), queries)
+    ]
 
 
 def audit_trail(events: Sequence[NamedEvent]) -> list[AuditRow]:
@@ -63,8 +61,13 @@ def audit_trail(events: Sequence[NamedEvent]) -> list[AuditRow]:
     return [(row.timestamp, row.amount, row.taken, row.uncovered) for row in rows]
 
 
-def _times(queries: Sequence[int]) -> list[int]:
-    return [check_integer("queries", time) for time in queries]
+def _states(timeline: Timeline, queries: Sequence[int]) -> list[tuple[int, int]]:
+    """Ask in order of time, which keeps to one part of memory, and answer in order of asking."""
+    times = [check_integer("queries", time) for time in queries]
+    answers = [(0, 0)] * len(times)
+    for place in sorted(range(len(times)), key=times.__getitem__):
+        answers[place] = timeline.state(times[place])
+    return answers
 
 
 class _Batch:
@@ -72,12 +75,8 @@ class _Batch:
 
     def __init__(self, argument: str) -> None:
         self._argument = argument
-        self._names: list[str | None] = []
-        self._granted: list[int] = []
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._charged: list[int] = []
-        self._charge_times: list[int] = []
+        self._grants: list[tuple[int, int, int, str]] = []
+        self._charges: list[tuple[int, int]] = []
 
     def is_add(self, event: Sequence[object]) -> bool:
         if not isinstance(event, (tuple, list)) or not event:
@@ -93,22 +92,34 @@ class _Batch:
         if len(fields) != 3:
             raise ArgumentValueError(argument, f"{fields!r} does not have the shape {shape}")
         start = check_integer(argument, fields[1])
-        self._granted.append(check_amount(argument, fields[0]))
-        self._names.append(name)
-        self._starts.append(start)
-        self._ends.append(start + check_amount(argument, fields[2]))
+        amount = check_amount(argument, fields[0])
+        self._grants.append((start, amount, start + check_amount(argument, fields[2]), name))
 
     def charge(self, fields: Sequence[object]) -> None:
         argument = self._argument
         if len(fields) != 2:
             shape = "('sub', amount, timestamp)"
             raise ArgumentValueError(argument, f"{fields!r} does not have the shape {shape}")
-        self._charged.append(check_amount(argument, fields[0]))
-        self._charge_times.append(check_integer(argument, fields[1]))
+        amount = check_amount(argument, fields[0])
+        self._charges.append((check_integer(argument, fields[1]), amount))
 
     def timeline(self) -> Timeline:
+        """Load in order of time; events at one time keep their order of arrival."""
         timeline = Timeline(window=Window.INCLUSIVE)
-        timeline.load(ADD, self._names, self._granted, self._starts, self._ends)
-        count = len(self._charged)
-        timeline.load(CHARGE, [None] * count, self._charged, self._charge_times, [0] * count)
+        grants = sorted(self._grants, key=itemgetter(0))
+        charges = sorted(self._charges, key=itemgetter(0))
+        timeline.load(
+            ADD,
+            [name for _, _, _, name in grants],
+            [amount for _, amount, _, _ in grants],
+            [start for start, _, _, _ in grants],
+            [end for _, _, end, _ in grants],
+        )
+        timeline.load(
+            CHARGE,
+            [None] * len(charges),
+            [amount for _, amount in charges],
+            [time for time, _ in charges],
+            [0] * len(charges),
+        )
         return timeline

@@ -93,6 +93,11 @@ class Events:
     def record(self, kind: int, name: str | None, amount: int, time: int, link: int) -> int:
         """Store one event's facts and return its handle."""
         handle = len(self.keys)
+        if len(self.entries) != handle:
+            self.complete()
+        entry: tuple[int, ...] = ()
+        if kind == ADD:
+            entry = (*self.order(Grant(name or "", amount, time, link)), handle)
         self.kinds.append(kind)
         self.keys.append(time * RANKS + kind)
         self.amounts.append(amount)
@@ -100,12 +105,7 @@ class Events:
         self.links.append(link)
         self.pieces.append(())
         self.rests.append(amount if kind == ADD else 0)
-        if len(self.entries) != handle:
-            self.complete()
-        elif kind == ADD:
-            self.entries.append((*self.order(Grant(name or "", amount, time, link)), handle))
-        else:
-            self.entries.append(())
+        self.entries.append(entry)
         return handle
 
     def extend(

@@ -116,6 +116,25 @@ class Pool:
         else:
             self._decide_refund(event)
 
+    def decide_run(self, run: list[int]) -> tuple[list[int], list[int]]:
+        """Move past events by the rules; return the balance and the windows after each."""
+        kinds = self._events.kinds
+        decide_add, decide_charge = self._decide_add, self._decide_charge
+        balances: list[int] = []
+        windows: list[int] = []
+        for event in run:
+            if event < 0:
+                self._decide_expiry(~event)
+            elif kinds[event] == ADD:
+                decide_add(event)
+            elif kinds[event] == CHARGE:
+                decide_charge(event)
+            else:
+                self._decide_refund(event)
+            balances.append(self.balance)
+            windows.append(self.windows)
+        return balances, windows
+
     def _decide_add(self, grant: int) -> None:
         events = self._events
         amount = events.amounts[grant]
@@ -126,7 +145,11 @@ class Pool:
         repaid = 0 if balance >= 0 else min(-balance, amount)
         events.rests[grant] = repaid
         if amount > repaid:
-            self._put(grant, amount - repaid)
+            if grant in self.remaining:
+                self._put(grant, amount - repaid)
+            else:
+                self.remaining[grant] = amount - repaid
+                heappush(self._heap, events.entries[grant])
         self.balance = balance + amount
         self.windows += 1
 

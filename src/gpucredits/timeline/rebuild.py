@@ -5,6 +5,9 @@ Owns the bulk path. Must give exactly what recording the events one by one gives
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import not_
+
 from gpucredits.timeline.event import ADD, RANKS, REFUND, Events
 from gpucredits.timeline.future import Future
 from gpucredits.timeline.log import Log
@@ -26,14 +29,7 @@ def decide_all(events: Events, log: Log, future: Future, pool: Pool, pending: li
     log.replace(*arranged(events, keys, placed, pending))
     for index, block in enumerate(log.blocks):
         log.checkpoint(index, pool)
-        decide = pool.decide
-        balances, windows = [], []
-        for event in block.events:
-            decide(event)
-            balances.append(pool.balance)
-            windows.append(pool.windows)
-        block.balances = balances
-        block.windows = windows
+        block.balances, block.windows = pool.decide_run(block.events)
     return len(keys) + len(pending)
 
 
@@ -41,11 +37,22 @@ def arranged(
     events: Events, keys: list[int], placed: list[int], pending: list[int]
 ) -> tuple[list[int], list[int]]:
     """Sort events into order of time; a refund no later than its charge follows it at once."""
-    keys = keys + [events.keys[handle] for handle in pending]
-    placed = placed + pending
+    kinds = events.kinds
+    refunds = [handle for handle in pending if kinds[handle] == REFUND]
+    loose = pending
+    if refunds:
+        loose = [handle for handle in pending if kinds[handle] != REFUND]
+    if len(events.offsets) > len(refunds):
+        keys, placed, others = _without_refunds(events, keys, placed)
+        refunds += others
+    refunds.sort()
     glued: dict[int, list[int]] = {}
-    if events.refunds:
-        keys, placed, glued = _refunds_last(events, keys, placed)
+    for refund in refunds:
+        if events.is_glued(refund):
+            glued.setdefault(events.links[refund], []).append(refund)
+    loose = loose + [refund for refund in refunds if not events.is_glued(refund)]
+    keys = keys + [events.keys[handle] for handle in loose]
+    placed = placed + loose
     order = sorted(range(len(keys)), key=keys.__getitem__)
     keys = [keys[index] for index in order]
     placed = [placed[index] for index in order]
@@ -61,24 +68,12 @@ def arranged(
     return spread_keys, spread
 
 
-def _refunds_last(
+def _without_refunds(
     events: Events, keys: list[int], placed: list[int]
-) -> tuple[list[int], list[int], dict[int, list[int]]]:
-    """Put refunds last in order of arrival, and those that must follow their charge apart."""
+) -> tuple[list[int], list[int], list[int]]:
+    """Take the refunds out of what is placed, and return them last."""
     kinds = events.kinds
-    refunds = sorted(event for event in placed if event >= 0 and kinds[event] == REFUND)
-    others = [
-        (key, event)
-        for key, event in zip(keys, placed, strict=True)
-        if event < 0 or kinds[event] != REFUND
-    ]
-    keys = [key for key, _ in others]
-    placed = [event for _, event in others]
-    glued: dict[int, list[int]] = {}
-    for refund in refunds:
-        if events.is_glued(refund):
-            glued.setdefault(events.links[refund], []).append(refund)
-        else:
-            keys.append(events.keys[refund])
-            placed.append(refund)
-    return keys, placed, glued
+    is_refund = [event >= 0 and kinds[event] == REFUND for event in placed]
+    refunds = list(compress(placed, is_refund))
+    is_other = list(map(not_, is_refund))
+    return list(compress(keys, is_other)), list(compress(placed, is_other)), refunds
