@@ -1,9 +1,11 @@
 """The engine: order of consumption, windows, cost of late events, and memory."""
 
+import contextlib
 import random
 
 import pytest
 
+from gpucredits import ArgumentValueError
 from gpucredits.timeline import Grant, Shortage, Timeline, Window, log
 from gpucredits.timeline.event import ADD, CHARGE
 
@@ -115,14 +117,14 @@ def test_many_late_events_settle_in_one_sweep():
 
 @pytest.mark.parametrize("length", [10, 1_000, 10**9])
 def test_checkpoints_take_no_more_than_the_events(length):
-    """However many grants are alive, checkpoints hold at most as many cells as there are events."""
+    """However many grants are alive, checkpoints have no more cells than the log events."""
     timeline = steady(10_000, length)
     rng = random.Random(1)
     for _ in range(50):
         time = rng.randrange(10_000)
         timeline.add("late", 3, time, 10**9)
         timeline.state(10_000)
-    assert 0 < timeline.checkpoint_cells <= len(timeline) + 10_000
+    assert 0 < timeline.checkpoint_cells <= len(timeline._log)
 
 
 def test_any_order_of_arrival_gives_the_same_balances():
@@ -179,3 +181,30 @@ def test_many_refunds_of_one_charge_come_back_in_any_order():
         timeline.state(time)
     assert timeline.balance(49) == 100
     assert [timeline.balance(t) for t in (50, 75, 100)] == [50, 75, 100]
+
+
+@pytest.mark.parametrize("shortage", list(Shortage))
+def test_settling_bit_by_bit_equals_settling_at_once(shortage):
+    """With blocks of real size, asking at every turn equals asking only at the end."""
+    rng = random.Random(11)
+    asked, unasked = Timeline(shortage=shortage), Timeline(shortage=shortage)
+    for turn in range(4_000):
+        time = turn if rng.random() < 0.9 else rng.randrange(turn + 1)
+        amount = rng.randint(0, 20)
+        kind = rng.choice(["add", "charge", "charge", "refund"])
+        arguments = {
+            "add": ("g", 2 * amount, time, time + rng.choice([5, 300, 10**6])),
+            "charge": (f"c{turn}", amount, time),
+            "refund": (f"c{rng.randrange(turn + 5)}", 0 if amount > 10 else 1, time),
+        }[kind]
+        for timeline in (asked, unasked):
+            with contextlib.suppress(ArgumentValueError):
+                getattr(timeline, kind)(*arguments)
+        if turn % 7 == 0:
+            asked.state(rng.randrange(turn + 100))
+    times = range(0, 5_000, 3)
+    assert [asked.state(time) for time in times] == [unasked.state(time) for time in times]
+    assert asked.consumptions() == unasked.consumptions()
+    assert asked.first_shortfall(5_000) == unasked.first_shortfall(5_000)
+    assert asked.effort.reverted
+    assert asked.effort.applied

@@ -182,6 +182,16 @@ class Log:
         """Copy the state just before a block, if the events since the last copy pay for it."""
         if index and self._room(index) >= max(BLOCK, pool.live):
             self.blocks[index].checkpoint = pool.copy_remaining()
+            self._drop_crowded(index + 1)
+
+    def _drop_crowded(self, index: int) -> None:
+        """Drop the next checkpoint from a block on, if the events before it no longer pay."""
+        for later in range(index, len(self.blocks)):
+            cells = self.blocks[later].checkpoint
+            if cells is not None:
+                if len(cells) > self._room(later):
+                    self.blocks[later].checkpoint = None
+                return
 
     def patch(self, index: int, difference: dict[int, int]) -> None:
         """Correct a block's checkpoint by what changed; drop it if it has grown too large."""
