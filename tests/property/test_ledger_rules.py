@@ -327,7 +327,7 @@ class LedgerRules(RuleBasedStateMachine):
 
 TestLedgerRules = LedgerRules.TestCase
 TestLedgerRules.settings = settings(
-    max_examples=150,
+    max_examples=300,
     stateful_step_count=40,
     derandomize=True,
     deadline=None,
