@@ -302,4 +302,10 @@ def list_audit(**query: Any) -> Operation[access.AuditPage]:
 
 def advance_clock(seconds: int) -> Operation[system.ClockAnswer]:
     """Move a test server's time on; not safe to repeat."""
-    return _post("/v1/test/clock", system.ClockAnswer, None, {"advance_seconds": seconds})
+    return Operation(
+        method="POST",
+        path="/v1/test/clock",
+        body={"advance_seconds": seconds},
+        answer=system.ClockAnswer,
+        is_repeatable=False,
+    )

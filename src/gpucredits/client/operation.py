@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ ENCODER = msgspec.json.Encoder(decimal_format="string")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[Answer]):
-    """A request that may be sent any number of times and has at most one effect."""
+    """A request; a repeatable one may be sent any number of times and has at most one effect."""
 
     method: str
     path: str
@@ -33,20 +33,13 @@ class Operation(Generic[Answer]):
     body: Mapping[str, Any] | None = None
     query: Mapping[str, Any] = field(default_factory=dict)
     key: str | None = None
+    is_repeatable: bool = True
 
     def with_key(self) -> Operation[Answer]:
         """The same, with a key of its own if it is a write without one."""
         if self.key is not None or self.method == "GET":
             return self
-        key = uuid.uuid4().hex
-        return Operation(
-            method=self.method,
-            path=self.path,
-            answer=self.answer,
-            body=self.body,
-            query=self.query,
-            key=key,
-        )
+        return replace(self, key=uuid.uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +51,14 @@ class Retries:
     wait_max_s: float = 5.0
     timeout_s: float = 35.0
 
+    def attempts(self, operation: Operation[Any]) -> range:
+        """The numbers of the attempts that a call gets."""
+        return range(self.attempts_max if operation.is_repeatable else 1)
+
     def wait_s(self, attempt: int, answer: httpx.Response | None) -> float:
         """How long to wait after an attempt: what the server asked for, or ever longer."""
         asked = "" if answer is None else answer.headers.get("retry-after", "")
-        longest = min(self.first_wait_s * 2**attempt, self.wait_max_s)
+        longest: float = min(self.first_wait_s * 2**attempt, self.wait_max_s)
         if asked.isdigit():
             longest = min(max(longest, float(asked)), self.wait_max_s)
         # Jitter only spreads the callers; nothing depends on its quality.

@@ -47,7 +47,7 @@ class Client:
         keyed = operation.with_key()
         answer: httpx.Response | None = None
         failure = ""
-        for attempt in range(self.retries.attempts_max):
+        for attempt in self.retries.attempts(keyed):
             if attempt:
                 time.sleep(self.retries.wait_s(attempt - 1, answer))
             try:
