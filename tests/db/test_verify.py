@@ -20,7 +20,7 @@ DAMAGE = {
     "balances": "UPDATE accounts SET spent = spent + 1 WHERE path = 'acme'",
     "debts": "UPDATE accounts SET debt = 1, remaining = remaining + 1 WHERE path = 'acme'",
     "funds": "UPDATE accounts SET remaining = remaining + 1 WHERE path = 'acme'",
-    "grants": "UPDATE grants SET remaining = remaining - 1 WHERE grant_id = 3",
+    "grants": "UPDATE grants SET remaining = remaining - 1 WHERE remaining > 0",
     "floor": "UPDATE entries SET amount = amount * 1000 WHERE type = 3",
     "holds": "UPDATE reservations SET held = held + 1 WHERE state = 0",
     "settlements": "UPDATE reservations SET used_ms = used_ms + 1000",
