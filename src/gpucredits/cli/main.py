@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "settle": "gpucredits.cli.job",
     "cancel": "gpucredits.cli.job",
     "key": "gpucredits.cli.key",
+    "verify": "gpucredits.cli.verify",
 }
 
 
