@@ -20,6 +20,8 @@ from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.topup import TopUpRow
 
+SETTLE = EntryType.SETTLE
+
 Row = Account | Grant | Reservation | TopUpRow
 
 
@@ -164,6 +166,35 @@ class Book:
                 seq,
             )
         )
+
+    def post_settlement(  # positions, for speed: one for each column
+        self,
+        at: int,
+        account_id: int,
+        amount: int,
+        reserve: int,
+        grant_id: int,
+        reservation_id: int,
+        seq: int,
+    ) -> None:
+        """Append a heartbeat's entry, as ``post`` would, at a third of its cost."""
+        org = self.org
+        entry_id = org.next_entry_id
+        org.next_entry_id = entry_id + 1
+        row = (
+            entry_id,
+            at,
+            SETTLE,
+            account_id,
+            amount,
+            reserve,
+            grant_id,
+            0,
+            0,
+            reservation_id,
+            seq,
+        )
+        self.entries.append(tuple.__new__(Entry, row))
 
     def next_id(self) -> int:
         """A new id, unique within the org and rising."""

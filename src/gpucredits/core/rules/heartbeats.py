@@ -1,0 +1,246 @@
+"""Rules of the heartbeat: settle what was used, and renew the lease.
+
+A heartbeat inside its lease is always settled, never refused. This is the hottest path of the
+product: ``renew_in_full`` is the common case of ``charge`` done in one go.
+"""
+
+from __future__ import annotations
+
+from gpucredits.core.account import Account
+from gpucredits.core.book import Book, LateUse
+from gpucredits.core.command import Beat
+from gpucredits.core.entry import EntryType
+from gpucredits.core.grant import OVERRUN, GrantState
+from gpucredits.core.money import MS_PER_HOUR, cost
+from gpucredits.core.outcome import Beaten
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reservation import (
+    Decision,
+    Reservation,
+    ReservationState,
+    hold_wanted,
+    lease_end,
+    used_bound_ms,
+)
+from gpucredits.core.rules.accounts import suspended_above
+from gpucredits.core.rules.lots import consume, end_held_over, join_paid
+from gpucredits.core.rules.roll import lapse, roll
+
+WENT_BACK = "used_ms_went_back"
+BEYOND_ELAPSED = "used_ms_beyond_elapsed"
+MAX_AMOUNT = "max_amount"
+
+# Looked up once: reading a member off its class costs more than the arithmetic around it.
+LIVE = ReservationState.ACTIVE
+CONTINUE = Decision.CONTINUE
+OPEN = GrantState.ACTIVE
+
+
+def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
+    """Settle what was used, and renew the lease as far as its payer can fund it."""
+    lease = book.reservations.get(command.reservation_id)
+    if lease is None:
+        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+    payer = book.accounts[lease.payer_id]
+    if now >= payer.due_at:
+        roll(book, payer, now)
+    if lease.state is not LIVE:
+        note_late_use(book, lease, command.seq, command.used_ms)
+        return answer(lease, Decision.STOP, now, reason=lease.state.name.lower())
+    if command.seq <= lease.seq:
+        return answer(lease, lease.decision, now, duplicate=True)
+    used_ms, flag = believable(lease, command.used_ms, now)
+    if renew_in_full(book, payer, lease, command.seq, used_ms, now):
+        return Beaten(
+            CONTINUE,
+            lease.settled,
+            lease.held,
+            (lease.expires_at - now) // 1_000,
+            LIVE,
+            "",
+            False,
+            flag,
+        )
+    book.touch(lease)
+    book.touch(payer)
+    lease.seq = command.seq
+    reason = charge(book, payer, lease, used_ms, now)
+    end = lease_end(lease, now)
+    if reason == Reason.ACCOUNT_SUSPENDED:
+        end = min(end, lease.expires_at)
+    lease.expires_at = end
+    if end <= now:
+        lease.decision = Decision.STOP
+        lapse(book, payer, lease)
+    else:
+        lease.decision = Decision.DRAIN if reason else Decision.CONTINUE
+        payer.due_at = min(payer.due_at, end)
+    return answer(lease, lease.decision, now, reason=reason, flag=flag)
+
+
+def renew_in_full(
+    book: Book, payer: Account, lease: Reservation, seq: int, used_ms: int, now: int
+) -> bool:
+    """Charge and renew when one open grant pays and the hold is renewed for a full lease.
+
+    The same as ``charge`` wherever it applies; otherwise changes nothing and returns False.
+    """
+    lots = book.grants[payer.account_id]
+    if not lots or book.suspended or lease.max_amount or book.savepoint is not None:
+        return False
+    grant = lots[0]
+    rate = lease.gpu_count * lease.price
+    lease_ms = lease.window_ms * (1 + lease.escrow_windows)
+    settled = rate * used_ms // MS_PER_HOUR
+    held = rate * (used_ms + lease_ms) // MS_PER_HOUR - settled
+    due = settled - lease.settled
+    reserve = held - lease.held + due
+    if (
+        due <= 0
+        or reserve < 0
+        or grant.remaining <= due
+        or grant.state is not OPEN
+        or payer.remaining - payer.reserved - payer.debt < reserve
+    ):
+        return False
+    grant.remaining -= due
+    payer.remaining -= due
+    payer.reserved += reserve - due
+    payer.spent += due
+    payer.version += 1
+    grant_id = grant.grant_id
+    paid = lease.paid
+    if len(paid) == 1 and paid[0][0] == grant_id:
+        lease.paid = ((grant_id, paid[0][1] + due),)
+    else:
+        lease.paid = join_paid(paid, [(grant_id, due)])
+    lease.seq = seq
+    lease.used_ms = used_ms
+    lease.settled = settled
+    lease.held = held
+    lease.decision = CONTINUE
+    lease.expires_at = end = now + lease_ms * 1_000
+    payer.due_at = min(payer.due_at, end)
+    changed = book.changed
+    changed[id(lease)] = lease
+    changed[id(payer)] = payer
+    changed[id(grant)] = grant
+    book.post_settlement(now, payer.account_id, due, reserve, grant_id, lease.reservation_id, seq)
+    return True
+
+
+def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: int) -> str:
+    """Settle use up to ``used_ms`` and renew the hold; returns why it could not be renewed."""
+    before = lease.held
+    due = cost(lease.gpu_count * lease.price, used_ms) - lease.settled
+    funds = before + max(payer.spendable, 0)
+    covered = min(due, funds)
+    wanted = hold_wanted(lease, used_ms, lease.settled + due)
+    held = min(wanted, funds - covered)
+    reason = ""
+    if book.suspended and suspended_above(book, lease.account):
+        held = min(held, max(before - covered, 0))
+        reason = Reason.ACCOUNT_SUSPENDED.value
+    elif held < wanted:
+        reason = Reason.INSUFFICIENT_CREDITS.value
+    elif lease.max_amount and lease.settled + due + held >= lease.max_amount:
+        reason = MAX_AMOUNT
+    post_charge(book, payer, lease, due=due, covered=covered, held=held, now=now)
+    lease.used_ms = used_ms
+    return reason
+
+
+def post_charge(
+    book: Book, payer: Account, lease: Reservation, *, due: int, covered: int, held: int, now: int
+) -> None:
+    """Move the money of a charge: grants pay, the house covers the rest, the hold becomes ``held``.
+
+    The first row carries the renewal of the hold beside its settlement.
+    """
+    overrun = due - covered
+    reserve_change = held - lease.held + due
+    taken = consume(book, payer, covered) if covered else []
+    if overrun:
+        book.post(
+            EntryType.OVERRUN,
+            payer,
+            overrun,
+            at=now,
+            grant_id=OVERRUN,
+            reservation_id=lease.reservation_id,
+            seq=lease.seq,
+        )
+        payer.overrun += overrun
+        taken.append((OVERRUN, overrun))
+    if not taken and reserve_change:
+        kind = EntryType.RESERVE if reserve_change > 0 else EntryType.RELEASE
+        book.post(
+            kind,
+            payer,
+            abs(reserve_change),
+            at=now,
+            reservation_id=lease.reservation_id,
+            seq=lease.seq,
+        )
+    for grant_id, amount in taken:
+        book.post(
+            EntryType.SETTLE,
+            payer,
+            amount,
+            at=now,
+            reserve=reserve_change,
+            grant_id=grant_id,
+            reservation_id=lease.reservation_id,
+            seq=lease.seq,
+        )
+        reserve_change = 0
+    payer.reserved += held - lease.held
+    payer.spent += due
+    payer.version += 1
+    end_held_over(book, payer, lease.held - due - held, now)
+    lease.held = held
+    lease.settled += due
+    if taken:
+        lease.paid = join_paid(lease.paid, taken)
+
+
+def believable(lease: Reservation, used_ms: int, now: int) -> tuple[int, str]:
+    """The use that is accepted, and a flag when it is not what was reported."""
+    if used_ms < lease.used_ms:
+        return lease.used_ms, WENT_BACK
+    bound = used_bound_ms(lease, now)
+    if used_ms > bound:
+        return max(bound, lease.used_ms), BEYOND_ELAPSED
+    return used_ms, ""
+
+
+def answer(
+    lease: Reservation,
+    decision: Decision,
+    now: int,
+    *,
+    reason: str = "",
+    duplicate: bool = False,
+    flag: str = "",
+) -> Beaten:
+    """What the node is told."""
+    live = lease.state is LIVE
+    return Beaten(
+        decision,
+        lease.settled,
+        lease.held,
+        max(lease.expires_at - now, 0) // 1_000 if live else 0,
+        lease.state,
+        reason,
+        duplicate,
+        flag,
+    )
+
+
+def note_late_use(book: Book, lease: Reservation, seq: int, used_ms: int) -> None:
+    """Keep use that was reported after a lease lapsed, capped at the lapse, for the reconciler."""
+    if lease.state is not ReservationState.EXPIRED or seq <= lease.seq:
+        return
+    used_ms = min(used_ms, used_bound_ms(lease, lease.expires_at))
+    if used_ms > lease.used_ms:
+        book.late_use.append(LateUse(lease.reservation_id, seq, used_ms, lease.ended_at))
