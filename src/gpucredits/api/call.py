@@ -44,7 +44,13 @@ class Call(Generic[Body, Query]):
     fingerprint: bytes = b""
     dry_run: bool = False
     replayed: bool = False
+    status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def actor(self) -> str:
+        """Who acts, as it is written down."""
+        return f"key:{self.principal.key_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,13 @@ Owns: the rows of audit_log. A row is written in the transaction of the act it r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-if TYPE_CHECKING:
-    from asyncpg import Connection, Record
-    from asyncpg.pool import PoolConnectionProxy
+from gpucredits.store.connection import Connection
 
-    Db = Connection[Record] | PoolConnectionProxy[Record]
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class AuditRow:
     request_id: str
 
 
-async def insert(db: Db, org_id: int, notes: list[AuditNote]) -> None:
+async def insert(db: Connection, org_id: int, notes: list[AuditNote]) -> None:
     """Record acts of one org."""
     await db.executemany(
         "INSERT INTO audit_log (org_id, recorded_at, actor, action, resource, old, new, request_id)"
@@ -76,7 +74,7 @@ class AuditFilter:
     until: int | None = None
 
 
-async def page(db: Db, which: AuditFilter, *, before: int, limit: int) -> list[AuditRow]:
+async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -> list[AuditRow]:
     """Acts, the latest first. A scope below an org sees the acts on its own resources only."""
     rows = await db.fetch(
         "SELECT audit_id, recorded_at, actor, action, resource, old::text AS old,"
@@ -114,4 +112,4 @@ async def page(db: Db, which: AuditFilter, *, before: int, limit: int) -> list[A
 
 
 def _json(value: Any) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
+    return None if value is None else _ENCODER.encode(value).decode()

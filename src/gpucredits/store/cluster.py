@@ -180,8 +180,8 @@ def open_socket_directory(layout: Layout, *, run_as: RunAs) -> Path:
         if not fits(folder):
             raise EmbeddedPostgresError(
                 f"no place for the socket: {layout.data_dir} and the temporary directory both "
-                f"have paths too long for a unix socket ({SOCKET_PATH_BYTES_MAX} bytes). "
-                "Set TMPDIR to a shorter path."
+                f"have paths too long for a unix socket ({SOCKET_PATH_BYTES_MAX} bytes) or hold a "
+                "comma. Set TMPDIR to a short, plain path."
             )
         layout.socket_note.write_text(f"{folder}\n", encoding="utf-8")
     folder.mkdir(mode=0o700)
@@ -197,8 +197,9 @@ def short_places() -> list[Path]:
 
 
 def fits(folder: Path) -> bool:
-    """Whether a socket in this directory has a path that the kernel accepts."""
-    return len(os.fsencode(folder / SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX
+    """Whether the kernel takes a socket here and an address can name it (a comma lists hosts)."""
+    path = os.fsencode(folder / SOCKET_NAME)
+    return len(path) <= SOCKET_PATH_BYTES_MAX and b"," not in path
 
 
 def remove_socket_directory(layout: Layout) -> None:

@@ -45,7 +45,12 @@ UNAVAILABLE_STATES = frozenset(
     }
 )
 UNAVAILABLE_CLASSES = frozenset({"08", "53"})  # connection exceptions; insufficient resources
-CLOSED_WORDS = ("is closed", "was closed", "is closing", "been released")
+CLOSED_WORDS = (
+    "connection is closed",
+    "connection was closed",
+    "pool is closing",
+    "pool is closed",
+)
 
 
 @contextmanager

@@ -7,15 +7,9 @@ Must not: decide who may do what.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from asyncpg import Connection, Record
-    from asyncpg.pool import PoolConnectionProxy
-
-    Db = Connection[Record] | PoolConnectionProxy[Record]
-
-_COLUMNS = "org_id, key_id, name, role, scope, created_by, created_at, expires_at, revoked_at"
+from gpucredits.store.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +27,11 @@ class KeyRow:
     revoked_at: int
 
 
-async def find_live(db: Db, secret_hash: bytes) -> KeyRow | None:
+async def find_live(db: Connection, secret_hash: bytes) -> KeyRow | None:
     """The key with this hash, unless it was revoked or has expired."""
     row = await db.fetchrow(
-        f"SELECT {_COLUMNS} FROM api_keys"  # noqa: S608  # the columns are a constant of this file
+        "SELECT org_id, key_id, name, role, scope, created_by, created_at, expires_at, revoked_at"
+        " FROM api_keys"
         " WHERE hash = $1 AND revoked_at = 0 AND expires_at > ledger_now()",
         secret_hash,
     )
@@ -44,12 +39,20 @@ async def find_live(db: Db, secret_hash: bytes) -> KeyRow | None:
 
 
 async def insert(
-    db: Db, *, org_id: int, secret_hash: bytes, name: str, role: str, scope: str, created_by: str
+    db: Connection,
+    *,
+    org_id: int,
+    secret_hash: bytes,
+    name: str,
+    role: str,
+    scope: str,
+    created_by: str,
 ) -> KeyRow:
     """Store a key."""
     row = await db.fetchrow(
         "INSERT INTO api_keys (org_id, hash, name, role, scope, created_by, created_at)"
-        f" VALUES ($1, $2, $3, $4, $5, $6, ledger_now()) RETURNING {_COLUMNS}",
+        " VALUES ($1, $2, $3, $4, $5, $6, ledger_now()) RETURNING org_id, key_id, name, role,"
+        " scope, created_by, created_at, expires_at, revoked_at",
         org_id,
         secret_hash,
         name,
@@ -60,7 +63,9 @@ async def insert(
     return KeyRow(**_required(row))
 
 
-async def revoke(db: Db, key_id: int, scope: str) -> tuple[KeyRow, bytes] | None:
+async def revoke(
+    db: Connection, *, org_id: int, key_id: int, scope: str
+) -> tuple[KeyRow, bytes] | None:
     """Revoke a key within a scope, once; the row and its hash, or None when there is no such key.
 
     Revoking again changes nothing and answers the same.
@@ -68,8 +73,11 @@ async def revoke(db: Db, key_id: int, scope: str) -> tuple[KeyRow, bytes] | None
     row = await db.fetchrow(
         "UPDATE api_keys SET revoked_at = CASE revoked_at WHEN 0 THEN ledger_now()"
         " ELSE revoked_at END"
-        " WHERE key_id = $1 AND ($2 = '' OR scope = $2 OR starts_with(scope, $2 || '/'))"
-        f" RETURNING {_COLUMNS}, hash",
+        " WHERE org_id = $1 AND key_id = $2"
+        " AND ($3 = '' OR scope = $3 OR starts_with(scope, $3 || '/'))"
+        " RETURNING org_id, key_id, name, role, scope, created_by, created_at, expires_at,"
+        " revoked_at, hash",
+        org_id,
         key_id,
         scope,
     )
@@ -80,10 +88,11 @@ async def revoke(db: Db, key_id: int, scope: str) -> tuple[KeyRow, bytes] | None
     return KeyRow(**fields), bytes(secret_hash)
 
 
-async def page(db: Db, *, scope: str, after: int, limit: int) -> list[KeyRow]:
+async def page(db: Connection, *, scope: str, after: int, limit: int) -> list[KeyRow]:
     """Keys whose scope lies in a scope, in the order they were made."""
     rows = await db.fetch(
-        f"SELECT {_COLUMNS} FROM api_keys WHERE key_id > $1"  # noqa: S608  # columns: see above
+        "SELECT org_id, key_id, name, role, scope, created_by, created_at, expires_at, revoked_at"
+        " FROM api_keys WHERE key_id > $1"
         " AND ($2 = '' OR scope = $2 OR starts_with(scope, $2 || '/'))"
         " ORDER BY key_id LIMIT $3",
         after,
@@ -93,7 +102,7 @@ async def page(db: Db, *, scope: str, after: int, limit: int) -> list[KeyRow]:
     return [KeyRow(**row) for row in rows]
 
 
-async def has_system_admin(db: Db) -> bool:
+async def has_system_admin(db: Connection) -> bool:
     """Whether anybody could let the others in."""
     found = await db.fetchval(
         "SELECT EXISTS (SELECT FROM api_keys WHERE scope = '' AND role = 'admin'"

@@ -34,6 +34,7 @@ OWN_TRANSACTION = re.compile(
 LOCK_KEY = 7_305_802_614_905_113  # any number that no other program locks
 LOCK_TIMEOUT_MS = 120_000
 STATEMENT_TIMEOUT_MS = 1_800_000
+CLIENT_CHECK_MS = 500  # so that the server lets go soon after a migrating process was killed
 RECORD_TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     number integer PRIMARY KEY CHECK (number > 0),
@@ -102,9 +103,11 @@ async def apply_next(
     async with connection.transaction():
         await connection.execute(
             "SELECT set_config('lock_timeout', $1, true),"
-            " set_config('statement_timeout', $2, true)",
+            " set_config('statement_timeout', $2, true),"
+            " set_config('client_connection_check_interval', $3, true)",
             str(LOCK_TIMEOUT_MS),
             str(STATEMENT_TIMEOUT_MS),
+            str(CLIENT_CHECK_MS),
         )
         await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK_KEY)
         if await connection.fetchval("SELECT to_regclass('schema_migrations')") is None:

@@ -7,17 +7,9 @@ reservation's price id is enough to find the version it was given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gpucredits.core.price import Price
-
-if TYPE_CHECKING:
-    from asyncpg import Connection, Record
-    from asyncpg.pool import PoolConnectionProxy
-
-    Db = Connection[Record] | PoolConnectionProxy[Record]
-
-_COLUMNS = "price_id, gpu_type, region, credits_per_gpu_hour, effective_from, account"
+from gpucredits.store.connection import Connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +25,7 @@ class PriceFilter:
 
 
 async def insert(
-    db: Db,
+    db: Connection,
     *,
     org_id: int,
     gpu_type: str,
@@ -49,7 +41,8 @@ async def insert(
         " INSERT INTO prices (org_id, price_id, gpu_type, region, credits_per_gpu_hour,"
         " effective_from, account, created_at)"
         " SELECT $1, number.id, $2, $3, $4, coalesce($5, moment.now), $6, moment.now"
-        f" FROM number, moment RETURNING {_COLUMNS}",
+        " FROM number, moment RETURNING price_id, gpu_type, region, credits_per_gpu_hour,"
+        " effective_from, account",
         org_id,
         gpu_type,
         region,
@@ -62,10 +55,11 @@ async def insert(
     return Price(**row)
 
 
-async def page(db: Db, which: PriceFilter, *, before: int, limit: int) -> list[Price]:
+async def page(db: Connection, which: PriceFilter, *, before: int, limit: int) -> list[Price]:
     """Versions, the newest first: list prices, and discounts in or above the scope."""
     rows = await db.fetch(
-        f"SELECT {_COLUMNS} FROM prices WHERE price_id < $1"  # noqa: S608  # columns: see above
+        "SELECT price_id, gpu_type, region, credits_per_gpu_hour, effective_from, account"
+        " FROM prices WHERE price_id < $1"
         " AND ($2::text IS NULL OR gpu_type = $2) AND ($3::text IS NULL OR region = $3)"
         " AND ($4::text IS NULL OR account = $4)"
         " AND ($5::bigint IS NULL OR effective_from <= $5)"

@@ -148,10 +148,13 @@ class HeartbeatsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class BeatAnswer(Struct, omit_defaults=True):
-    """What was charged so far, and whether to go on."""
+    """What was charged so far, and whether to go on.
+
+    No decision means that there is none yet, for the ``reason`` given: send the beat again.
+    """
 
     reservation_id: str
-    decision: DecisionName
+    decision: DecisionName | None
     settled: CreditsText
     held: CreditsText
     expires_in_ms: int

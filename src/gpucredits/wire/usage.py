@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from gpucredits.wire.reservation import Seq, UsedMs
-from gpucredits.wire.scalars import CreditsText, InstantText, Name
+from gpucredits.wire.reservation import GpuCount, Seq, UsedMs
+from gpucredits.wire.scalars import AccountPath, CreditsText, InstantText, Name
 
 EVENTS_MAX = 5_000
 
@@ -15,13 +15,20 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
 class UsageEvent(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What one node measured for one lease between two moments of its monotonic clock."""
+    """What one node measured for one lease between two moments of its monotonic clock.
 
-    reservation_id: str
+    It names its reservation, or else its account and job.
+    """
+
     seq: Seq
     start_ms: UsedMs
     end_ms: UsedMs
+    reservation_id: str | None = None
+    account: AccountPath | None = None
+    job_id: Name | None = None
     node: Name | None = None
+    gpu_type: Name | None = None
+    gpu_count: GpuCount | None = None
     gpu_utilization: Percent | None = None
 
 
@@ -35,8 +42,9 @@ class UsageRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 class UsageResult(Struct, kw_only=True, omit_defaults=True):
     """What became of one event."""
 
-    reservation_id: str
     seq: int
+    reservation_id: str | None = None
+    job_id: str | None = None
     status: Literal["stored", "duplicate", "unknown"]
 
 

@@ -363,3 +363,159 @@ CREATE TABLE audit_log (
 );
 CREATE TRIGGER audit_log_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- Filling a book: lock the orgs (unless only reading), take the time, then read every row that a
+-- batch of commands touches, in one round trip. The statements after the lock see what others
+-- committed while it was waited for. Rows of all kinds share one shape: store/book.py names the
+-- columns of each kind.
+
+CREATE TYPE book_row AS (
+    kind integer, org_id integer, id bigint,
+    n1 bigint, n2 bigint, n3 bigint, n4 bigint, n5 bigint, n6 bigint, n7 bigint, n8 bigint,
+    n9 bigint, n10 bigint, n11 bigint, n12 bigint, n13 bigint, n14 bigint, n15 bigint,
+    n16 bigint, n17 bigint, n18 bigint, t1 text, t2 text, t3 text, paid bigint[],
+    b1 bytea, b2 bytea
+);
+
+CREATE FUNCTION open_book(
+    is_locking boolean, orgs_wanted integer[],
+    lease_orgs integer[], lease_ids bigint[],
+    path_orgs integer[], paths text[],
+    account_orgs integer[], account_ids bigint[],
+    topup_orgs integer[], topup_ids bigint[],
+    corrected_orgs integer[], corrected_ids bigint[],
+    price_orgs integer[], price_types text[], price_regions text[], price_accounts text[],
+    key_orgs integer[], keys text[]
+) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
+DECLARE
+    instant_now bigint;
+BEGIN
+    IF is_locking THEN
+        PERFORM 1 FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
+            ORDER BY o.org_id FOR NO KEY UPDATE;
+    END IF;
+    instant_now := ledger_now();
+    RETURN QUERY
+    SELECT 0, o.org_id, greatest(instant_now, o.clock),
+        o.next_id, o.next_entry_id, o.clock, o.version,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text, NULL::bigint[],
+        NULL::bytea, NULL::bytea
+    FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
+    UNION ALL
+    SELECT 1, s.org_id, NULL,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, s.path, NULL, NULL, NULL, NULL, NULL
+    FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND s.status = 1;
+    RETURN QUERY
+    WITH named AS MATERIALIZED (
+        SELECT r.* FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
+        JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+    ), wanted AS MATERIALIZED (
+        SELECT n.org_id, n.payer_id AS account_id FROM named n
+        UNION
+        SELECT a.org_id, a.account_id FROM unnest(path_orgs, paths) AS w(org_id, path)
+        JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
+        UNION
+        SELECT w.org_id, w.id FROM unnest(account_orgs, account_ids) AS w(org_id, id)
+        UNION
+        SELECT t.org_id, t.account_id FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
+        JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+    ), held AS MATERIALIZED (
+        SELECT a.*, greatest(instant_now, o.clock) AS instant_now
+        FROM wanted w
+        JOIN accounts a ON a.org_id = w.org_id AND a.account_id = w.account_id
+        JOIN orgs o ON o.org_id = w.org_id
+    ), leases AS (
+        SELECT * FROM named
+        UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse
+        SELECT r.* FROM held h
+        CROSS JOIN LATERAL (
+            SELECT min(l.expires_at) AS next_at FROM reservations l
+            WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
+                AND l.expires_at > h.instant_now
+        ) AS upcoming
+        JOIN reservations r ON r.org_id = h.org_id AND r.payer_id = h.account_id
+            AND r.state = 0 AND r.expires_at <= coalesce(upcoming.next_at, h.instant_now)
+        WHERE h.due_at <= h.instant_now
+    )
+    SELECT 2, h.org_id, h.account_id,
+        h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
+        h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
+        h.created_at, (h.due_at <= h.instant_now)::integer::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, h.path, h.metadata::text, NULL::text, NULL::bigint[],
+        NULL::bytea, NULL::bytea
+    FROM held h
+    UNION ALL
+    SELECT 3, g.org_id, g.grant_id,
+        g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority, g.source,
+        g.state, g.origin_id, g.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, g.metadata::text, NULL, NULL, NULL, NULL
+    FROM wanted w
+    JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
+    UNION ALL
+    SELECT 4, l.org_id, l.reservation_id,
+        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.escrow_windows,
+        l.max_amount, l.admitted_at, l.state, l.decision, l.held, l.settled, l.adjusted,
+        l.refunded, l.used_ms, l.seq, l.expires_at, l.ended_at,
+        l.account, NULL, NULL, l.paid, NULL, NULL
+    FROM leases l;
+    IF cardinality(topup_ids) > 0 THEN
+        RETURN QUERY
+        SELECT 5, t.org_id, t.topup_id,
+            t.account_id, t.amount, t.status::bigint, t.grant_id, t.expires_at, t.priority::bigint,
+            t.created_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            t.payment_reference, t.metadata::text, NULL::text, NULL::bigint[],
+            NULL::bytea, NULL::bytea
+        FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
+        JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id;
+    END IF;
+    IF cardinality(topup_ids) > 0 OR cardinality(corrected_ids) > 0 THEN
+        RETURN QUERY -- grants that may be spent or ended, and are given back to all the same
+        SELECT 3, g.org_id, g.grant_id,
+            g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority::bigint,
+            g.source::bigint, g.state::bigint, g.origin_id, g.created_at, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::text, g.metadata::text, NULL::text, NULL::bigint[],
+            NULL::bytea, NULL::bytea
+        FROM (
+            SELECT t.org_id, t.grant_id FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
+            JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+            UNION
+            SELECT r.org_id, r.paid[place] FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
+            JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+            CROSS JOIN generate_series(1, cardinality(r.paid), 2) AS place
+        ) AS lots
+        JOIN grants g ON g.org_id = lots.org_id AND g.grant_id = lots.grant_id;
+    END IF;
+    IF cardinality(price_orgs) > 0 THEN
+        RETURN QUERY -- of each owner the version in force
+        SELECT 6, w.org_id, p.price_id,
+            p.credits_per_gpu_hour, p.effective_from, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, w.gpu_type, w.region, w.account, NULL::bigint[], NULL::bytea, NULL::bytea
+        FROM unnest(price_orgs, price_types, price_regions, price_accounts)
+            AS w(org_id, gpu_type, region, account)
+        JOIN orgs o ON o.org_id = w.org_id
+        CROSS JOIN LATERAL (
+            SELECT v.price_id, v.credits_per_gpu_hour, v.effective_from FROM prices v
+            WHERE v.org_id = CASE w.account WHEN '' THEN 0 ELSE w.org_id END
+                AND v.gpu_type = w.gpu_type AND v.region = w.region AND v.account = w.account
+                AND v.effective_from <= greatest(instant_now, o.clock)
+            ORDER BY v.effective_from DESC, v.price_id DESC LIMIT 1
+        ) AS p;
+    END IF;
+    IF cardinality(keys) > 0 THEN
+        RETURN QUERY
+        SELECT 7, i.org_id, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            i.key, NULL::text, NULL::text, NULL::bigint[], i.request_hash, i.outcome
+        FROM unnest(key_orgs, keys) AS w(org_id, key)
+        JOIN idempotency i ON i.org_id = w.org_id AND i.key = w.key;
+    END IF;
+END $$;
