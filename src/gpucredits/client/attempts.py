@@ -125,7 +125,8 @@ class Attempts(Generic[Answer]):
 
     def _pause(self, said: str, *, asked_s: float, cause: Exception | None = None) -> float:
         pause_s = max(asked_s, self._retry.pause_s(self._attempt))
-        if self._attempt >= self._retry.attempts_max or pause_s >= self._left_s():
+        is_over = self._attempt >= self._retry.attempts_max or pause_s >= self._left_s()
+        if is_over or (self._may_be_done and not self.call.is_repeatable):
             raise self._undecided(said, retry_after_s=asked_s or None) from cause
         return pause_s
 
@@ -134,9 +135,14 @@ class Attempts(Generic[Answer]):
         told = f"{said.rstrip('.')} (asked {times} in {time.monotonic() - self._began:.1f} s)"
         if not self._may_be_done:
             return Unavailable(told, key=self.key, retry_after_s=retry_after_s)
-        again = f"with the key {self.key}" if self.key else "as it was"
+        if not self.call.is_repeatable:
+            advice = "look before sending it again"
+        elif self.key:
+            advice = f"send it again with the key {self.key}"
+        else:
+            advice = "send the same again"
         return Ambiguous(
-            f"{told}; whether it was done is unknown: send it again {again}",
+            f"{told}; whether it was done is unknown: {advice}",
             key=self.key,
             retry_after_s=retry_after_s,
         )

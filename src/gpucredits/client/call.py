@@ -36,7 +36,7 @@ class Call(Generic[Answer]):
     """What to send, and what the answer will be.
 
     ``is_keyed``: it is sent with an idempotency key. ``is_write``: losing its answer leaves open
-    whether it was done.
+    whether it was done. ``is_repeatable``: sending it twice is as good as sending it once.
     """
 
     method: str
@@ -47,6 +47,7 @@ class Call(Generic[Answer]):
     key: str | None = None
     is_keyed: bool = False
     is_write: bool = False
+    is_repeatable: bool = True
 
     def at(self, cursor: str) -> Call[Answer]:
         """The same call for the page that starts at ``cursor``."""

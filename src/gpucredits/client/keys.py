@@ -31,17 +31,17 @@ def revoke_key(key_id: str, *, key: str | None = None, dry_run: bool = False) ->
     return write(item_path("keys", key_id, ":revoke"), KeyAnswer, key=key, dry_run=dry_run)
 
 
-def key_page(
-    *, scope: str | None = None, cursor: str | None = None, limit: int | None = None
-) -> Call[KeyPage]:
+def key_page(*, cursor: str | None = None, limit: int | None = None) -> Call[KeyPage]:
     """A page of API keys, without their secrets."""
-    return read("/v1/keys", KeyPage, scope=scope, cursor=cursor, limit=limit)
+    return read("/v1/keys", KeyPage, cursor=cursor, limit=limit)
 
 
 def audit_page(
     *,
     account: str | None = None,
+    actor: str | None = None,
     action: str | None = None,
+    resource: str | None = None,
     since: When | None = None,
     until: When | None = None,
     cursor: str | None = None,
@@ -52,7 +52,9 @@ def audit_page(
         "/v1/audit",
         AuditPage,
         account=account,
+        actor=actor,
         action=action,
+        resource=resource,
         since=since,
         until=until,
         cursor=cursor,

@@ -33,6 +33,7 @@ def price_page(
     gpu_type: str | None = None,
     region: str | None = None,
     account: str | None = None,
+    effective_by: When | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[PricePage]:
@@ -43,6 +44,7 @@ def price_page(
         gpu_type=gpu_type,
         region=region,
         account=account,
+        effective_by=effective_by,
         cursor=cursor,
         limit=limit,
     )

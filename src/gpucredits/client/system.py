@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpucredits.client.call import Call, body_of, read, write
 from gpucredits.wire.system import ClockAnswer, ClockRequest, HealthAnswer
 
 
 def health() -> Call[HealthAnswer]:
     """Whether work is moving."""
-    return read("/v1/health", HealthAnswer)
+    return read("/healthz", HealthAnswer)
 
 
 def advance_clock(seconds: int) -> Call[ClockAnswer]:
     """Move the clock of a server that was started with ``--test-clock`` forward."""
     body = body_of(ClockRequest, advance_seconds=seconds)
-    return write("/v1/test/clock", ClockAnswer, body=body)
+    call = write("/v1/test/clock", ClockAnswer, body=body, is_keyed=False)
+    return replace(call, is_repeatable=False)

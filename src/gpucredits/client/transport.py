@@ -136,7 +136,7 @@ def _checked(url: str) -> str:
     except httpx.InvalidURL as error:
         raise Invalid(f"{url!r} is not an address ({error})", field="url") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise Invalid(f"{url!r} must be an address such as http://127.0.0.1:8000", field="url")
+        raise Invalid(f"{url!r} must be an address such as http://127.0.0.1:8437", field="url")
     return url.rstrip("/")
 
 
