@@ -6,11 +6,12 @@ Must not: await once per beat.
 
 from __future__ import annotations
 
-from gpucredits.api.call import Call, NoQuery
+from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.scope import LEASE_UNKNOWN, lease_number, visible_leases
 from gpucredits.core.command import Beat
 from gpucredits.core.outcome import Beaten, Outcome
 from gpucredits.core.reasons import InvariantBroken
+from gpucredits.service.access import Permission
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Undecided
 from gpucredits.wire.reservation import (
@@ -72,3 +73,17 @@ def _raise_when_none_was_decided(outcomes: list[Outcome | Undecided]) -> None:
     failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     if len(failures) == len(outcomes):
         raise failures[0]
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/heartbeats",
+        summary="Settle and renew every lease of a node",
+        handler=post_heartbeats,
+        permission=Permission.BEAT,
+        body=HeartbeatsRequest,
+        answer=HeartbeatsAnswer,
+        tag="reservations",
+    ),
+]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gpucredits.api.call import Call, NoQuery
+from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
 from gpucredits.api.paging import LAST, PageQuery, number_cursor
 from gpucredits.api.scope import AnyCall, account_exists, org_number, visible
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
-from gpucredits.service.access import Role, sees_org
+from gpucredits.service.access import Permission, Role, sees_org
 from gpucredits.service.audit import AuditFilter, AuditRow, list_acts
 from gpucredits.service.key_acts import Caller, create_key, list_keys, revoke_key
 from gpucredits.store.keys import KeyRow
@@ -162,3 +162,52 @@ def audit_to_wire(row: AuditRow) -> AuditAnswer:
 
 def _caller(call: AnyCall) -> Caller:
     return Caller(actor=call.actor, token=call.token, request_id=call.request_id)
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/keys",
+        summary="Make an API key",
+        handler=post_key,
+        permission=Permission.MANAGE_KEYS,
+        body=KeyRequest,
+        answer=NewKeyAnswer,
+        status=201,
+        needs_key=True,
+        reasons=("account_unknown",),
+        tag="access",
+    ),
+    Route(
+        method="GET",
+        path="/v1/keys",
+        summary="The keys within the caller's scope",
+        handler=get_keys,
+        permission=Permission.MANAGE_KEYS,
+        query=PageQuery,
+        answer=KeyPage,
+        tag="access",
+    ),
+    Route(
+        method="POST",
+        path="/v1/keys/{key}:revoke",
+        summary="End a key",
+        handler=post_key_revoke,
+        permission=Permission.MANAGE_KEYS,
+        answer=KeyAnswer,
+        needs_key=True,
+        reasons=("key_unknown",),
+        tag="access",
+    ),
+    Route(
+        method="GET",
+        path="/v1/audit",
+        summary="Administrative acts",
+        handler=get_audit,
+        permission=Permission.READ_AUDIT,
+        query=AuditQuery,
+        answer=AuditPage,
+        reasons=("account_unknown",),
+        tag="access",
+    ),
+]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from gpucredits.api.call import Call, NoQuery
+from typing import Any
+
+from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
+from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import AnyCall, account_param, org_number, unknown_account
 from gpucredits.api.submit import act_of
+from gpucredits.service.access import Permission
 from gpucredits.service.policies import AccountMissing, read_policy, set_policy
 from gpucredits.store.settings import SettingsRow, encode_document
 from gpucredits.wire.policy import (
@@ -90,3 +94,45 @@ def _to_wire(account: str, kind: str, row: SettingsRow) -> PolicyAnswer:
         settings=row.document,
         updated_at=format_instant(row.updated_at) if row.updated_at else None,
     )
+
+
+def _routes() -> list[Route]:
+    """Documents kept for an account."""
+    table: list[tuple[str, Any, Any]] = [
+        ("limits", get_limits, put_limits),
+        ("budgets", get_budgets, put_budgets),
+        ("quotas", get_quotas, put_quotas),
+    ]
+    rows = []
+    for kind, get, put in table:
+        path = f"/v1/accounts/{{account}}/{kind}"
+        rows.append(
+            Route(
+                method="GET",
+                path=path,
+                summary=f"The {kind} set for an account",
+                handler=get,
+                permission=Permission.READ,
+                answer=PolicyAnswer,
+                reasons=NO_ACCOUNT,
+                tag="policies",
+            )
+        )
+        rows.append(
+            Route(
+                method="PUT",
+                path=path,
+                summary=f"Replace the {kind} of an account",
+                handler=put,
+                permission=Permission.SET_POLICY,
+                body=PolicyRequest,
+                answer=PolicyAnswer,
+                needs_key=True,
+                reasons=NO_ACCOUNT,
+                tag="policies",
+            )
+        )
+    return rows
+
+
+ROUTES = _routes()

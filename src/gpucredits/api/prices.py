@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from gpucredits.api.call import Call, NoQuery
+from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_exists, org_number, visible
 from gpucredits.api.submit import act_of
 from gpucredits.core.account import lineage
+from gpucredits.service.access import Permission
 from gpucredits.service.prices import NewPrice, PriceFilter, add_price, list_prices
 from gpucredits.wire.price import PriceAnswer, PricePage, PriceRequest, price_to_wire
 from gpucredits.wire.scalars import AccountPath, Instant, Name
@@ -64,3 +66,31 @@ async def get_prices(call: Call[None, PriceQuery]) -> PricePage:
     )
     following = str(rows[-1].price_id) if len(rows) == query.limit else None
     return PricePage(prices=[price_to_wire(row) for row in rows], next_cursor=following)
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/prices",
+        summary="Add a version of a price",
+        handler=post_price,
+        permission=Permission.SET_PRICE,
+        body=PriceRequest,
+        answer=PriceAnswer,
+        status=201,
+        needs_key=True,
+        reasons=NO_ACCOUNT,
+        tag="prices",
+    ),
+    Route(
+        method="GET",
+        path="/v1/prices",
+        summary="List prices and discounts",
+        handler=get_prices,
+        permission=Permission.READ_PRICES,
+        query=PriceQuery,
+        answer=PricePage,
+        reasons=NO_ACCOUNT,
+        tag="prices",
+    ),
+]

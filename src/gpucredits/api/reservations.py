@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from gpucredits.api.call import Call, NoQuery
-from gpucredits.api.credits import Atomic, batch_by_org
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.credit import Atomic, batch_by_org
 from gpucredits.api.errors import refusal_problem, status_of
+from gpucredits.api.reasons import NO_LEASE, RESERVING
 from gpucredits.api.scope import AnyCall, lease_param, org_number, visible, visible_lease
 from gpucredits.api.submit import accepted, submit
 from gpucredits.core.command import Beat, Cancel, Reserve
 from gpucredits.core.outcome import Adjusted, Beaten, Closed, Outcome, Refunded, Reserved
 from gpucredits.core.reasons import Refused
+from gpucredits.service.access import Permission
 from gpucredits.wire.reservation import (
     BeatAnswer,
     CancelRequest,
@@ -108,3 +110,99 @@ async def _reserve_result(
     org_id = await org_number(call, command.account)
     lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/reservations",
+        summary="Admit a job: hold credits for its first window",
+        handler=post_reservation,
+        permission=Permission.RESERVE,
+        body=ReserveRequest,
+        answer=ReservationAnswer,
+        status=201,
+        needs_key=True,
+        reasons=RESERVING,
+        tag="reservations",
+    ),
+    Route(
+        method="POST",
+        path="/v1/reservations:batch",
+        summary="Admit many leases, each on its own or all or nothing",
+        handler=post_reservation_batch,
+        permission=Permission.RESERVE,
+        body=ReserveBatch,
+        query=Atomic,
+        answer=ReserveResults,
+        needs_key=True,
+        reasons=RESERVING,
+        tag="reservations",
+    ),
+    Route(
+        method="POST",
+        path="/v1/reservations/{reservation}:extend",
+        summary="A heartbeat for one lease",
+        handler=post_extend,
+        permission=Permission.BEAT,
+        body=ExtendRequest,
+        answer=BeatAnswer,
+        reasons=NO_LEASE,
+        tag="reservations",
+    ),
+    Route(
+        method="POST",
+        path="/v1/reservations/{reservation}:settle",
+        summary="End a job: settle what was used, release the rest",
+        handler=post_settle,
+        permission=Permission.CLOSE_LEASE,
+        body=SettleRequest,
+        is_body_optional=True,
+        answer=ClosedAnswer,
+        needs_key=True,
+        reasons=(*NO_LEASE, "reservation_ended"),
+        tag="reservations",
+    ),
+    Route(
+        method="POST",
+        path="/v1/reservations/{reservation}:cancel",
+        summary="Release the hold of a job that never started",
+        handler=post_cancel,
+        permission=Permission.CLOSE_LEASE,
+        body=CancelRequest,
+        is_body_optional=True,
+        answer=ClosedAnswer,
+        needs_key=True,
+        reasons=(*NO_LEASE, "reservation_ended", "reservation_started"),
+        tag="reservations",
+    ),
+    *(
+        Route(
+            method="POST",
+            path=path,
+            summary=summary,
+            handler=handler,
+            permission=Permission.CORRECT,
+            body=CorrectionRequest,
+            answer=CorrectionAnswer,
+            status=201,
+            needs_key=True,
+            reasons=(*NO_LEASE, *reasons),
+            tag="credits",
+        )
+        for path, summary, handler, reasons in (
+            (
+                "/v1/refunds",
+                "Give settled credits back to the grants that paid",
+                post_refund,
+                ("refund_exceeds",),
+            ),
+            (
+                "/v1/adjustments",
+                "Charge more for a reservation than was settled",
+                post_adjustment,
+                ("insufficient_credits",),
+            ),
+        )
+    ),
+]

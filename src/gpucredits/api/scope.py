@@ -25,7 +25,7 @@ def visible(call: AnyCall, path: str) -> str:
     """The path, if the caller's scope reaches it."""
     if not sees(call.principal, path):
         raise unknown_account(path)
-    return path
+    return str(path)
 
 
 def account_param(call: AnyCall) -> str:

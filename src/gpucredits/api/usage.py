@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpucredits.api.call import Call, NoQuery
+from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
 from gpucredits.api.scope import lease_number
 from gpucredits.core.account import org_of
-from gpucredits.service.access import sees, sees_org
+from gpucredits.service.access import Permission, sees, sees_org
 from gpucredits.service.usage import UsageRow, record_use
 from gpucredits.wire.usage import UsageEvent, UsageRequest, UsageResult, UsageResults
 
@@ -120,3 +120,17 @@ def _row(event: UsageEvent, found: Found) -> UsageRow:
 
 def _plain(value: str | int) -> str | int:
     return str(value) if isinstance(value, str) else value
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/usage",
+        summary="Store what a node measured",
+        handler=post_usage,
+        permission=Permission.BEAT,
+        body=UsageRequest,
+        answer=UsageResults,
+        tag="usage",
+    ),
+]

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from gpucredits.core import bounds, ids
+from gpucredits.core import ids
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import (
@@ -37,6 +37,7 @@ from gpucredits.core.outcome import (
     ToppedUp,
     Transferred,
 )
+from gpucredits.wire.scalars import format_end, format_instant
 
 ACTIONS: dict[type, str] = {
     CreateAccount: "account.create",
@@ -94,8 +95,8 @@ def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
                 "grant_id": ids.format_id(ids.GRANT, org_id, grant.grant_id),
                 "amount": format_credits(grant.amount),
                 "source": grant.source.name.lower(),
-                "starts_at": grant.starts_at,
-                "expires_at": None if grant.expires_at >= bounds.NEVER_US else grant.expires_at,
+                "starts_at": format_instant(grant.starts_at),
+                "expires_at": format_end(grant.expires_at),
             }
             return path, state
         case ToppedUp(topup=topup, path=path):

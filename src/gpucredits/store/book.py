@@ -23,10 +23,11 @@ from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow, TopUpStatus
 from gpucredits.store.connection import Connection
 from gpucredits.store.needs import Needs
+from gpucredits.store.statement import numbers
 
 OPEN_BOOK = (
-    "SELECT * FROM open_book("
-    "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
+    "SELECT * FROM open_book($1, $2, $3::text::integer[], $4::text::bigint[],"
+    " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
 )
 MODELS = tuple(Model)
 STATUSES = tuple(Status)
@@ -62,20 +63,16 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
 
     A page's ``now`` was read after the lock was held and is never before the org's clock.
     """
-    topup_orgs, topup_ids = columns(needs.topups, 2)
-    corrected_orgs, corrected_ids = columns(needs.corrected, 2)
     rows = await connection.fetch(
         OPEN_BOOK,
         lock,
         sorted(needs.orgs),
-        needs.lease_orgs,
-        needs.lease_ids,
+        numbers(needs.lease_orgs),
+        numbers(needs.lease_ids),
         *columns(needs.paths, 2),
         *columns(needs.account_ids, 2),
-        topup_orgs,
-        topup_ids,
-        corrected_orgs,
-        corrected_ids,
+        *columns(needs.topups, 2),
+        *columns(needs.corrected, 2),
         *columns(needs.prices, 4),
         *columns(needs.keys, 2),
     )

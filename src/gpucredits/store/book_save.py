@@ -19,7 +19,7 @@ from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book import DECISIONS, Page, Pages, settings_of
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
-from gpucredits.store.statement import Part, part, statement
+from gpucredits.store.statement import Part, parameters, part, statement
 
 NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIONS)}
 
@@ -43,7 +43,7 @@ BALANCES = part(
 SETTINGS = part(
     "changed_settings",
     "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " smallint bigint smallint boolean text",
+    " code bigint code boolean text",
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
         debt = x.debt, overrun = x.overrun, version = x.version, due_at = x.due_at,
         funded_until = x.funded_until, model = x.model, credit_limit = x.credit_limit,
@@ -55,7 +55,7 @@ SETTINGS = part(
 NEW_ACCOUNTS = part(
     "new_accounts",
     "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " smallint bigint smallint boolean text bigint text bigint",
+    " code bigint code boolean text bigint text bigint",
     """INSERT INTO accounts (org_id, account_id, remaining, reserved, spent, debt, overrun, version,
         due_at, funded_until, model, credit_limit, status, has_budget, metadata, parent_id, path,
         created_at)
@@ -68,7 +68,7 @@ NEW_ACCOUNTS = part(
 )
 GRANTS = part(
     "changed_grants",
-    "integer bigint bigint bigint smallint boolean",
+    "integer bigint bigint bigint code boolean",
     """UPDATE grants t SET amount = x.amount, remaining = x.remaining, state = x.state,
         is_open = x.is_open
     FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open)
@@ -76,8 +76,8 @@ GRANTS = part(
 )
 NEW_GRANTS = part(
     "new_grants",
-    "integer bigint bigint bigint smallint boolean"
-    " bigint bigint bigint integer smallint bigint bigint text",
+    "integer bigint bigint bigint code boolean"
+    " bigint bigint bigint integer code bigint bigint text",
     """INSERT INTO grants (org_id, grant_id, amount, remaining, state, is_open, account_id,
         starts_at, expires_at, priority, source, origin_id, created_at, metadata)
     SELECT x.org_id, x.grant_id, x.amount, x.remaining, x.state, x.is_open, x.account_id,
@@ -88,7 +88,7 @@ NEW_GRANTS = part(
 )
 LEASES = part(
     "changed_leases",
-    "integer bigint smallint smallint bigint bigint bigint bigint bigint bigint bigint bigint text",
+    "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text",
     """UPDATE reservations t SET state = x.state, decision = x.decision, held = x.held,
         settled = x.settled, adjusted = x.adjusted, refunded = x.refunded, used_ms = x.used_ms,
         seq = x.seq, expires_at = x.expires_at, ended_at = x.ended_at, paid = x.paid::bigint[]
@@ -98,7 +98,7 @@ LEASES = part(
 )
 NEW_LEASES = part(
     "new_leases",
-    "integer bigint smallint smallint bigint bigint bigint bigint bigint bigint bigint bigint text"
+    "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
     " text bigint bigint text text bigint text text bigint bigint bigint bigint bigint bigint"
     " bigint text",
     """INSERT INTO reservations (org_id, reservation_id, state, decision, held, settled, adjusted,
@@ -117,14 +117,14 @@ NEW_LEASES = part(
 )
 TOPUPS = part(
     "changed_topups",
-    "integer bigint smallint bigint",
+    "integer bigint code bigint",
     """UPDATE topups t SET status = x.status, grant_id = x.grant_id
     FROM ROWS AS x(org_id, topup_id, status, grant_id)
     WHERE t.org_id = x.org_id AND t.topup_id = x.topup_id""",
 )
 NEW_TOPUPS = part(
     "new_topups",
-    "integer bigint smallint bigint bigint bigint text bigint integer bigint text",
+    "integer bigint code bigint bigint bigint text bigint integer bigint text",
     """INSERT INTO topups (org_id, topup_id, status, grant_id, account_id, amount,
         payment_reference, expires_at, priority, created_at, metadata)
     SELECT x.org_id, x.topup_id, x.status, x.grant_id, x.account_id, x.amount,
@@ -134,7 +134,7 @@ NEW_TOPUPS = part(
 )
 ENTRIES = part(
     "new_entries",
-    "integer bigint bigint bigint smallint bigint bigint bigint bigint bigint bigint bigint bigint",
+    "integer bigint bigint bigint code bigint bigint bigint bigint bigint bigint bigint bigint",
     """INSERT INTO entries (org_id, recorded_at, entry_id, effective_at, type, account_id, amount,
         reserve, grant_id, other_id, other_grant_id, reservation_id, seq)
     SELECT * FROM ROWS""",
@@ -220,7 +220,7 @@ async def save(
     if not changes.rows:
         return
     text = statement(tuple(changes.rows))
-    values = [column for rows in changes.rows.values() for column in zip(*rows, strict=True)]
+    values = [value for kind, rows in changes.rows.items() for value in parameters(kind, rows)]
     await connection.fetchval(text, *values)
 
 
@@ -313,7 +313,14 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
     if page.settings.get(row.account_id) == settings:
         changes.add(BALANCES, balance)
         return
-    whole = balance + settings[:-1] + (to_json(row.metadata),)
+    whole = (
+        *balance,
+        row.model,
+        row.credit_limit,
+        row.status,
+        row.has_budget,
+        to_json(row.metadata),
+    )
     if row.account_id < page.first_new_id:
         changes.add(SETTINGS, whole)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gpucredits.core.account import Account, Model, Status, scope_of
 from gpucredits.core.command import CreateAccount, UpdateAccount
@@ -30,7 +30,7 @@ class AccountRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     path: AccountPath
     model: ModelName = "prepaid"
-    credit_limit: Credits = Credits(0)
+    credit_limit: Credits = field(default_factory=lambda: Credits(0))
     metadata: Metadata | None = None
 
 

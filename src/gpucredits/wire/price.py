@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gpucredits.core.money import format_credits
 from gpucredits.core.price import Price
@@ -23,7 +23,7 @@ class PriceRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     gpu_type: Name
     credits_per_gpu_hour: HourPrice
-    region: Name = Name("default")
+    region: Name = field(default_factory=lambda: Name("default"))
     effective_from: Instant | None = None
     account: AccountPath | None = None
 

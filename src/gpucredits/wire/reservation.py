@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from gpucredits.core import bounds, ids
 from gpucredits.core.command import Adjust, Refund, Reserve, Settle
@@ -57,7 +57,7 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     job_id: Name
     gpu_type: Name
     gpu_count: GpuCount = 1
-    region: Name = Name("default")
+    region: Name = field(default_factory=lambda: Name("default"))
     node: Name | None = None
     window_seconds: WindowSeconds = bounds.WINDOW_MS_DEFAULT // 1_000
     escrow_windows: EscrowWindows = 0
@@ -196,7 +196,7 @@ class CorrectionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     reservation_id: str
     amount: Amount
-    note: Note = Note("")
+    note: Note = field(default_factory=lambda: Note(""))
 
 
 class PaidLot(Struct, kw_only=True):

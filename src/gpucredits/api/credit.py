@@ -8,8 +8,9 @@ from http import HTTPStatus
 
 from msgspec import Struct
 
-from gpucredits.api.call import Call, NoQuery
+from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, RefusedError, refusal_problem, status_of
+from gpucredits.api.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
 from gpucredits.api.scope import (
     TOPUP_UNKNOWN,
     AnyCall,
@@ -174,3 +175,84 @@ def topup_param(call: AnyCall) -> tuple[int, int]:
     if org_id >= 2**31 or number >= 2**63:
         raise RefusedError(TOPUP_UNKNOWN)
     return org_id, number
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/credits/issue",
+        summary="Grant credits to an account",
+        handler=post_issue,
+        permission=Permission.ISSUE,
+        body=IssueRequest,
+        answer=GrantAnswer,
+        status=201,
+        needs_key=True,
+        reasons=GRANTING,
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/credits/issue:batch",
+        summary="Make many grants, each on its own or all or nothing",
+        handler=post_issue_batch,
+        permission=Permission.ISSUE,
+        body=IssueBatch,
+        query=Atomic,
+        answer=IssueResults,
+        needs_key=True,
+        reasons=GRANTING,
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/credits/transfer",
+        summary="Move credits between two accounts of one org",
+        handler=post_transfer,
+        permission=Permission.TRANSFER,
+        body=TransferRequest,
+        answer=TransferAnswer,
+        status=201,
+        needs_key=True,
+        reasons=(
+            *NO_ACCOUNT,
+            "account_suspended",
+            "cross_org",
+            "same_account",
+            "grants_full",
+            "insufficient_credits",
+        ),
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/topups",
+        summary="Record a payment",
+        handler=post_topup,
+        permission=Permission.RECORD_TOPUP,
+        body=TopUpRequest,
+        answer=TopUpAnswer,
+        status=201,
+        needs_key=True,
+        reasons=GRANTING,
+        tag="credits",
+    ),
+    *(
+        Route(
+            method="POST",
+            path=f"/v1/topups/{{topup}}:{verb}",
+            summary=summary,
+            handler=handler,
+            permission=Permission.DECIDE_TOPUP,
+            answer=TopUpAnswer,
+            needs_key=True,
+            reasons=TOPUP_DECISION,
+            tag="credits",
+        )
+        for verb, summary, handler in (
+            ("confirm", "The payment arrived: grant the credits", post_topup_confirm),
+            ("fail", "The payment will not arrive", post_topup_fail),
+            ("reverse", "The payment was taken back", post_topup_reverse),
+        )
+    ),
+]
