@@ -6,6 +6,8 @@ Must not: await once per beat.
 
 from __future__ import annotations
 
+import asyncio
+
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.scope import LEASE_UNKNOWN, lease_number, visible_leases
 from gpucredits.core.command import Beat
@@ -13,7 +15,7 @@ from gpucredits.core.outcome import Beaten, Outcome
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Permission
 from gpucredits.service.errors import Busy
-from gpucredits.service.ledger import Undecided
+from gpucredits.service.ledger import Request, Undecided
 from gpucredits.wire.reservation import (
     BeatAnswer,
     BeatRequest,
@@ -36,7 +38,7 @@ async def post_heartbeats(call: Call[HeartbeatsRequest, NoQuery]) -> HeartbeatsA
     results: list[BeatAnswer] = [_unknown(report.reservation_id) for report in reports]
     if not beats:
         return HeartbeatsAnswer(results)
-    outcomes = await call.services.ledger.beat(beats)
+    outcomes = await (_rehearse(call, beats) if call.dry_run else call.services.ledger.beat(beats))
     decided = 0
     for position, outcome in zip(positions, outcomes, strict=True):
         text = reports[position].reservation_id
@@ -48,6 +50,15 @@ async def post_heartbeats(call: Call[HeartbeatsRequest, NoQuery]) -> HeartbeatsA
     if not decided:
         _raise_when_none_was_decided(outcomes)
     return HeartbeatsAnswer(results)
+
+
+async def _rehearse(
+    call: Call[HeartbeatsRequest, NoQuery], beats: list[tuple[int, Beat]]
+) -> list[Outcome | Undecided]:
+    """What each beat alone would be told."""
+    ledger = call.services.ledger
+    rehearsals = [ledger.submit(org_id, Request(beat), dry_run=True) for org_id, beat in beats]
+    return list(await asyncio.gather(*rehearsals))
 
 
 def _beat(number: tuple[int, int] | None, report: BeatRequest) -> tuple[int, Beat]:

@@ -100,4 +100,4 @@ def require(principal: Principal, permission: Permission, why: str) -> None:
 def unknown_account(path: str) -> RefusedError:
     """The answer for an account that does not exist, or might as well not."""
     message = f"There is no account {path}."
-    return RefusedError(Refused(Reason.ACCOUNT_UNKNOWN, message, {"account": path}))
+    return RefusedError(Refused(Reason.ACCOUNT_UNKNOWN, message, {"account": str(path)}))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from gpucredits.store import acts, usage
+from gpucredits.store import acts, usage_events
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.orgs import find_org
-from gpucredits.store.usage import Lease
+from gpucredits.store.usage_events import Lease
 
 MEMORY_ORGS_MAX: Final = 100_000
 
@@ -49,4 +49,4 @@ class Directory:
             return {}
         with driver_errors():
             async with self._pool.acquire() as db:
-                return await usage.leases(db, numbers)
+                return await usage_events.leases(db, numbers)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpucredits.store import usage
+from gpucredits.store import usage_events
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
-from gpucredits.store.usage import UsageRow
+from gpucredits.store.usage_events import UsageRow
 
 __all__ = ["UsageRow", "measured_use", "record_use"]
 
@@ -21,7 +21,7 @@ async def record_use(pool: Pool, rows: Sequence[UsageRow], *, dry_run: bool) -> 
             transaction = db.transaction()
             await transaction.start()
             try:
-                stored = await usage.insert(db, rows)
+                stored = await usage_events.insert(db, rows)
             except BaseException:
                 await transaction.rollback()
                 raise
@@ -40,4 +40,4 @@ async def measured_use(
         return {}
     with driver_errors():
         async with pool.acquire() as db:
-            return await usage.measured(db, org_id, numbers)
+            return await usage_events.measured(db, org_id, numbers)

@@ -225,6 +225,19 @@ CROSS JOIN LATERAL (
     WHERE e.amount <> 0 AND t.type = e.type
 ) AS pair;
 
+-- What each entry does to the buckets of the accounts it names: add these up to get a balance.
+CREATE VIEW entry_moves AS
+SELECT org_id, account_id, entry_id, recorded_at, effective_at,
+    CASE WHEN type IN (1, 2, 5, 7, 10) THEN amount
+        WHEN type IN (3, 4, 8, 9, 11, 13) THEN -amount ELSE 0 END - reserve AS available,
+    CASE type WHEN 4 THEN amount WHEN 5 THEN -amount WHEN 6 THEN -amount ELSE 0 END + reserve
+        AS reserved,
+    CASE type WHEN 6 THEN amount WHEN 9 THEN amount WHEN 7 THEN -amount ELSE 0 END AS spent
+FROM entries
+UNION ALL
+SELECT org_id, other_id, entry_id, recorded_at, effective_at, amount, 0, 0
+FROM entries WHERE other_id <> 0;
+
 -- Prices; an account path makes one a discount for that subtree, '' is the list price. List prices
 -- belong to org 0.
 CREATE TABLE prices (
@@ -303,6 +316,18 @@ CREATE TABLE blocks (
 );
 CREATE TRIGGER blocks_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON blocks
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- The hash of a block covers the block before it and every column of its entries, as 64-bit
+-- big-endian integers in an array each.
+CREATE FUNCTION block_hash(org integer, first_id bigint, last_id bigint, previous bytea)
+RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT sha256(previous || int8send(first_id) || int8send(last_id)
+        || sha256(coalesce(string_agg(array_send(ARRAY[
+            e.org_id, e.entry_id, e.recorded_at, e.effective_at, e.type, e.account_id, e.amount,
+            e.reserve, e.grant_id, e.other_id, e.other_grant_id, e.reservation_id, e.seq
+        ]::bigint[]), ''::bytea ORDER BY e.entry_id), ''::bytea)))
+    FROM entries e WHERE e.org_id = org AND e.entry_id BETWEEN first_id AND last_id
+$$;
 
 -- The sums of an account's entries up to and with entry_id. latest_effective_at covers all of
 -- them; earliest_effective_at only those since the account's snapshot before.
