@@ -11,7 +11,7 @@ import pytest
 
 from gpucredits.cli.demo.server import DemoServer
 from gpucredits.client import Ambiguous, AsyncClient, Client, Refused, Retry, Unavailable
-from gpucredits.client import credits as credit_calls
+from gpucredits.client import prices as price_calls
 from support.faulty_proxy import Fault, FaultyProxy
 from support.orgs import GPU_TYPE
 
@@ -44,14 +44,22 @@ def test_every_write_gets_a_key_of_its_own(
     assert direct.balance(org).available == "20"
 
 
+def test_the_same_key_gives_the_same_answer(client: Client, org: str) -> None:
+    """A caller that sends a key twice is given the first answer, and another body is refused."""
+    first = client.issue(org, "7", key="allowance-of-march")
+    assert client.issue(org, "7", key="allowance-of-march") == first
+    with pytest.raises(Refused) as refused:
+        client.issue(org, "8", key="allowance-of-march")
+    assert refused.value.reason == "idempotency_key_reused"
+
+
 def test_a_lost_answer_is_recognised_as_a_replay(
     client: Client, proxy: FaultyProxy, org: str
 ) -> None:
-    """The reply to a retry says that it is the answer of the first attempt."""
+    """Where the server says that an answer was given before, the reply shows it."""
     proxy.plan.append(Fault.SWALLOW_REPLY)
-    reply = client.fetch(credit_calls.issue(org, "7"))
-    assert reply.is_replay
-    assert not client.fetch(credit_calls.issue(org, "7")).is_replay
+    assert client.fetch(price_calls.set_price("a100", "60", account=org)).is_replay
+    assert not client.fetch(price_calls.set_price("b200", "60", account=org)).is_replay
 
 
 def test_a_time_out_after_sending_is_ambiguous_and_its_key_resolves_it(
@@ -67,8 +75,7 @@ def test_a_time_out_after_sending_is_ambiguous_and_its_key_resolves_it(
     key = doubt.value.key
     assert key is not None
     assert key in str(doubt.value)
-    reply = client.fetch(credit_calls.issue(org, "50", key=key))
-    assert reply.is_replay
+    assert client.issue(org, "50", key=key).amount == "50"
     assert direct.balance(org).available == "50"
 
 

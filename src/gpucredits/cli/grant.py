@@ -9,7 +9,7 @@ import click
 
 from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, pages, writes
-from gpucredits.client import credits as credit_calls
+from gpucredits.client import credit as credit_calls
 from gpucredits.core import bounds
 from gpucredits.wire.credit import GrantAnswer, GrantPage, GrantStateName
 

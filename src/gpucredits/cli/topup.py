@@ -8,7 +8,7 @@ import click
 
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, writes
-from gpucredits.client import credits as credit_calls
+from gpucredits.client import credit as credit_calls
 from gpucredits.wire.credit import TopUpAnswer
 
 

@@ -56,7 +56,10 @@ class Call(Generic[Answer]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply(Generic[Answer]):
-    """An accepted call: the answer, its bytes as they came, and whether it was given before."""
+    """An accepted call: the answer, and its bytes as they came.
+
+    ``is_replay``: the server said that it had given this answer to this key before.
+    """
 
     value: Answer
     body: bytes

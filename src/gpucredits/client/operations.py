@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from gpucredits.client import accounts as account_calls
-from gpucredits.client import credits as credit_calls
+from gpucredits.client import credit as credit_calls
 from gpucredits.client import entries as entry_calls
 from gpucredits.client import keys as key_calls
 from gpucredits.client import policies as policy_calls
