@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucredit.api.asgi import pattern_of
-from gpucredit.api.call import Route
-from gpucredit.api.routes import routes
-from gpucredit.client import (
+from gpucredits.api.asgi import pattern_of
+from gpucredits.api.call import Route
+from gpucredits.api.routes import routes
+from gpucredits.client import (
     AsyncClient,
     Call,
     Client,
@@ -30,8 +30,8 @@ from gpucredit.client import (
     system,
     usage,
 )
-from gpucredit.client.operations import Listing, Operation, Operations
-from gpucredit.wire.scalars import decoder_of, from_wire
+from gpucredits.client.operations import Listing, Operation, Operations
+from gpucredits.wire.scalars import decoder_of, from_wire
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LEASE = {"account": "acme", "job_id": "j", "gpu_type": "h100"}
