@@ -28,6 +28,7 @@ __all__ = ["Ledger", "Request", "Undecided"]
 
 Undecided = Busy | Unavailable | InvariantBroken
 ORGS_KNOWN_MAX = 100_000
+SWEPT_AT_ONCE = 500
 
 
 class Ledger:
@@ -101,13 +102,15 @@ class Ledger:
 
     async def sweep(self, org_id: int, account_ids: Sequence[int]) -> int:
         """Write down what the clock has made true of accounts; how many entries that took."""
-        answers: list[asyncio.Future[list[Outcome]]] = []
-        for account_id in account_ids:
-            job = self._job(org_id, [Request(Sweep(account_id=account_id))])
-            self.funnel.put(job, ahead=False)
-            answers.append(job.answer)
-        outcomes = [outcome for group in await asyncio.gather(*answers) for outcome in group]
-        return sum(outcome.entries for outcome in outcomes if isinstance(outcome, Swept))
+        entries = 0
+        for start in range(0, len(account_ids), SWEPT_AT_ONCE):
+            chosen = account_ids[start : start + SWEPT_AT_ONCE]
+            jobs = [self._job(org_id, [Request(Sweep(account_id=each))]) for each in chosen]
+            for job in jobs:
+                self.funnel.put(job, ahead=False)
+            for group in await asyncio.gather(*(job.answer for job in jobs)):
+                entries += sum(each.entries for each in group if isinstance(each, Swept))
+        return entries
 
     async def org_id(
         self, org: str | int, request: Request | None = None, *, dry_run: bool = True

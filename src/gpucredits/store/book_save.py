@@ -47,6 +47,7 @@ SETTINGS = part(
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
         debt = x.debt, overrun = x.overrun, version = x.version, due_at = x.due_at,
         funded_until = x.funded_until, model = x.model, credit_limit = x.credit_limit,
+        credit_limit_max = greatest(t.credit_limit_max, x.model * x.credit_limit),
         status = x.status, has_budget = x.has_budget, metadata = x.metadata::jsonb
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, version, due_at,
         funded_until, model, credit_limit, status, has_budget, metadata)
@@ -57,11 +58,11 @@ NEW_ACCOUNTS = part(
     "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
     " code bigint code boolean text bigint text bigint",
     """INSERT INTO accounts (org_id, account_id, remaining, reserved, spent, debt, overrun, version,
-        due_at, funded_until, model, credit_limit, status, has_budget, metadata, parent_id, path,
-        created_at)
+        due_at, funded_until, model, credit_limit, credit_limit_max, status, has_budget, metadata,
+        parent_id, path, created_at)
     SELECT x.org_id, x.account_id, x.remaining, x.reserved, x.spent, x.debt, x.overrun, x.version,
-        x.due_at, x.funded_until, x.model, x.credit_limit, x.status, x.has_budget,
-        x.metadata::jsonb, x.parent_id, x.path, x.created_at
+        x.due_at, x.funded_until, x.model, x.credit_limit, x.model * x.credit_limit, x.status,
+        x.has_budget, x.metadata::jsonb, x.parent_id, x.path, x.created_at
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, version, due_at,
         funded_until, model, credit_limit, status, has_budget, metadata, parent_id, path,
         created_at)""",

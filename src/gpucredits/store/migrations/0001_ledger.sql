@@ -61,6 +61,7 @@ CREATE TABLE accounts (
     created_at bigint NOT NULL,
     model smallint NOT NULL CHECK (model IN (0, 1)),
     credit_limit bigint NOT NULL CHECK (credit_limit >= 0),
+    credit_limit_max bigint NOT NULL, -- the furthest below zero it was ever allowed to go
     status smallint NOT NULL CHECK (status IN (0, 1)),
     has_budget boolean NOT NULL DEFAULT false,
     metadata jsonb NOT NULL,
