@@ -8,7 +8,7 @@ from rich.tree import Tree
 from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import accounts
-from gpucredits.wire.account import AccountAnswer, AccountPage, ModelName, StatusName, TreeNode
+from gpucredits.wire.account import AccountAnswer, AccountPage, ModelName, StatusName, TreeAnswer, TreeNode
 
 
 @click.group()
@@ -47,19 +47,21 @@ def create(
 
 
 @account.command("list")
-@click.argument("prefix", required=False)
+@click.argument("under", type=values.account, required=False)
+@click.option("--model", type=click.Choice(["prepaid", "postpaid"]), help="Only these.")
 @click.option("--status", type=click.Choice(["active", "suspended"]), help="Only these.")
 @pages
 def list_accounts(
     session: Session,
-    prefix: str | None,
+    under: str | None,
     *,
+    model: ModelName | None,
     status: StatusName | None,
     page: PageAt,
     follow: bool,
 ) -> None:
-    """Accounts in order of path, all or those at and below PREFIX."""
-    call = accounts.account_page(prefix=prefix, status=status, **page)
+    """Accounts in order of path: all that you see, or UNDER and those below it."""
+    call = accounts.account_page(under=under, model=model, status=status, **page)
     session.run_pages(call, show_accounts, items="accounts", follow=follow)
 
 
@@ -130,13 +132,13 @@ def show_accounts(page: AccountPage) -> None:
     )
 
 
-def show_tree(node: TreeNode) -> None:
+def show_tree(answer: TreeAnswer) -> None:
     """A branch for each account; plain text is indented instead."""
-    out = output.console()
+    out, root = output.console(), answer.root
     if out.is_terminal:
-        out.print(_branch(node, Tree(_line(node))))
+        out.print(_branch(root, Tree(_line(root))))
     else:
-        _print_indented(node, 0)
+        _print_indented(root, 0)
 
 
 def _branch(node: TreeNode, tree: Tree) -> Tree:
@@ -152,12 +154,12 @@ def _print_indented(node: TreeNode, depth: int) -> None:
 
 
 def _line(node: TreeNode) -> str:
-    own = node.balance
-    text = f"{node.account.path}  available {own.available}, held {own.reserved}, spent {own.spent}"
+    own = node.own
+    text = f"{node.path}  available {own.available}, held {own.reserved}, spent {own.spent}"
     if node.children:
         whole = node.subtree
         text += (
             f"  (with all below: available {whole.available}, held {whole.reserved}, "
             f"spent {whole.spent})"
         )
-    return f"{text}  suspended" if node.account.status == "suspended" else text
+    return f"{text}  suspended" if node.status == "suspended" else text

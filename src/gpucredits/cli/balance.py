@@ -36,7 +36,6 @@ def show_balance(answer: BalanceAnswer) -> None:
             ("held", answer.reserved),
             ("spent", answer.spent),
             ("not yet started", answer.pending if answer.pending != "0" else ""),
-            ("debt", answer.debt if answer.debt != "0" else ""),
             ("overrun", answer.overrun if answer.overrun != "0" else ""),
             ("as of", output.instant(answer.as_of)),
         ]

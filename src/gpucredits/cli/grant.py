@@ -11,7 +11,7 @@ from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, pages, writes
 from gpucredits.client import credit as credit_calls
 from gpucredits.core import bounds
-from gpucredits.wire.credit import GrantAnswer, GrantPage, GrantStateName
+from gpucredits.wire.credit import GrantAnswer, GrantPage
 
 
 @click.group()
@@ -60,20 +60,20 @@ def issue(  # noqa: PLR0913  # one argument for each option
 
 @grant.command("list")
 @click.argument("account", type=values.account)
-@click.option(
-    "--state", type=click.Choice(["held_over", "active", "pending", "ended"]), help="Only these."
-)
+@click.option("--tree", is_flag=True, help="Those of all accounts below it too.")
+@click.option("--open", "open_", is_flag=True, help="Only those that have not ended.")
 @pages
 def list_grants(
     session: Session,
     account: str,
     *,
-    state: GrantStateName | None,
+    tree: bool,
+    open_: bool,
     page: PageAt,
     follow: bool,
 ) -> None:
-    """The grants of ACCOUNT in the order they are used, ended ones last."""
-    call = credit_calls.grant_page(account, state=state, **page)
+    """The grants of ACCOUNT, the oldest first."""
+    call = credit_calls.grant_page(account, tree=tree or None, open=open_ or None, **page)
     session.run_pages(call, show_grants, items="grants", follow=follow)
 
 

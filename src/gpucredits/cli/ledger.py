@@ -15,25 +15,36 @@ from gpucredits.wire.entry import EntryPage, EntryTypeName
 
 @click.command()
 @click.argument("account", type=values.account, required=False)
+@click.option("--tree", is_flag=True, help="Entries of all accounts below it too.")
 @click.option("--job", "job_id", help="Only entries of this job.")
+@click.option("--reservation", "reservation_id", help="Only entries of this lease.")
 @click.option("--type", "type_", type=click.Choice(get_args(EntryTypeName)), help="Only these.")
 @click.option("--since", type=values.instant, help="From this instant on.")
 @click.option("--until", type=values.instant, help="Before this instant.")
 @pages
-def ledger(
+def ledger(  # noqa: PLR0913  # one argument for each option
     session: Session,
     account: str | None,
     *,
+    tree: bool,
     job_id: str | None,
+    reservation_id: str | None,
     type_: EntryTypeName | None,
     since: datetime | None,
     until: datetime | None,
     page: PageAt,
     follow: bool,
 ) -> None:
-    """Entries of ACCOUNT and everything below it, in the order they were written."""
+    """Entries of ACCOUNT, the latest first."""
     call = entries.entry_page(
-        account=account, job_id=job_id, type=type_, since=since, until=until, **page
+        account=account,
+        tree=tree or None,
+        job_id=job_id,
+        reservation_id=reservation_id,
+        type=type_,
+        since=since,
+        until=until,
+        **page,
     )
     session.run_pages(call, show_entries, items="entries", follow=follow)
 

@@ -143,20 +143,26 @@ def show(session: Session, reservation_id: str) -> None:
 
 @reservation.command("list")
 @click.argument("account", type=values.account, required=False)
+@click.option("--tree", is_flag=True, help="Those of all accounts below it too.")
 @click.option("--job", "job_id", help="Only those of this job.")
+@click.option("--node", help="Only those on this node.")
 @click.option("--state", type=click.Choice(get_args(StateName)), help="Only these.")
 @pages
 def list_reservations(
     session: Session,
     account: str | None,
     *,
+    tree: bool,
     job_id: str | None,
+    node: str | None,
     state: StateName | None,
     page: PageAt,
     follow: bool,
 ) -> None:
-    """Leases of ACCOUNT and everything below it, the latest first."""
-    call = reservations.reservation_page(account=account, job_id=job_id, state=state, **page)
+    """Leases of ACCOUNT's jobs, the latest first."""
+    call = reservations.reservation_page(
+        account=account, tree=tree or None, job_id=job_id, node=node, state=state, **page
+    )
     session.run_pages(call, show_reservations, items="reservations", follow=follow)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import get_args
 
 import click
 
 from gpucredits.cli import output, values
-from gpucredits.cli.session import Session, Write, writes
+from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import credit as credit_calls
-from gpucredits.wire.credit import TopUpAnswer
+from gpucredits.wire.credit import TopUpAnswer, TopUpPage, TopUpStatusName
 
 
 @click.group()
@@ -39,7 +40,7 @@ def create(
     write: Write,
 ) -> None:
     """Record a payment of AMOUNT credits for ACCOUNT."""
-    call = credit_calls.topup(
+    call = credit_calls.create_topup(
         account,
         amount,
         payment_reference=reference,
@@ -49,6 +50,31 @@ def create(
         **write,
     )
     session.run(call, show_topup)
+
+
+@topup.command("list")
+@click.argument("account", type=values.account)
+@click.option("--status", type=click.Choice(get_args(TopUpStatusName)), help="Only these.")
+@pages
+def list_topups(
+    session: Session,
+    account: str,
+    *,
+    status: TopUpStatusName | None,
+    page: PageAt,
+    follow: bool,
+) -> None:
+    """The payments of ACCOUNT, the latest first."""
+    call = credit_calls.topup_page(account, status=status, **page)
+    session.run_pages(call, show_topups, items="topups", follow=follow)
+
+
+@topup.command("show")
+@click.argument("topup_id")
+@calls
+def show(session: Session, topup_id: str) -> None:
+    """One payment."""
+    session.run(credit_calls.topup(topup_id), show_topup)
 
 
 @topup.command("confirm")
@@ -88,4 +114,24 @@ def show_topup(answer: TopUpAnswer) -> None:
             ("expires", output.instant(answer.expires_at) or "never"),
             ("labels", output.labels(answer.metadata)),
         ]
+    )
+
+
+def show_topups(page: TopUpPage) -> None:
+    """A page of payments."""
+    output.print_table(
+        ["top-up", "account", ">amount", "status", "reference", "grant", "made"],
+        [
+            [
+                row.topup_id,
+                row.account,
+                row.amount,
+                row.status,
+                row.payment_reference,
+                row.grant_id or "",
+                output.instant(row.created_at),
+            ]
+            for row in page.topups
+        ],
+        empty="No top-ups.",
     )

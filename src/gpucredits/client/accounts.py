@@ -13,7 +13,7 @@ from gpucredits.wire.account import (
     BalanceAnswer,
     ModelName,
     StatusName,
-    TreeNode,
+    TreeAnswer,
 )
 
 
@@ -66,20 +66,29 @@ def account(path: str) -> Call[AccountAnswer]:
 
 def account_page(
     *,
-    prefix: str | None = None,
+    under: str | None = None,
+    model: ModelName | None = None,
     status: StatusName | None = None,
+    metadata: Mapping[str, str] | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[AccountPage]:
-    """A page of accounts in order of path."""
+    """A page of accounts in order of path: all that the key sees, or one and those below it."""
     return read(
-        "/v1/accounts", AccountPage, prefix=prefix, status=status, cursor=cursor, limit=limit
+        "/v1/accounts",
+        AccountPage,
+        under=under,
+        model=model,
+        status=status,
+        metadata=metadata,
+        cursor=cursor,
+        limit=limit,
     )
 
 
-def tree(path: str) -> Call[TreeNode]:
+def tree(path: str) -> Call[TreeAnswer]:
     """An account and everything below it, with balances."""
-    return read(account_path(path, "/tree"), TreeNode)
+    return read(account_path(path, "/tree"), TreeAnswer)
 
 
 def balance(

@@ -116,6 +116,8 @@ def query_of(fields: Mapping[str, object]) -> dict[str, str]:
     for name, value in fields.items():
         if isinstance(value, bool):
             query[name] = "true" if value else "false"
+        elif isinstance(value, Mapping):
+            query[name] = msgspec.json.encode(value).decode()
         elif value is not None:
             query[name] = str(plain(value))
     return query

@@ -9,12 +9,13 @@ from gpucredits.client.call import Call, Number, When, body_of, item_path, read,
 from gpucredits.wire.credit import (
     GrantAnswer,
     GrantPage,
-    GrantStateName,
     IssueBatch,
     IssueRequest,
     IssueResults,
     TopUpAnswer,
+    TopUpPage,
     TopUpRequest,
+    TopUpStatusName,
     TransferAnswer,
     TransferRequest,
 )
@@ -61,15 +62,26 @@ def issue_all(
 def grant_page(
     account: str | None = None,
     *,
-    state: GrantStateName | None = None,
+    tree: bool | None = None,
+    open: bool | None = None,  # noqa: A002  # the field's name on the wire
+    metadata: Mapping[str, str] | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[GrantPage]:
-    """A page of an account's grants in the order they are consumed, ended ones last."""
-    return read("/v1/grants", GrantPage, account=account, state=state, cursor=cursor, limit=limit)
+    """A page of an account's grants, or of its whole tree's; ``open``: only those not ended."""
+    return read(
+        "/v1/grants",
+        GrantPage,
+        account=account,
+        tree=tree,
+        open=open,
+        metadata=metadata,
+        cursor=cursor,
+        limit=limit,
+    )
 
 
-def topup(  # noqa: PLR0913  # one argument for each field of the request
+def create_topup(  # noqa: PLR0913  # one argument for each field of the request
     account: str,
     amount: Number,
     *,
@@ -93,6 +105,31 @@ def topup(  # noqa: PLR0913  # one argument for each field of the request
         metadata=metadata,
     )
     return write("/v1/topups", TopUpAnswer, body=body, key=key, dry_run=dry_run)
+
+
+def topup(topup_id: str) -> Call[TopUpAnswer]:
+    """One payment."""
+    return read(item_path("topups", topup_id), TopUpAnswer)
+
+
+def topup_page(
+    account: str | None = None,
+    *,
+    tree: bool | None = None,
+    status: TopUpStatusName | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[TopUpPage]:
+    """A page of an account's payments, the latest first."""
+    return read(
+        "/v1/topups",
+        TopUpPage,
+        account=account,
+        tree=tree,
+        status=status,
+        cursor=cursor,
+        limit=limit,
+    )
 
 
 def confirm_topup(

@@ -78,8 +78,11 @@ def reservation(reservation_id: str) -> Call[ReservationAnswer]:
 def reservation_page(
     *,
     account: str | None = None,
+    tree: bool | None = None,
     job_id: str | None = None,
+    node: str | None = None,
     state: StateName | None = None,
+    metadata: Mapping[str, str] | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[ReservationPage]:
@@ -88,8 +91,11 @@ def reservation_page(
         "/v1/reservations",
         ReservationPage,
         account=account,
+        tree=tree,
         job_id=job_id,
+        node=node,
         state=state,
+        metadata=metadata,
         cursor=cursor,
         limit=limit,
     )

@@ -89,7 +89,7 @@ class Scene:
         client.transfer("acme", "acme/vision", "200")
         client.issue("acme/vision", "15", source="promo", expires_at=now + timedelta(hours=1))
         say("acme is granted 10000 for 30 days; 200 go to acme/vision, with 15 on the house.")
-        payment = client.topup("globex/nlp", "40", payment_reference="invoice-1001")
+        payment = client.create_topup("globex/nlp", "40", payment_reference="invoice-1001")
         expect(client.balance("globex/nlp").available == "0", "an unconfirmed payment buys nothing")
         client.confirm_topup(payment.topup_id)
         say("globex/nlp pays for 40 credits, and no more.")
