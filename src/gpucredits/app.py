@@ -15,9 +15,14 @@ from typing import Final
 
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
+from gpucredits.jobs.retention import Retention
+from gpucredits.jobs.sealer import Sealer
+from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.sweeper import Sweeper
 from gpucredits.service.keys import Keyring, ensure_admin_key
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.orgs import Directory
+from gpucredits.service.reads import Reads
 from gpucredits.service.services import Services
 from gpucredits.store.clock import read_offset
 from gpucredits.store.connection import Pool
@@ -74,9 +79,13 @@ async def running(config: Config) -> AsyncIterator[App]:
         ledger = Ledger(pool)
         await ledger.start()
         stack.push_async_callback(ledger.stop)
+        for job in (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool)):
+            await job.start()
+            stack.push_async_callback(job.stop)
         services = Services(
             pool=pool,
             ledger=ledger,
+            reads=Reads(pool),
             keyring=Keyring(pool),
             directory=Directory(pool),
             has_test_clock=config.test_clock,

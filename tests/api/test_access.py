@@ -130,13 +130,29 @@ def test_another_org_does_not_exist(
         (f"/v1/accounts/{theirs}/p/quotas", f"/v1/accounts/{nowhere}/p/quotas"),
         (f"/v1/prices?account={theirs}", f"/v1/prices?account={nowhere}"),
         (f"/v1/audit?account={theirs}", f"/v1/audit?account={nowhere}"),
+        (f"/v1/accounts/{theirs}", f"/v1/accounts/{nowhere}"),
+        (f"/v1/accounts/{theirs}/balance", f"/v1/accounts/{nowhere}/balance"),
+        (f"/v1/accounts/{theirs}/p/tree", f"/v1/accounts/{nowhere}/p/tree"),
+        (f"/v1/accounts/{theirs}/usage", f"/v1/accounts/{nowhere}/usage"),
+        (f"/v1/accounts?under={theirs}", f"/v1/accounts?under={nowhere}"),
+        (f"/v1/entries?account={theirs}", f"/v1/entries?account={nowhere}"),
+        (f"/v1/grants?account={theirs}", f"/v1/grants?account={nowhere}"),
+        (f"/v1/topups?account={theirs}", f"/v1/topups?account={nowhere}"),
+        (f"/v1/reservations?account={theirs}", f"/v1/reservations?account={nowhere}"),
+        (f"/v1/reservations/{things['lease']}", f"/v1/reservations/{gone}"),
+        (f"/v1/topups/{things['topup']}", "/v1/topups/top_zz_zz"),
     ):
         assert_alike(caller.get(path_theirs), caller.get(path_nowhere), theirs, nowhere)
-    for verb, body in (("settle", {}), ("cancel", None), ("extend", {"seq": 1, "used_ms": 1})):
+    verbs: list[tuple[str, Any]] = [
+        ("settle", {}),
+        ("cancel", None),
+        ("extend", {"seq": 1, "used_ms": 1}),
+    ]
+    for verb, body in verbs:
         there = caller.post(f"/v1/reservations/{things['lease']}:{verb}", body)
         nothing = caller.post(f"/v1/reservations/{gone}:{verb}", body)
         assert_alike(there, nothing, things["lease"], gone)
-    for path, body, field in (
+    writes: list[tuple[str, dict[str, Any], str]] = [
         ("/v1/accounts", {"path": f"{theirs}/new"}, "path"),
         ("/v1/credits/transfer", {"from": theirs, "to": mine, "amount": "1"}, "from"),
         ("/v1/credits/transfer", {"from": mine, "to": theirs, "amount": "1"}, "to"),
@@ -147,9 +163,10 @@ def test_another_org_does_not_exist(
             {"account": theirs, "amount": "1", "payment_reference": "r"},
             "account",
         ),
-    ):
-        other = str(body[field]).replace(theirs, nowhere)
-        there, nothing = caller.post(path, body), caller.post(path, {**body, field: other})
+    ]
+    for path, asked, field in writes:
+        other = str(asked[field]).replace(theirs, nowhere)
+        there, nothing = caller.post(path, asked), caller.post(path, {**asked, field: other})
         assert_alike(there, nothing, theirs, nowhere)
     there = caller.post(f"/v1/keys/{things['key']}:revoke")
     assert_alike(there, caller.post("/v1/keys/key_zz_zz:revoke"), things["key"], "key_zz_zz")
@@ -186,11 +203,19 @@ def test_lists_show_only_what_the_scope_reaches(
     admin: Caller, tenants: tuple[str, str, dict[str, Any]]
 ) -> None:
     """Keys, audit and prices of another org never appear in a page."""
-    mine, theirs, _ = tenants
+    mine, theirs, things = tenants
     caller = admin.with_key("admin", mine)
     assert {key["scope"] for key in caller.read("/v1/keys")["keys"]} == {mine}
-    for page in ("/v1/keys", "/v1/audit", "/v1/prices"):
-        assert theirs not in caller.get(f"{page}?limit=1000").text
+    for page in (
+        "keys audit prices accounts entries grants topups reservations "
+        f"entries?job_id=job-of-{theirs} reservations?job_id=job-of-{theirs} "
+        f"entries?reservation_id={things['lease']}"
+    ).split():
+        answer = caller.get(f"/v1/{page}{'&' if '?' in page else '?'}limit=1000")
+        assert answer.status_code == 200
+        assert theirs not in answer.text
+    for page in ("accounts", "entries", "grants", "topups", "reservations"):
+        assert mine in caller.get(f"/v1/{page}").text
     assert theirs in admin.get("/v1/audit?limit=1000").text
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,11 @@ class Caller:
     def advance(self, seconds: int) -> None:
         """Let time pass on the server."""
         self.made("/v1/test/clock", {"advance_seconds": seconds})
+
+    def instant(self, **later: float) -> str:
+        """The server's time, or some time later, in RFC 3339."""
+        now = self.made("/v1/test/clock", {"advance_seconds": 0})["now"]
+        return (datetime.fromisoformat(now) + timedelta(**later)).isoformat()
 
 
 def fresh_name(prefix: str) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from gpucredits.api import (
     accounts,
+    balances,
     credit,
     heartbeats,
     keys,
+    ledger,
     policies,
     prices,
     reservations,
@@ -33,7 +35,9 @@ def routes(*, has_test_clock: bool = False) -> list[Route]:
         *prices.ROUTES,
         *policies.ROUTES,
         *keys.ROUTES,
+        *ledger.ROUTES,
         *accounts.ROUTES,
+        *balances.ROUTES,
         *system.system_routes(description, has_test_clock=has_test_clock),
     ]
     description.document.update(openapi_document(table))

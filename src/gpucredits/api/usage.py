@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.scope import lease_number
+from gpucredits.api.paging import PageQuery, number_cursor
+from gpucredits.api.reasons import NO_ACCOUNT
+from gpucredits.api.scope import account_exists, account_param, lease_number, org_number
+from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.money import format_credits
+from gpucredits.core.reservation import Reservation
 from gpucredits.service.access import Permission, sees, sees_org
-from gpucredits.service.usage import UsageRow, record_use
-from gpucredits.wire.usage import UsageEvent, UsageRequest, UsageResult, UsageResults
+from gpucredits.service.usage import UsageRow, measured_use, record_use
+from gpucredits.store.clock import read_clock
+from gpucredits.store.reservations import ReservationFilter
+from gpucredits.wire.scalars import Instant, format_instant
+from gpucredits.wire.usage import (
+    GroupingName,
+    JobUsage,
+    PaidGroup,
+    UsageEvent,
+    UsagePage,
+    UsageRequest,
+    UsageResult,
+    UsageResults,
+)
+
+DEFAULT_SPAN_US: Final = 31 * 24 * 3_600 * 1_000_000
 
 Found = tuple[int, str, str, int]  # org, job, node, reservation
+
+
+class UsageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """In which time, grouped by what; the last 31 days by job unless asked otherwise."""
+
+    since: Instant | None = None
+    until: Instant | None = None
+    by: GroupingName = "job"
 
 
 async def post_usage(call: Call[UsageRequest, NoQuery]) -> UsageResults:
@@ -42,6 +71,61 @@ async def post_usage(call: Call[UsageRequest, NoQuery]) -> UsageResults:
         for position, event in enumerate(events)
     ]
     return UsageResults(results=results, stored=len(fresh), duplicates=len(rows) - len(fresh))
+
+
+async def get_usage(call: Call[None, UsageQuery]) -> UsagePage:
+    """What an account's subtree paid for, and the leases of its jobs beside what was measured."""
+    account, query = account_param(call), call.query
+    org_id = await org_number(call, account)
+    await account_exists(call, org_id, account)
+    services = call.services
+    until = await read_clock(services.pool) if query.until is None else int(query.until)
+    since = max(until - DEFAULT_SPAN_US, 0) if query.since is None else int(query.since)
+    groups = await services.reads.usage(
+        account, since=since, until=until, by=query.by, limit=query.limit
+    )
+    listed = await services.reads.reservations(
+        org_id,
+        ReservationFilter(
+            account=account, tree=True, before=number_cursor(query, 0), limit=query.limit
+        ),
+    )
+    numbers = [lease.reservation_id for lease, _ in listed]
+    measured = await measured_use(services.pool, org_id, numbers)
+    return UsagePage(
+        account=account,
+        since=format_instant(since),
+        until=format_instant(until),
+        by=query.by,
+        paid=[
+            PaidGroup(
+                name=group.name,
+                spent=format_credits(group.amount),
+                reservations=group.reservations,
+            )
+            for group in groups
+        ],
+        leases=[_job_usage(org_id, lease, measured) for lease, _ in listed],
+        next_cursor=str(numbers[-1]) if len(numbers) == query.limit else None,
+    )
+
+
+def _job_usage(org_id: int, lease: Reservation, measured: dict[int, tuple[int, int]]) -> JobUsage:
+    measured_ms, events = measured.get(lease.reservation_id, (0, 0))
+    return JobUsage(
+        reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
+        account=lease.account,
+        job_id=lease.job_id,
+        gpu_type=lease.gpu_type,
+        gpu_count=lease.gpu_count,
+        used_ms=lease.used_ms,
+        gpu_ms=lease.used_ms * lease.gpu_count,
+        settled=format_credits(lease.settled),
+        refunded=format_credits(lease.refunded),
+        measured_ms=measured_ms,
+        events=events,
+        admitted_at=format_instant(lease.admitted_at),
+    )
 
 
 def check_event(position: int, event: UsageEvent) -> None:
@@ -131,6 +215,17 @@ ROUTES = [
         permission=Permission.BEAT,
         body=UsageRequest,
         answer=UsageResults,
+        tag="usage",
+    ),
+    Route(
+        method="GET",
+        path="/v1/accounts/{account}/usage",
+        summary="What an account used and paid for",
+        handler=get_usage,
+        permission=Permission.READ,
+        query=UsageQuery,
+        answer=UsagePage,
+        reasons=NO_ACCOUNT,
         tag="usage",
     ),
 ]

@@ -12,7 +12,7 @@ from typing import Final
 from gpucredits.store import acts, usage_events
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
-from gpucredits.store.orgs import find_org
+from gpucredits.store.orgs import find_org, list_orgs
 from gpucredits.store.usage_events import Lease
 
 MEMORY_ORGS_MAX: Final = 100_000
@@ -36,6 +36,10 @@ class Directory:
                 self._numbers.clear()
             self._numbers[path] = number
         return number
+
+    async def orgs(self, *, start: str, limit: int) -> list[str]:
+        """Paths of orgs in order, from one on."""
+        return await list_orgs(self._pool, start=start, limit=limit)
 
     async def account_number(self, org_id: int, path: str) -> int | None:
         """The number of an account within its org, or None when there is no such account."""

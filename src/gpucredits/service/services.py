@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from gpucredits.service.keys import Keyring
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.orgs import Directory
+from gpucredits.service.reads import Reads
 from gpucredits.store.connection import Pool
 
 
@@ -19,6 +20,7 @@ class Services:
 
     pool: Pool
     ledger: Ledger
+    reads: Reads
     keyring: Keyring
     directory: Directory
     has_test_clock: bool = False

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct, field
 
-from gpucredits.core.account import Account, Model, Status, scope_of
+from gpucredits.core.account import Account, Model, Status, lineage, scope_of
 from gpucredits.core.command import CreateAccount, UpdateAccount
 from gpucredits.core.money import format_credits
 from gpucredits.wire.scalars import (
@@ -70,20 +71,37 @@ class BalanceAnswer(Struct, kw_only=True):
     reserved: CreditsText
     spent: CreditsText
     pending: CreditsText
-    debt: CreditsText
     overrun: CreditsText
     version: int
     as_of: InstantText
     tree: bool = False
 
 
-class TreeNode(Struct, kw_only=True):
-    """An account with its own balance, the sum of its subtree, and its children."""
+class BucketsAnswer(Struct, kw_only=True):
+    """The three buckets of an account, or of a subtree."""
 
-    account: AccountAnswer
-    balance: BalanceAnswer
-    subtree: BalanceAnswer
+    available: CreditsText
+    reserved: CreditsText
+    spent: CreditsText
+
+
+class TreeNode(Struct, kw_only=True):
+    """An account, what is its own, what is its whole subtree's, and its children."""
+
+    path: str
+    scope: ScopeName
+    model: ModelName
+    status: StatusName
+    own: BucketsAnswer
+    subtree: BucketsAnswer
     children: list[TreeNode]
+
+
+class TreeAnswer(Struct, kw_only=True):
+    """A subtree as it stands."""
+
+    root: TreeNode
+    as_of: InstantText
 
 
 def create_from_wire(request: AccountRequest) -> CreateAccount:
@@ -110,32 +128,52 @@ def account_to_wire(account: Account) -> AccountAnswer:
     """The account as it is shown."""
     return AccountAnswer(
         path=account.path,
-        scope=_scope(account.path),
+        scope=scope_name(account.path),
         model=model_name(account.model),
         credit_limit=format_credits(account.credit_limit),
-        status="suspended" if account.status is Status.SUSPENDED else "active",
+        status=status_name(account.status),
         created_at=format_instant(account.created_at),
         metadata=account.metadata,
     )
 
 
-def balance_to_wire(
-    account: Account, *, as_of: int, pending: int = 0, tree: bool = False
-) -> BalanceAnswer:
-    """The balance as it is shown; ``account`` may be a sum over a subtree."""
-    return BalanceAnswer(
-        account=account.path,
-        scope=_scope(account.path),
-        available=format_credits(account.available),
-        reserved=format_credits(account.reserved),
-        spent=format_credits(account.spent),
-        pending=format_credits(pending),
-        debt=format_credits(account.debt),
-        overrun=format_credits(account.overrun),
-        version=account.version,
-        as_of=format_instant(as_of),
-        tree=tree,
+def tree_to_wire(accounts: Sequence[Account]) -> TreeNode:
+    """The tree that accounts in order of path make; the first is its root."""
+    nodes: dict[str, TreeNode] = {}
+    sums: dict[str, list[int]] = {account.path: [0, 0, 0] for account in accounts}
+    for account in accounts:
+        own = (account.available, account.reserved, account.spent)
+        for path in lineage(account.path):
+            if path in sums:
+                sums[path] = [total + each for total, each in zip(sums[path], own, strict=True)]
+    for account in accounts:
+        node = TreeNode(
+            path=account.path,
+            scope=scope_name(account.path),
+            model=model_name(account.model),
+            status=status_name(account.status),
+            own=_buckets(account.available, account.reserved, account.spent),
+            subtree=_buckets(*sums[account.path]),
+            children=[],
+        )
+        nodes[account.path] = node
+        parent = nodes.get(account.path.rpartition("/")[0])
+        if parent is not None:
+            parent.children.append(node)
+    return nodes[accounts[0].path]
+
+
+def _buckets(available: int, reserved: int, spent: int) -> BucketsAnswer:
+    return BucketsAnswer(
+        available=format_credits(available),
+        reserved=format_credits(reserved),
+        spent=format_credits(spent),
     )
+
+
+def status_name(status: Status) -> StatusName:
+    """The word for a status."""
+    return "suspended" if status is Status.SUSPENDED else "active"
 
 
 def model_name(model: Model) -> ModelName:
@@ -143,6 +181,7 @@ def model_name(model: Model) -> ModelName:
     return "postpaid" if model is Model.POSTPAID else "prepaid"
 
 
-def _scope(path: str) -> ScopeName:
+def scope_name(path: str) -> ScopeName:
+    """Org, project or user, by depth."""
     names: dict[str, ScopeName] = {"org": "org", "project": "project", "user": "user"}
     return names[scope_of(path)]

@@ -136,6 +136,13 @@ class TopUpAnswer(Struct, kw_only=True):
     metadata: dict[str, str]
 
 
+class TopUpPage(Struct, kw_only=True):
+    """Top-ups, the latest first."""
+
+    topups: list[TopUpAnswer]
+    next_cursor: str | None = None
+
+
 class TransferRequest(
     Struct, kw_only=True, forbid_unknown_fields=True, rename={"source": "from", "target": "to"}
 ):

@@ -8,6 +8,7 @@ Must not: use floats: a JSON number is read as the decimal text it was written a
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Final, TypeVar
@@ -92,6 +93,10 @@ class Note(str):
 
 class Metadata(dict[str, str]):
     """A few labels: bounded keys and values, all text."""
+
+
+class MetadataFilter(dict[str, str]):
+    """Labels to look for: ``key=value``, or a JSON object of several."""
 
 
 def from_wire(kind: type, value: Any) -> Any:
@@ -230,6 +235,19 @@ def _metadata(value: Any) -> Metadata:
     return Metadata(value)
 
 
+def _metadata_filter(value: Any) -> MetadataFilter:
+    labels: Any = None
+    if isinstance(value, str) and value.startswith("{"):
+        with suppress(msgspec.DecodeError):
+            labels = msgspec.json.decode(value)
+    elif isinstance(value, str) and "=" in value:
+        name, _, text = value.partition("=")
+        labels = {name: text}
+    if not isinstance(labels, dict):
+        raise ValueError('must be key=value, or a JSON object such as {"team": "vision"}')  # noqa: TRY004  # msgspec reports ValueError with its place
+    return MetadataFilter(_metadata(labels))
+
+
 _FROM_WIRE: dict[type, Any] = {
     Credits: _credits,
     Amount: _amount,
@@ -239,6 +257,7 @@ _FROM_WIRE: dict[type, Any] = {
     Name: _name,
     Note: _note,
     Metadata: _metadata,
+    MetadataFilter: _metadata_filter,
 }
 
 
@@ -271,6 +290,11 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
     },
     Name: {"type": "string", "minLength": 1, "maxLength": bounds.NAME_LENGTH_MAX},
     Note: {"type": "string", "maxLength": NOTE_LENGTH_MAX},
+    MetadataFilter: {
+        "type": "string",
+        "description": "key=value, or a JSON object of several labels.",
+        "examples": ["team=vision"],
+    },
     Metadata: {
         "type": "object",
         "maxProperties": bounds.METADATA_KEYS_MAX,

@@ -11,6 +11,7 @@ from gpucredits.wire.scalars import AccountPath, CreditsText, InstantText, Name
 
 EVENTS_MAX = 5_000
 
+GroupingName = Literal["job", "account", "gpu_type", "day"]
 Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
@@ -73,9 +74,25 @@ class JobUsage(Struct, kw_only=True):
     admitted_at: InstantText
 
 
+class PaidGroup(Struct, kw_only=True):
+    """What one job, account, type of GPU or day cost."""
+
+    name: str
+    spent: CreditsText
+    reservations: int
+
+
 class UsagePage(Struct, kw_only=True):
-    """Use of an account and everything below it, lease by lease, the latest first."""
+    """Use of an account and everything below it.
+
+    ``paid`` is what it paid for in the time asked for, in groups, the largest first; ``leases``
+    are those of its own jobs, whoever paid, the latest first.
+    """
 
     account: str
-    usage: list[JobUsage]
+    since: InstantText
+    until: InstantText
+    by: GroupingName
+    paid: list[PaidGroup]
+    leases: list[JobUsage]
     next_cursor: str | None = None
