@@ -61,7 +61,9 @@ CALLS: dict[str, Call[Any]] = {
     "reserve": reservations.reserve("acme", job_id="j", gpu_type="h100", max_amount="3"),
     "reserve_all": reservations.reserve_all([LEASE, LEASE], atomic=True),
     "reservation": reservations.reservation("rsv_1_2"),
-    "reservation_page": reservations.reservation_page(account="acme", state="active", metadata={"a": "b"}),
+    "reservation_page": reservations.reservation_page(
+        account="acme", state="active", metadata={"a": "b"}
+    ),
     "heartbeats": reservations.heartbeats([("rsv_1_2", 1, 500)], node="n1"),
     "extend": reservations.extend("rsv_1_2", seq=1, used_ms=500),
     "settle": reservations.settle("rsv_1_2", seq=2, used_ms=700),

@@ -8,7 +8,14 @@ from rich.tree import Tree
 from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import accounts
-from gpucredits.wire.account import AccountAnswer, AccountPage, ModelName, StatusName, TreeAnswer, TreeNode
+from gpucredits.wire.account import (
+    AccountAnswer,
+    AccountPage,
+    ModelName,
+    StatusName,
+    TreeAnswer,
+    TreeNode,
+)
 
 
 @click.group()

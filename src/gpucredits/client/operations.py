@@ -197,7 +197,7 @@ class Operations:
 
     report_usage = Operation(usage_calls.report_usage)
     usage_page = Operation(usage_calls.usage_page)
-    usage = Listing(usage_calls.usage_page, lambda page: page.usage)
+    used_leases = Listing(usage_calls.usage_page, lambda page: page.leases)
     policy = Operation(policy_calls.policy)
     set_policy = Operation(policy_calls.set_policy)
 

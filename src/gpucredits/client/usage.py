@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucredits.client.call import Call, When, account_path, body_of, read, write
-from gpucredits.wire.usage import UsagePage, UsageRequest, UsageResults
+from gpucredits.wire.usage import GroupingName, UsagePage, UsageRequest, UsageResults
 
 
 def report_usage(
@@ -25,15 +25,17 @@ def usage_page(
     *,
     since: When | None = None,
     until: When | None = None,
+    by: GroupingName | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[UsagePage]:
-    """A page of what an account and everything below it used, lease by lease."""
+    """A page of what an account and everything below it paid for, in groups, and its leases."""
     return read(
         account_path(account, "/usage"),
         UsagePage,
         since=since,
         until=until,
+        by=by,
         cursor=cursor,
         limit=limit,
     )
