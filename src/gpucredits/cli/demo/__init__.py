@@ -6,6 +6,7 @@ Must not: use anything that a user of the package could not.
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import click
@@ -15,6 +16,8 @@ from gpucredits.cli.demo.scene import Scene, SceneError
 from gpucredits.cli.demo.screen import Screen
 from gpucredits.cli.demo.server import DemoServer, ServerFailedError, demo_server
 from gpucredits.cli.values import format_ms
+from gpucredits.cli.verify import check
+from gpucredits.cli.verify import show as show_verification
 from gpucredits.client import CallError, Client
 
 NEXT = """\
@@ -51,6 +54,11 @@ def show(server: DemoServer, client: Client) -> None:
         scene.play()
     click.echo("\nReceipts:")
     show_receipts(client, scene)
+    click.echo("\nThe books, checked in the database itself:")
+    result = asyncio.run(check(server.data_dir, None))
+    show_verification(result)
+    if not result.is_clean:
+        raise SceneError("the books do not hold")
 
 
 def show_receipts(client: Client, scene: Scene) -> None:
