@@ -7,7 +7,9 @@ Must not: use anything that a user of the package could not.
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
+from types import FrameType
 
 import click
 
@@ -36,6 +38,8 @@ def demo() -> None:
     """Start a server of its own, run a few jobs on it, and check the books."""
     began = time.monotonic()
     click.echo("Starting a server with its own PostgreSQL in a temporary directory ...")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
     try:
         with demo_server() as server, Client(server.url, server.key) as client:
             show(server, client)
@@ -44,6 +48,12 @@ def demo() -> None:
         raise click.ClickException(str(error)) from error
     click.echo(f"Done in {time.monotonic() - began:.1f} s.\n")
     click.echo(NEXT)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End as if nothing more had been asked, so that what was started is stopped and removed."""
+    del frame
+    raise SystemExit(128 + number)
 
 
 def show(server: DemoServer, client: Client) -> None:

@@ -6,7 +6,6 @@ Owns: layout. Must not: know what happens; it is told.
 from __future__ import annotations
 
 import time
-from collections import deque
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
@@ -18,9 +17,10 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
-EVENTS_SHOWN: Final = 12
-TICK_PAUSE_S: Final = 0.35
-SCENE_PAUSE_S: Final = 0.9
+ROWS_OF_TABLES: Final = 19  # what is left of a terminal's height is for events
+EVENTS_SHOWN_MIN: Final = 2
+TICK_PAUSE_S: Final = 0.25
+SCENE_PAUSE_S: Final = 0.6
 
 _COLOURS = {"continue": "green", "drain": "yellow", "stop": "red", "settled": "cyan"}
 
@@ -56,7 +56,7 @@ class Screen:
         self._clock = ""
         self._wallets: list[WalletRow] = []
         self._jobs: list[JobRow] = []
-        self._events: deque[str] = deque(maxlen=EVENTS_SHOWN)
+        self._events: list[str] = []
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -113,5 +113,7 @@ class Screen:
             colour = _COLOURS.get(job.state.partition(" ")[0], "white")
             state = f"[{colour}]{job.state}[/{colour}]"
             jobs.add_row(job.job, job.account, job.gpus, job.used, job.charged, state)
-        events = Panel("\n".join(escape(event) for event in self._events), title="What happens")
+        shown = max(EVENTS_SHOWN_MIN, self.console.size.height - ROWS_OF_TABLES)
+        happened = "\n".join(escape(event) for event in self._events[-shown:])
+        events = Panel(happened, title="What happens")
         return Group(wallets, jobs, events)

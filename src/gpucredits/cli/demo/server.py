@@ -63,7 +63,7 @@ def demo_server() -> Iterator[DemoServer]:
         finally:
             _stop(process)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _start(data_dir: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
