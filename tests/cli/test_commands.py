@@ -200,11 +200,11 @@ def test_terminals_get_tables_without_colour_where_none_is_wanted(
 ) -> None:
     """On a terminal output has a layout; with NO_COLOR it has no colour."""
     terminal.text("grant", "issue", org, "10")
-    result = terminal.run(*words, org, FORCE_COLOR="1", NO_COLOR="1")
+    result = terminal.run(*words, org, FORCE_COLOR="1", NO_COLOR="1", COLUMNS="150")
     assert result.exit_code == 0
     assert org in result.stdout
     assert COLOUR.search(result.stdout) is None
-    assert ("━" in result.stdout) == (words == ("grant", "list"))
+    assert ("──" in result.stdout) == (words == ("grant", "list"))
 
 
 def test_json_is_the_answer_as_it_came(terminal: Terminal, client: Client, org: str) -> None:
