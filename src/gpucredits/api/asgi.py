@@ -26,6 +26,7 @@ from gpucredits.api.errors import (
     refusal_problem,
 )
 from gpucredits.api.log import Seen, log_request
+from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Principal, Role, may
 from gpucredits.service.errors import Busy, KeyReused
@@ -69,7 +70,7 @@ class Api:
         self._services = services
         self._fixed: dict[str, dict[str, Prepared]] = {}
         self._patterns: list[Prepared] = []
-        self._encoder = msgspec.json.Encoder(decimal_format="number")
+        self._encoder = msgspec.json.Encoder(enc_hook=to_plain, decimal_format="number")
         for route in routes:
             prepared = Prepared(route)
             if "{" in route.path:
@@ -235,10 +236,15 @@ def translated(error: Exception) -> ProblemError:
 
 
 def pattern_of(path: str) -> str:
-    """The regular expression of a path; accounts have slashes, ids do not."""
+    """The regular expression of a path; accounts have slashes, ids do not.
+
+    No account's path has a segment that is one of the words which follow accounts in paths.
+    """
+    words = "|".join(sorted(RESERVED_SEGMENTS))
+    account = f"(?:(?!/(?:{words})(?:/|$)).)+"
     parts = re.split(r"(\{\w+\})", path)
     return "".join(
-        f"(?P<{part[1:-1]}>{'.+' if part == '{account}' else '[^/:]+'})"
+        f"(?P<{part[1:-1]}>{account if part == '{account}' else '[^/:]+'})"
         if part.startswith("{")
         else re.escape(part)
         for part in parts

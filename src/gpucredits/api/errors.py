@@ -25,7 +25,6 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "key_unknown": HTTPStatus.NOT_FOUND,
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
     "idempotency_key_reused": HTTPStatus.CONFLICT,
-    "price_exists": HTTPStatus.CONFLICT,
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "invalid_request": HTTPStatus.UNPROCESSABLE_ENTITY,

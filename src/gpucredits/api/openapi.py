@@ -15,6 +15,7 @@ import msgspec
 
 from gpucredits.api.call import DryRun, NoQuery, Route
 from gpucredits.api.errors import status_of_word
+from gpucredits.core import ids
 from gpucredits.service.access import ALLOWED, SYSTEM_ONLY
 from gpucredits.version import __version__
 from gpucredits.wire import problem
@@ -23,6 +24,7 @@ from gpucredits.wire.scalars import AccountPath, schema_of
 
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
+ID_PREFIXES = {"reservation": ids.RESERVATION, "topup": ids.TOPUP, "key": ids.KEY}
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
 WITH_QUERY = ("invalid_request",)
 WITH_KEY = ("unauthenticated", "forbidden")
@@ -123,7 +125,7 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
             "name": name,
             "in": "path",
             "required": True,
-            "schema": schema_of(AccountPath) if name == "account" else {"type": "string"},
+            "schema": schema_of(AccountPath) if name == "account" else _id_schema(name),
         }
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]
@@ -152,6 +154,15 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
             }
         )
     return parameters
+
+
+def _id_schema(name: str) -> dict[str, Any]:
+    prefix = ID_PREFIXES[name]
+    return {
+        "type": "string",
+        "pattern": f"^{prefix}_[0-9a-z]{{1,7}}_[0-9a-z]{{1,12}}$",
+        "examples": [f"{prefix}_1_5"],
+    }
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

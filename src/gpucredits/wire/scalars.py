@@ -261,12 +261,13 @@ _FROM_WIRE: dict[type, Any] = {
 }
 
 
-def _number_schema(description: str) -> dict[str, Any]:
+def _number_schema(description: str, *, is_positive: bool = False) -> dict[str, Any]:
+    text = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
+    if is_positive:
+        text = rf"^(?!0+(\.0+)?$){text[1:]}"
+    least = {"exclusiveMinimum": 0} if is_positive else {"minimum": 0}
     return {
-        "anyOf": [
-            {"type": "string", "pattern": r"^[0-9]{1,9}(\.[0-9]{1,6})?$"},
-            {"type": "number", "minimum": 0},
-        ],
+        "anyOf": [{"type": "string", "pattern": text}, {"type": "number", **least}],
         "description": description,
         "examples": ["12.5"],
     }
@@ -274,7 +275,9 @@ def _number_schema(description: str) -> dict[str, Any]:
 
 _SCHEMAS: dict[type, dict[str, Any]] = {
     Credits: _number_schema("Credits: a decimal string, or a number that is exact to 6 decimals."),
-    Amount: _number_schema("Credits, more than 0: a decimal string, or a number that is exact."),
+    Amount: _number_schema(
+        "Credits, more than 0: a decimal string, or a number that is exact.", is_positive=True
+    ),
     HourPrice: _number_schema("Credits per GPU-hour: a decimal string, or an exact number."),
     Instant: {
         "type": "string",
@@ -288,8 +291,8 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
         "description": "org, org/project or org/project/user.",
         "examples": ["acme/vision/alice"],
     },
-    Name: {"type": "string", "minLength": 1, "maxLength": bounds.NAME_LENGTH_MAX},
-    Note: {"type": "string", "maxLength": NOTE_LENGTH_MAX},
+    Name: {"type": "string", "pattern": f"^{_NAME_PATTERN}$"},
+    Note: {"type": "string", "pattern": f"^{_NOTE_PATTERN}$"},
     MetadataFilter: {
         "type": "string",
         "description": "key=value, or a JSON object of several labels.",
