@@ -17,6 +17,7 @@ import uvicorn
 import uvloop
 
 from gpucredits.app import App, ClockMovedError, Config, running
+from gpucredits.cli.server_file import DATA_DIR_DEFAULT, announced
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
@@ -37,7 +38,7 @@ BACKLOG = 2_048
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("gpucredits-data"),
+    default=DATA_DIR_DEFAULT,
     show_default=True,
     envvar="GPUCREDITS_DATA_DIR",
     help="Where the embedded database and the admin key live.",
@@ -110,8 +111,10 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
-        announce(app, listener, as_json=as_json)
-        await server.serve(sockets=[listener])
+        url = address_of(listener)
+        announce(app, url, as_json=as_json)
+        with announced(config.data_dir, url):
+            await server.serve(sockets=[listener])
 
 
 class Server(uvicorn.Server):
@@ -138,13 +141,18 @@ def listen(config: Config) -> socket.socket:
     return listener
 
 
-def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
-    """Say where it listens and where its data and key are."""
+def address_of(listener: socket.socket) -> str:
+    """Where a client on this machine reaches the server."""
     host, port = listener.getsockname()[:2]
-    shown_host = f"[{host}]" if ":" in host else host
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound here
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def announce(app: App, url: str, *, as_json: bool) -> None:
+    """Say where it listens and where its data and key are."""
     config = app.config
     facts = {
-        "url": f"http://{shown_host}:{port}",
+        "url": url,
         "data_dir": str(config.data_dir),
         "admin_key": str(config.admin_key_path),
         "database": "external" if config.database_url else "embedded",

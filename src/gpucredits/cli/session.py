@@ -15,7 +15,8 @@ from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
 import click
 import msgspec
 
-from gpucredits.cli import output
+from gpucredits.cli import output, server_file
+from gpucredits.cli.server_file import DATA_DIR_DEFAULT
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
 from gpucredits.client.operations import Paged
 
@@ -25,7 +26,6 @@ Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
 KEY_FILE: Final = "admin.key"
-SERVER_FILE: Final = "server.json"
 
 
 class Write(TypedDict):
@@ -40,12 +40,6 @@ class PageAt(TypedDict):
 
     limit: int | None
     cursor: str | None
-
-
-class ServerFile(msgspec.Struct):
-    """What a running server writes of itself into its data directory."""
-
-    url: str
 
 
 class Session:
@@ -63,7 +57,8 @@ class Session:
         self.as_json = as_json
         self._url = url
         self._key = key
-        self._data_dir = data_dir
+        is_local = data_dir is None and key is None and DATA_DIR_DEFAULT.is_dir()
+        self._data_dir = DATA_DIR_DEFAULT if is_local else data_dir
         self._timeout_s = timeout_s
 
     def client(self) -> Client:
@@ -125,13 +120,13 @@ def address_in(data_dir: Path | None) -> str | None:
     """The address of the server that runs on a data directory."""
     if data_dir is None:
         return None
-    path = data_dir / SERVER_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=ServerFile).url
-    except FileNotFoundError:
-        return None
+        found = server_file.read(data_dir)
     except (OSError, msgspec.DecodeError) as error:
-        raise click.UsageError(f"{path} cannot be read: {error}") from error
+        raise click.UsageError(
+            f"{data_dir / server_file.SERVER_FILE} cannot be read: {error}"
+        ) from error
+    return found.url if found else None
 
 
 def key_in(data_dir: Path | None) -> str | None:
@@ -159,7 +154,8 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         envvar="GPUCREDITS_DATA_DIR",
         show_envvar=True,
         type=click.Path(file_okay=False, path_type=Path),
-        help="A local server's data: its address and admin key are found there.",
+        help="A local server's data, where its address and admin key are found "
+        f"[default: {DATA_DIR_DEFAULT} if it is here].",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print the server's answer as it is.")
     @click.option(
