@@ -17,6 +17,7 @@ import uvicorn
 import uvloop
 
 from gpucredits.app import App, ClockMovedError, Config, running
+from gpucredits.cli.address import announced
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
@@ -110,8 +111,9 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
-        announce(app, listener, as_json=as_json)
-        await server.serve(sockets=[listener])
+        with announced(config.data_dir, address_of(listener)):
+            announce(app, listener, as_json=as_json)
+            await server.serve(sockets=[listener])
 
 
 class Server(uvicorn.Server):
@@ -138,13 +140,17 @@ def listen(config: Config) -> socket.socket:
     return listener
 
 
+def address_of(listener: socket.socket) -> str:
+    """The address at which it listens."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
     """Say where it listens and where its data and key are."""
-    host, port = listener.getsockname()[:2]
-    shown_host = f"[{host}]" if ":" in host else host
     config = app.config
     facts = {
-        "url": f"http://{shown_host}:{port}",
+        "url": address_of(listener),
         "data_dir": str(config.data_dir),
         "admin_key": str(config.admin_key_path),
         "database": "external" if config.database_url else "embedded",

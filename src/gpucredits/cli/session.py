@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from gpucredits.cli import output
+from gpucredits.cli.address import address_in
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
 from gpucredits.client.operations import Paged
 
@@ -25,7 +26,6 @@ Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
 KEY_FILE: Final = "admin.key"
-SERVER_FILE: Final = "server.json"
 
 
 class Write(TypedDict):
@@ -40,12 +40,6 @@ class PageAt(TypedDict):
 
     limit: int | None
     cursor: str | None
-
-
-class ServerFile(msgspec.Struct):
-    """What a running server writes of itself into its data directory."""
-
-    url: str
 
 
 class Session:
@@ -68,7 +62,7 @@ class Session:
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
-        url = self._url or address_in(self._data_dir) or URL_DEFAULT
+        url = self._url or address_in_use(self._data_dir) or URL_DEFAULT
         key = self._key or key_in(self._data_dir)
         if not key:
             raise click.UsageError(
@@ -81,6 +75,8 @@ class Session:
         """Make a call, and print its answer as JSON or as ``show`` does."""
         with self.client() as client:
             self.print(client.fetch(call), show)
+        if "dry_run" in call.query and not self.as_json:
+            click.echo("A dry run: nothing was done.", err=True)
 
     def print(self, reply: Reply[Answer], show: Callable[[Answer], None]) -> None:
         """Print an answer as JSON or as ``show`` does."""
@@ -121,17 +117,12 @@ def merged(replies: Sequence[Reply[Any]], items: str) -> bytes:
     return msgspec.json.encode({**pages[0], items: everything, "next_cursor": None})
 
 
-def address_in(data_dir: Path | None) -> str | None:
+def address_in_use(data_dir: Path | None) -> str | None:
     """The address of the server that runs on a data directory."""
-    if data_dir is None:
-        return None
-    path = data_dir / SERVER_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=ServerFile).url
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise click.UsageError(f"{path} cannot be read: {error}") from error
+        return None if data_dir is None else address_in(data_dir)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def key_in(data_dir: Path | None) -> str | None:
