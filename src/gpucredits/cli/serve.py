@@ -17,7 +17,7 @@ import uvicorn
 import uvloop
 
 from gpucredits.app import App, ClockMovedError, Config, running
-from gpucredits.cli.server_file import DATA_DIR_DEFAULT, announced
+from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
@@ -111,9 +111,8 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
-        url = address_of(listener)
-        announce(app, url, as_json=as_json)
-        with announced(config.data_dir, url):
+        with announced(config.data_dir, address_of(listener)):
+            announce(app, listener, as_json=as_json)
             await server.serve(sockets=[listener])
 
 
@@ -142,17 +141,17 @@ def listen(config: Config) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Where a client on this machine reaches the server."""
+    """Where a client on this machine reaches it."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound here
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def announce(app: App, url: str, *, as_json: bool) -> None:
+def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
     """Say where it listens and where its data and key are."""
     config = app.config
     facts = {
-        "url": url,
+        "url": address_of(listener),
         "data_dir": str(config.data_dir),
         "admin_key": str(config.admin_key_path),
         "database": "external" if config.database_url else "embedded",

@@ -15,8 +15,8 @@ from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
 import click
 import msgspec
 
-from gpucredits.cli import output, server_file
-from gpucredits.cli.server_file import DATA_DIR_DEFAULT
+from gpucredits.cli import output
+from gpucredits.cli.address import DATA_DIR_DEFAULT, address_in
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
 from gpucredits.client.operations import Paged
 
@@ -63,7 +63,7 @@ class Session:
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
-        url = self._url or address_in(self._data_dir) or URL_DEFAULT
+        url = self._url or address_in_use(self._data_dir) or URL_DEFAULT
         key = self._key or key_in(self._data_dir)
         if not key:
             raise click.UsageError(
@@ -76,6 +76,8 @@ class Session:
         """Make a call, and print its answer as JSON or as ``show`` does."""
         with self.client() as client:
             self.print(client.fetch(call), show)
+        if "dry_run" in call.query and not self.as_json:
+            click.echo("A dry run: nothing was done.", err=True)
 
     def print(self, reply: Reply[Answer], show: Callable[[Answer], None]) -> None:
         """Print an answer as JSON or as ``show`` does."""
@@ -116,17 +118,12 @@ def merged(replies: Sequence[Reply[Any]], items: str) -> bytes:
     return msgspec.json.encode({**pages[0], items: everything, "next_cursor": None})
 
 
-def address_in(data_dir: Path | None) -> str | None:
+def address_in_use(data_dir: Path | None) -> str | None:
     """The address of the server that runs on a data directory."""
-    if data_dir is None:
-        return None
     try:
-        found = server_file.read(data_dir)
-    except (OSError, msgspec.DecodeError) as error:
-        raise click.UsageError(
-            f"{data_dir / server_file.SERVER_FILE} cannot be read: {error}"
-        ) from error
-    return found.url if found else None
+        return None if data_dir is None else address_in(data_dir)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def key_in(data_dir: Path | None) -> str | None:

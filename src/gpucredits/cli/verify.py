@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from gpucredits.cli import output
-from gpucredits.cli.server_file import DATA_DIR_DEFAULT
+from gpucredits.cli.address import DATA_DIR_DEFAULT
 from gpucredits.service.verify import Finding, Verification
 from gpucredits.service.verify import verify as verify_books
 from gpucredits.store.attach import address_in_use
