@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from gpucredits.client import ApiError, AsyncClient, calls
-from gpucredits.client.operation import Operation
+from gpucredits.client import AsyncClient, Refused
 from support.http import Caller, RunningServer, fresh_name
 
 CALLERS = 64
@@ -16,12 +15,12 @@ WRITERS = 32
 RING = 8
 
 
-async def reason_of(client: AsyncClient, operation: Operation[Any]) -> str:
+async def reason_of(call: Awaitable[Any]) -> str:
     """How a call ended: an empty string when it was done, else the reason."""
     try:
-        await client.send(operation)
-    except ApiError as error:
-        return error.reason
+        await call
+    except Refused as refusal:
+        return refusal.reason
     return ""
 
 
@@ -39,7 +38,7 @@ def test_exactly_as_many_are_admitted_as_are_funded(
         async with AsyncClient(server.url, server.admin_secret) as client:
             return await gathered(
                 [
-                    reason_of(client, calls.reserve(org, job_id=f"j{number}", gpu_type=gpu_type))
+                    reason_of(client.reserve(org, job_id=f"j{number}", gpu_type=gpu_type))
                     for number in range(CALLERS)
                 ]
             )
@@ -68,7 +67,7 @@ def test_a_ring_of_transfers_keeps_the_total(
         ends = []
         for step in range(RING):
             source, target = paths[(start + step) % RING], paths[(start + step + 1) % RING]
-            ends.append(await reason_of(client, calls.transfer(source, target, "3.5")))
+            ends.append(await reason_of(client.transfer(source, target, "3.5")))
         return ends
 
     async def run() -> set[str]:

@@ -1,99 +1,74 @@
-"""``gpucredits ledger`` and ``gpucredits price``."""
+"""``gpucredits ledger``: the entries, as ordinary debit/credit pairs."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import get_args
 
 import click
 
-from gpucredits.cli.connection import Session, connected, paged
-from gpucredits.client import calls
+from gpucredits.cli import output, values
+from gpucredits.cli.session import PageAt, Session, pages
+from gpucredits.client import entries
+from gpucredits.wire.entry import EntryPage, EntryTypeName
 
 
 @click.command()
-@click.argument("account")
-@click.option("--tree", is_flag=True, help="Of the whole subtree.")
-@click.option("--job", "job_id")
-@click.option("--reservation", "reservation_id")
-@click.option("--type", "type", help="Such as settle, reserve or transfer.")
-@click.option("--since", metavar="INSTANT")
-@click.option("--until", metavar="INSTANT")
-@paged
-@connected
-def ledger(session: Session, *, page: dict[str, Any], **query: Any) -> None:
-    """List entries as debit/credit pairs, the latest first."""
-    answer = session.send(calls.list_entries(**query, **page))
-    columns = ("entry", "effective", "type", "debit", "credit", "amount", "job")
-    rows = [
-        (
-            each.entry_id,
-            each.effective_at,
-            each.type,
-            f"{each.debit_account}:{each.debit_bucket}",
-            f"{each.credit_account}:{each.credit_bucket}",
-            each.amount,
-            each.job_id,
-        )
-        for each in answer.entries
-    ]
-    session.show_list(answer, columns, rows, more=answer.next_cursor)
-
-
-@click.group()
-def price() -> None:
-    """Set and list prices."""
-
-
-@price.command("set")
-@click.argument("gpu_type")
-@click.argument("credits_per_gpu_hour")
-@click.option("--region")
-@click.option("--effective-from", metavar="INSTANT")
-@click.option("--account", help="A discount for this account and those below it.")
-@click.option("--idempotency-key")
-@connected
-def set_(
+@click.argument("account", type=values.account, required=False)
+@click.option("--tree", is_flag=True, help="Entries of all accounts below it too.")
+@click.option("--job", "job_id", help="Only entries of this job.")
+@click.option("--reservation", "reservation_id", help="Only entries of this lease.")
+@click.option("--type", "type_", type=click.Choice(get_args(EntryTypeName)), help="Only these.")
+@click.option("--since", type=values.instant, help="From this instant on.")
+@click.option("--until", type=values.instant, help="Before this instant.")
+@pages
+def ledger(  # noqa: PLR0913  # one argument for each option
     session: Session,
+    account: str | None,
     *,
-    gpu_type: str,
-    credits_per_gpu_hour: str,
-    idempotency_key: str | None,
-    **fields: Any,
+    tree: bool,
+    job_id: str | None,
+    reservation_id: str | None,
+    type_: EntryTypeName | None,
+    since: datetime | None,
+    until: datetime | None,
+    page: PageAt,
+    follow: bool,
 ) -> None:
-    """Add a version of a price; running jobs keep theirs."""
-    answer = session.send(
-        calls.set_price(gpu_type, credits_per_gpu_hour, key=idempotency_key, **fields)
+    """Entries of ACCOUNT, the latest first."""
+    call = entries.entry_page(
+        account=account,
+        tree=tree or None,
+        job_id=job_id,
+        reservation_id=reservation_id,
+        type=type_,
+        since=since,
+        until=until,
+        **page,
     )
-    facts = [
-        ("price", answer.price_id),
-        ("type", answer.gpu_type),
-        ("region", answer.region),
-        ("per GPU-hour", answer.credits_per_gpu_hour),
-        ("from", answer.effective_from),
-        ("for", answer.account or "everybody"),
-    ]
-    session.show(answer, facts)
+    session.run_pages(call, show_entries, items="entries", follow=follow)
 
 
-@price.command("list")
-@click.option("--type", "gpu_type")
-@click.option("--region")
-@click.option("--account")
-@paged
-@connected
-def list_(session: Session, *, page: dict[str, Any], **query: Any) -> None:
-    """List versions of prices, the newest first."""
-    answer = session.send(calls.list_prices(**query, **page))
-    columns = ("price", "type", "region", "amount per GPU-hour", "from", "for")
-    rows = [
-        (
-            each.price_id,
-            each.gpu_type,
-            each.region,
-            each.credits_per_gpu_hour,
-            each.effective_from,
-            each.account or "everybody",
-        )
-        for each in answer.prices
-    ]
-    session.show_list(answer, columns, rows, more=answer.next_cursor)
+def show_entries(page: EntryPage) -> None:
+    """A page of entries."""
+    output.print_table(
+        ["entry", "effective", "type", "debit", "credit", ">amount", "grant", "job"],
+        [
+            [
+                row.entry_id,
+                output.instant(row.effective_at),
+                row.type,
+                _side(row.debit_account, row.debit_bucket),
+                _side(row.credit_account, row.credit_bucket),
+                row.amount,
+                row.grant_id or "",
+                row.job_id or "",
+            ]
+            for row in page.entries
+        ],
+        empty="No entries.",
+    )
+
+
+def _side(account: str, bucket: str) -> str:
+    return f"{account}:{bucket}" if bucket and bucket not in account else account

@@ -1,60 +1,84 @@
 """The command group that every command hangs from.
 
-A command's module is imported when the command is used: a client's machine needs none of the
-server's packages, and starts quickly.
+Owns: the list of commands. Each is imported when it is first needed, so that asking for a balance
+neither waits for the server's modules nor needs them to be installed.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+import importlib
+from typing import Final
 
 import click
 
 from gpucredits.version import __version__
 
-# In the order of the help: command, and the module that has it under the same name.
-COMMANDS: dict[str, str] = {
+# Where each command lives, in the order that help lists them.
+COMMANDS: Final = {
+    "demo": "gpucredits.cli.demo",
     "serve": "gpucredits.cli.serve",
     "account": "gpucredits.cli.account",
-    "balance": "gpucredits.cli.account",
-    "grant": "gpucredits.cli.credit",
-    "topup": "gpucredits.cli.credit",
-    "transfer": "gpucredits.cli.credit",
+    "grant": "gpucredits.cli.grant",
+    "topup": "gpucredits.cli.topup",
+    "transfer": "gpucredits.cli.transfer",
+    "balance": "gpucredits.cli.balance",
     "ledger": "gpucredits.cli.ledger",
-    "price": "gpucredits.cli.ledger",
-    "reserve": "gpucredits.cli.job",
-    "heartbeat": "gpucredits.cli.job",
-    "settle": "gpucredits.cli.job",
-    "cancel": "gpucredits.cli.job",
+    "price": "gpucredits.cli.price",
+    "reserve": "gpucredits.cli.reservation",
+    "heartbeat": "gpucredits.cli.reservation",
+    "settle": "gpucredits.cli.reservation",
+    "cancel": "gpucredits.cli.reservation",
+    "refund": "gpucredits.cli.reservation",
+    "reservation": "gpucredits.cli.reservation",
     "key": "gpucredits.cli.key",
     "verify": "gpucredits.cli.verify",
+    "completion": "gpucredits.cli.completion",
 }
 
 
-class Commands(click.Group):
-    """Commands that are imported when they are asked for."""
+class LazyGroup(click.Group):
+    """A group whose commands are imported by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order of the table."""
+        """The names in the order of the table."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name; None when there is none."""
+        """The command of that name; one whose parts are not installed says so when it is run."""
         del ctx
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        place = COMMANDS.get(cmd_name)
+        if place is None:
             return None
         try:
-            command: click.Command = getattr(import_module(module), cmd_name)
+            command = getattr(importlib.import_module(place), cmd_name)
         except ModuleNotFoundError as error:
-            raise click.ClickException(
-                f"{cmd_name} needs {error.name}: install gpucredits[server]"
-            ) from error
+            if (error.name or "").partition(".")[0] == __package__.partition(".")[0]:
+                raise
+            return _missing(cmd_name, error)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{place}.{cmd_name} is not a command")
         return command
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gpucredits")
 def main() -> None:
     """Metering, budgeting and admission for GPU fleets."""
+
+
+def _missing(name: str, error: ModuleNotFoundError) -> click.Command:
+    @click.command(
+        name,
+        short_help="Needs the server: pip install 'gpucredits[server]'.",
+        context_settings={"ignore_unknown_options": True},
+    )
+    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+    def missing(rest: tuple[str, ...]) -> None:
+        """Needs the server, which is not installed."""
+        del rest
+        raise click.ClickException(
+            f"{name} needs the server ({error.name} is missing): pip install 'gpucredits[server]'"
+        ) from error
+
+    return missing

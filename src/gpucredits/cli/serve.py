@@ -18,6 +18,7 @@ import uvloop
 
 from gpucredits.api.log import log_json
 from gpucredits.app import App, ClockMovedError, Config, running
+from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
@@ -38,7 +39,7 @@ BACKLOG = 2_048
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("gpucredits-data"),
+    default=DATA_DIR_DEFAULT,
     show_default=True,
     envvar="GPUCREDITS_DATA_DIR",
     help="Where the embedded database and the admin key live.",
@@ -112,15 +113,16 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
         settle_memory()
-        announce(app, listener, as_json=as_json)
-        await server.serve(sockets=[listener])
+        with announced(config.data_dir, address_of(listener)):
+            announce(app, listener, as_json=as_json)
+            await server.serve(sockets=[listener])
 
 
 def settle_memory() -> None:
     """Spare the collector what lives as long as the process, and let it come less often.
 
     A batch of heartbeats makes thousands of objects that die by themselves; looking for cycles
-    among them cost more than anything else the collector found.
+    among them costs more than the collector ever finds.
     """
     gc.collect()
     gc.freeze()
@@ -151,13 +153,18 @@ def listen(config: Config) -> socket.socket:
     return listener
 
 
+def address_of(listener: socket.socket) -> str:
+    """Where a client on this machine reaches it."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound here
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
     """Say where it listens and where its data and key are."""
-    host, port = listener.getsockname()[:2]
-    shown_host = f"[{host}]" if ":" in host else host
     config = app.config
     facts = {
-        "url": f"http://{shown_host}:{port}",
+        "url": address_of(listener),
         "data_dir": str(config.data_dir),
         "admin_key": str(config.admin_key_path),
         "database": "external" if config.database_url else "embedded",

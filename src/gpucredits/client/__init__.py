@@ -1,7 +1,25 @@
-"""The Python client: the same calls, blocking (Client) or not (AsyncClient)."""
+"""The Python client: typed, with and without an event loop.
 
-from gpucredits.client.aio import AsyncClient
-from gpucredits.client.errors import ApiError, UnreachableError
-from gpucredits.client.sync import Client
+Owns: calling the HTTP API, asking again with the same key, and telling the four outcomes apart.
+Must not: import the server, or read the environment.
+"""
 
-__all__ = ["ApiError", "AsyncClient", "Client", "UnreachableError"]
+from gpucredits.client.attempts import ONCE, Retry
+from gpucredits.client.call import Call, Reply
+from gpucredits.client.errors import Ambiguous, CallError, Invalid, Refused, Unavailable, Undecided
+from gpucredits.client.transport import AsyncClient, Client
+
+__all__ = [
+    "ONCE",
+    "Ambiguous",
+    "AsyncClient",
+    "Call",
+    "CallError",
+    "Client",
+    "Invalid",
+    "Refused",
+    "Reply",
+    "Retry",
+    "Unavailable",
+    "Undecided",
+]

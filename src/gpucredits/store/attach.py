@@ -1,38 +1,44 @@
-"""Reaching the embedded PostgreSQL of a data directory from another process than its server's.
+"""Reaching the embedded PostgreSQL of a data directory, whoever runs it.
 
-Owns: finding out whether a server runs there, and its address; starting one for a while if not.
-Must not: stop a server that it did not start.
+Owns: finding out whether another process runs it, and where it listens then.
+Must not: start or stop anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import fcntl
+import os
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from gpucredits.store import cluster
-from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
-from gpucredits.store.run_as import EmbeddedPostgresError
 
 
-@contextmanager
-def attached(data_dir: Path) -> Iterator[str]:
-    """The address of the data directory's database, running or started for the block."""
+def address_in_use(data_dir: Path, database: str) -> str | None:
+    """The address of a database that another process serves from a data directory, or None."""
     layout = cluster.Layout(data_dir.absolute())
-    if not (layout.cluster / "PG_VERSION").exists():
-        raise EmbeddedPostgresError(f"there is no database in {data_dir}")
-    folder = socket_directory(layout)
-    if (folder / cluster.SOCKET_NAME).exists():
-        yield f"postgresql://{cluster.ROLE}@/{DATABASE}?{urlencode({'host': str(folder)})}"
-        return
-    with EmbeddedPostgres(data_dir) as server:
-        yield server.dsn()
+    if not is_locked(layout):
+        return None
+    places = [layout.data_dir / "run"]
+    if layout.socket_note.exists():
+        places.append(Path(layout.socket_note.read_text(encoding="utf-8").strip()))
+    for folder in places:
+        if (folder / cluster.SOCKET_NAME).exists():
+            query = urlencode({"host": str(folder)})
+            return f"postgresql://{cluster.ROLE}@/{quote(database)}?{query}"
+    return None
 
 
-def socket_directory(layout: cluster.Layout) -> Path:
-    """Where the server's socket is while it runs."""
+def is_locked(layout: cluster.Layout) -> bool:
+    """Whether a process holds a data directory; the kernel frees it when that process ends."""
     try:
-        return Path(layout.socket_note.read_text(encoding="utf-8").strip())
+        handle = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return layout.data_dir / "run"
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
