@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import logging
 import signal
 import socket
 import sys
@@ -17,6 +16,7 @@ import click
 import uvicorn
 import uvloop
 
+from gpucredits.api.log import log_json
 from gpucredits.app import App, ClockMovedError, Config, running
 from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
 from gpucredits.store.durability import UnsafeDatabaseError
@@ -33,7 +33,6 @@ START_ERRORS = (
 )
 GRACE_S = 20
 BACKLOG = 2_048
-COLLECT_AFTER = 100_000  # objects made and not yet freed, between two looks for cycles
 
 
 @click.command()
@@ -81,7 +80,7 @@ def serve(  # one argument for each option
         port=port,
         test_clock=test_clock,
     )
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    log_json(sys.stderr)
     try:
         listener = listen(config)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -113,22 +112,22 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
-        spare_the_collector()
+        settle_memory()
         listener.listen(BACKLOG)  # whoever reads the announcement may connect at once
         with announced(config.data_dir, address_of(listener)):
             announce(app, listener, as_json=as_json)
             await server.serve(sockets=[listener])
 
 
-def spare_the_collector() -> None:
-    """Collect cycles rarely: a batch makes thousands of rows, and they die without a cycle.
+def settle_memory() -> None:
+    """Spare the collector what lives as long as the process, and let it come less often.
 
-    At Python's own threshold the collector walks the rows of every batch under way again and
-    again, which took a quarter of the server's time under load.
+    A batch of heartbeats makes thousands of objects that die by themselves; looking for cycles
+    among them costs more than the collector ever finds.
     """
     gc.collect()
-    gc.freeze()  # what is there now stays until the end
-    gc.set_threshold(COLLECT_AFTER, 20, 50)
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
 
 
 class Server(uvicorn.Server):
