@@ -77,6 +77,19 @@ def test_held_pending_and_borrowed_credits_do_not_move(ledger: Ledger) -> None:
     move(ledger, "acme", ALICE, 5)
 
 
+def test_held_over_credits_do_not_move(ledger: Ledger) -> None:
+    """Credits kept past their end for a hold stay with it; active ones beside them move."""
+    ending = ledger.grant("acme", A_WINDOW, expires_at=START + SECOND).grant_id
+    ledger.lease("acme")
+    ledger.wait(s=1)
+    active = ledger.grant("acme", 5).grant_id
+    assert [left for left, _, _ in move(ledger, "acme", ALICE, 5).lots] == [active]
+    assert ledger.lot(ending).remaining == A_WINDOW
+    assert ledger.reason(Transfer(source="acme", target=ALICE, amount=1)) is (
+        Reason.INSUFFICIENT_CREDITS
+    )
+
+
 def test_arriving_credits_repay_debt_first(ledger: Ledger) -> None:
     """A transfer to a postpaid account in debt repays it before anything is available."""
     ledger.open("acme/post", model=Model.POSTPAID, credit_limit=10 * CREDIT)
