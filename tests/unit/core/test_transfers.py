@@ -44,6 +44,17 @@ def test_credits_are_not_laundered_into_longer_life(ledger: Ledger) -> None:
     assert [account.available for account in ledger.view().accounts.values()] == [0, 0, 0]
 
 
+def test_arrived_credits_end_where_they_arrived(ledger: Ledger) -> None:
+    """The receiver's account knows the end of what it received, and who pays knows it too."""
+    ledger.grant("acme", 5 * CREDIT, expires_at=START + SECOND)
+    move(ledger, "acme", ALICE, 5 * CREDIT)
+    lease = ledger.lease(ALICE)
+    assert lease.payer_id == ledger.account(ALICE).account_id
+    ledger.wait(s=1)
+    assert ledger.account(ALICE).available == 0
+    assert ledger.account(ALICE).remaining == A_WINDOW
+
+
 def test_claw_back_is_the_same_transfer_the_other_way(ledger: Ledger) -> None:
     """Down and up again: everyone has what they had."""
     ledger.grant("acme", 5)
