@@ -261,6 +261,8 @@ def test_a_beat_that_empties_a_grant_lets_the_next_one_pay(ledger: Ledger) -> No
         ledger.wait(s=1)
         beat(ledger, lease, seq, seq * 1_000)
     assert ledger.reservation(lease).paid == ((small, 10_000), (large, 10_000))
+    rows = [(e.grant_id, e.amount) for e in ledger.entries() if e.type is EntryType.SETTLE]
+    assert rows == [(small, 10_000), (large, 10_000)]
 
 
 def test_a_deadline_that_comes_nearer_is_kept(ledger: Ledger) -> None:
@@ -272,3 +274,13 @@ def test_a_deadline_that_comes_nearer_is_kept(ledger: Ledger) -> None:
     ledger.wait(s=58)
     assert ledger.account("acme").available == 580_000
     assert beat(ledger, lease, 2, 118_000).decision is Decision.STOP
+
+
+def test_use_beyond_the_jobs_cap_is_charged_and_ends_it(ledger: Ledger) -> None:
+    """The cap bounds the hold, never the bill: nothing is held below nothing."""
+    ledger.grant("acme", CREDIT)
+    lease = ledger.lease("acme", window_ms=1_000, max_amount=20_000).reservation_id
+    ledger.wait(ms=500)
+    beaten = beat(ledger, lease, 1, 2_500)
+    assert (beaten.decision, beaten.settled, beaten.held) == (Decision.STOP, 25_000, 0)
+    assert ledger.account("acme").available == 975_000
