@@ -19,6 +19,7 @@ from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Outcome
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision, ReservationState
+from gpucredits.service.auditing import Act, State, act_of, state_before
 from gpucredits.service.errors import KeyReused
 from gpucredits.service.outcomes import decode, detached, encode
 from gpucredits.store.book import Page, Pages, load_and_lock
@@ -38,14 +39,16 @@ class Request:
     key: str | None = None
     fingerprint: bytes = b""
     actor: str = ""
+    request_id: str = ""
 
 
 @dataclass(slots=True)
 class Minutes:
-    """What is written beside the books: answers to keys, refusals and drains."""
+    """What is written beside the books: answers to keys, refusals and drains, who did what."""
 
     answers: list[Answer] = field(default_factory=list)
     decisions: list[DecisionMade] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -194,7 +197,7 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
     async with transaction(connection):
         pages = await load_and_lock(connection, needs)
         results = run_all(jobs, pages, minutes)
-        await save(connection, pages, minutes.answers, minutes.decisions)
+        await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
     return results
 
 
@@ -208,8 +211,9 @@ def decide_request(page: Page, request: Request, minutes: Minutes) -> Outcome | 
     known = replay(page, request)
     if known is not None:
         return known
+    before = state_before(page.book, request.command)
     outcome = detached(decide(page.book, request.command, page.now))
-    note(page, request, outcome, minutes)
+    note(page, request, outcome, minutes, before)
     return outcome
 
 
@@ -223,6 +227,7 @@ def decide_together(
             return each
     outcomes: list[Outcome] = []
     book = page.book
+    states = [state_before(book, request.command) for request in requests]
     book.begin()
     for request, before in zip(requests, known, strict=True):
         assert not isinstance(before, KeyReused)  # for the type checker
@@ -234,9 +239,9 @@ def decide_together(
         outcomes.append(outcome)
     else:
         book.keep()
-    for request, before, outcome in zip(requests, known, outcomes, strict=True):
+    for request, before, outcome, state in zip(requests, known, outcomes, states, strict=True):
         if before is None:
-            note(page, request, outcome, minutes)
+            note(page, request, outcome, minutes, state)
     return outcomes
 
 
@@ -264,9 +269,22 @@ def replay(page: Page, request: Request) -> Outcome | KeyReused | None:
     return decode(stored) if fingerprint == request.fingerprint else KeyReused(request.key)
 
 
-def note(page: Page, request: Request, outcome: Outcome, minutes: Minutes) -> None:
-    """Record the answer to a key, and a refusal with its reason."""
+def note(
+    page: Page, request: Request, outcome: Outcome, minutes: Minutes, before: State | None
+) -> None:
+    """Record the answer to a key, a refusal with its reason, and an administrative act."""
     org_id = page.book.org.org_id
+    act = act_of(
+        org_id,
+        page.now,
+        request.command,
+        outcome,
+        before=before,
+        actor=request.actor,
+        request_id=request.request_id,
+    )
+    if act is not None:
+        minutes.acts.append(act)
     if request.key is not None:
         stored = encode(outcome)
         page.answers[request.key] = (request.fingerprint, stored)

@@ -173,6 +173,14 @@ DECISIONS_MADE = part(
         x.detail::jsonb
     FROM ROWS AS x(org_id, decided_at, command, decision, reason, reservation_id, actor, detail)""",
 )
+ACTS = part(
+    "new_acts",
+    "integer bigint text text text text text text",
+    """INSERT INTO audit_log (org_id, recorded_at, actor, action, resource, old, new, request_id)
+    SELECT x.org_id, x.recorded_at, x.actor, x.action, x.resource, x.old::jsonb, x.new::jsonb,
+        x.request_id
+    FROM ROWS AS x(org_id, recorded_at, actor, action, resource, old, new, request_id)""",
+)
 OUTBOX = part(
     "new_events",
     "integer bigint text bigint text",
@@ -183,6 +191,7 @@ OUTBOX = part(
 
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
 DecisionMade = tuple[int, int, str, str, str, int, str, str]
+Act = tuple[int, int, str, str, str, str | None, str | None, str]
 
 
 @dataclass(slots=True)
@@ -205,6 +214,7 @@ async def save(
     pages: Pages,
     answers: Sequence[Answer] = (),
     decisions: Sequence[DecisionMade] = (),
+    acts: Sequence[Act] = (),
 ) -> None:
     """Write down everything that changed, with what was answered and decided, in one round trip."""
     changes = Changes()
@@ -214,6 +224,8 @@ async def save(
         changes.rows[ANSWERS] = list(answers)
     if decisions:
         changes.rows[DECISIONS_MADE] = list(decisions)
+    if acts:
+        changes.rows[ACTS] = list(acts)
     if not changes.rows:
         return
     text = statement(tuple(changes.rows))

@@ -33,3 +33,15 @@ async def path_of_org(connection: Connection | Pool, org_id: int) -> str | None:
             "SELECT path FROM orgs WHERE org_id = $1", org_id
         )
     return path
+
+
+async def list_orgs(connection: Connection | Pool, *, start: str, limit: int) -> list[str]:
+    """Paths of orgs in order, from one on; the system's own is not among them."""
+    with driver_errors():
+        rows = await connection.fetch(
+            'SELECT path FROM orgs WHERE org_id > 0 AND path COLLATE "C" >= $1'
+            ' ORDER BY path COLLATE "C" LIMIT $2',
+            start,
+            limit,
+        )
+    return [row["path"] for row in rows]
