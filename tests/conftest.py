@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpucredits.store.embedded import EmbeddedPostgres
 from support import postgres as postgres_support
 
 if TYPE_CHECKING:
@@ -31,4 +32,13 @@ def database(postgres: postgres_support.TestServer) -> Iterator[str]:
 def data_dir() -> Iterator[Path]:
     """A short empty directory for a server of the test's own."""
     with postgres_support.temporary_directory() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def made_dir() -> Iterator[Path]:
+    """A data directory with a stopped cluster, shared by tests that start it one at a time."""
+    with postgres_support.temporary_directory() as folder:
+        with EmbeddedPostgres(folder, settings=postgres_support.SMALL):
+            pass
         yield folder

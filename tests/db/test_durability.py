@@ -18,10 +18,9 @@ from gpucredits.store.durability import (
     require_durable,
 )
 from gpucredits.store.embedded import EmbeddedPostgres
-from support.postgres import SMALL, TestServer, sql, temporary_directory
+from support.postgres import SMALL, TestServer, sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BAD_SETTINGS = {
@@ -32,15 +31,6 @@ BAD_SETTINGS = {
     "ignore_checksum_failure": "on",
     "default_transaction_read_only": "on",
 }
-
-
-@pytest.fixture(scope="module")
-def made() -> Iterator[Path]:
-    """A data directory with a stopped cluster, to be started with one bad setting at a time."""
-    with temporary_directory() as folder:
-        with EmbeddedPostgres(folder, settings=SMALL):
-            pass
-        yield folder
 
 
 def inspect(dsn: str) -> list[Finding]:
@@ -68,22 +58,22 @@ def test_our_own_server_has_nothing_wrong(postgres: TestServer) -> None:
 
 
 @pytest.mark.parametrize("setting", BAD_SETTINGS)
-def test_each_setting_that_voids_durability_is_found(made: Path, setting: str) -> None:
+def test_each_setting_that_voids_durability_is_found(made_dir: Path, setting: str) -> None:
     """Proves that a real server with exactly one bad setting has exactly that finding."""
-    assert wrong_with(made, {setting: BAD_SETTINGS[setting]}) == [setting]
+    assert wrong_with(made_dir, {setting: BAD_SETTINGS[setting]}) == [setting]
 
 
-def test_local_commit_is_refused_only_where_a_standby_is_promised(made: Path) -> None:
+def test_local_commit_is_refused_only_where_a_standby_is_promised(made_dir: Path) -> None:
     """Proves the meaning of ``local``: as good as ``on`` alone, a lost failover with standbys."""
-    assert wrong_with(made, {"synchronous_commit": "local"}) == []
+    assert wrong_with(made_dir, {"synchronous_commit": "local"}) == []
     promised = {"synchronous_commit": "local", "synchronous_standby_names": "other"}
-    assert wrong_with(made, promised) == ["synchronous_commit"]
+    assert wrong_with(made_dir, promised) == ["synchronous_commit"]
 
 
 @pytest.mark.parametrize("value", ["on", "remote_write", "remote_apply"])
-def test_commits_that_wait_for_the_disk_are_accepted(made: Path, value: str) -> None:
+def test_commits_that_wait_for_the_disk_are_accepted(made_dir: Path, value: str) -> None:
     """Proves that a stricter operator is not refused."""
-    assert wrong_with(made, {"synchronous_commit": value}) == []
+    assert wrong_with(made_dir, {"synchronous_commit": value}) == []
 
 
 def test_standby_is_refused(data_dir: Path) -> None:

@@ -63,11 +63,11 @@ def test_data_stays_from_one_run_to_the_next(data_dir: Path) -> None:
         assert server.restarts == 0
 
 
-def test_second_server_on_one_data_directory_is_refused(data_dir: Path) -> None:
+def test_second_server_on_one_made_directory_is_refused(made_dir: Path) -> None:
     """Proves that two supervisors cannot fight over one cluster, and that the first is unharmed."""
-    with EmbeddedPostgres(data_dir, settings=SMALL) as first:
+    with EmbeddedPostgres(made_dir, settings=SMALL) as first:
         with pytest.raises(EmbeddedPostgresError, match=f"in use .*process {os.getpid()}"):
-            EmbeddedPostgres(data_dir).start()
+            EmbeddedPostgres(made_dir).start()
         assert sql(first.dsn(), "SELECT 1") == 1
 
 

@@ -47,11 +47,11 @@ def test_unreachable_database_ends_in_unavailable_at_the_deadline(data_dir: Path
         asyncio.run(open_pool(f"postgresql://somebody@/nothing?host={data_dir}", QUICK))
 
 
-def test_pool_waits_for_a_server_that_starts_later(data_dir: Path) -> None:
+def test_pool_waits_for_a_server_that_starts_later(made_dir: Path) -> None:
     """Proves that the order in which the two are started does not matter."""
-    server = EmbeddedPostgres(data_dir, settings=SMALL)
-    dsn = server.start()
-    server.stop()
+    server = EmbeddedPostgres(made_dir, settings=SMALL)
+    with server:
+        dsn = server.dsn()
 
     async def run() -> int:
         opening = asyncio.create_task(open_pool(dsn))
@@ -87,7 +87,7 @@ def test_unsafe_database_is_refused_by_every_connection(database: str) -> None:
         asyncio.run(run())
 
 
-def test_pool_outlives_a_killed_server(data_dir: Path) -> None:
+def test_pool_outlives_a_killed_server(made_dir: Path) -> None:
     """Proves that callers see Unavailable while the server is away, and then work again."""
 
     async def run(server: EmbeddedPostgres) -> list[str]:
@@ -108,7 +108,7 @@ def test_pool_outlives_a_killed_server(data_dir: Path) -> None:
                     await asyncio.sleep(0.02)
         return seen
 
-    with EmbeddedPostgres(data_dir, settings=SMALL) as server:
+    with EmbeddedPostgres(made_dir, settings=SMALL) as server:
         seen = asyncio.run(run(server))
     assert seen[0] == "unavailable"
     assert seen[-1] == "served"
@@ -202,6 +202,8 @@ def test_defects_of_ours_pass_untouched(database: str) -> None:
         (asyncpg.ReadOnlySQLTransactionError("cannot execute INSERT"), Unavailable),
         (asyncpg.ConnectionDoesNotExistError("connection was closed"), Unavailable),
         (asyncpg.InterfaceError("connection is closed"), Unavailable),
+        (asyncpg.InternalClientError("cannot switch to state 12; another (2)"), Unavailable),
+        (asyncpg.InternalClientError("got result for unknown state"), type(None)),
         (ConnectionResetError(104, "reset by peer"), Unavailable),
         (TimeoutError(), Unavailable),
         (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), Conflict),

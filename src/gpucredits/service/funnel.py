@@ -216,8 +216,7 @@ class Lane:
     async def _connected(self) -> Connection:
         """The lane's connection, a new one if there is none."""
         connection = self.connection
-        if connection is None or connection.is_closed():
-            await self._disconnect()
+        if connection is None:
             connection = await open_lane(self.pool, timeout_s=self.options.connect_timeout_s)
             self.connection = connection
         return connection

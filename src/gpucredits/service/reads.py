@@ -23,12 +23,12 @@ from gpucredits.store.accounts import AccountFilter, list_accounts, sum_pending,
 from gpucredits.store.book import Page, load_and_lock
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.entries import EntryFilter, EntryRow, list_entries
-from gpucredits.store.errors import driver_errors
 from gpucredits.store.grants import GrantFilter, list_grants
 from gpucredits.store.history import Buckets, sums_at
 from gpucredits.store.needs import Needs
 from gpucredits.store.orgs import find_org
 from gpucredits.store.reservations import ReservationFilter, list_reservations
+from gpucredits.store.snapshot import snapshot
 from gpucredits.store.topups import TopUpFilter, list_topups
 from gpucredits.store.usage import Grouping, Spent, sum_spent
 
@@ -171,12 +171,8 @@ class Reads:
     @asynccontextmanager
     async def _snapshot(self) -> AsyncIterator[Connection]:
         """A connection on which everything that is read is of one moment."""
-        with driver_errors():
-            async with (
-                self.pool.acquire() as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
-                yield connection
+        async with snapshot(self.pool) as connection:
+            yield connection
 
     @asynccontextmanager
     async def _page(self, path: str) -> AsyncIterator[tuple[Connection, Page | None]]:

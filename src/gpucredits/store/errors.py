@@ -45,11 +45,22 @@ UNAVAILABLE_STATES = frozenset(
     }
 )
 UNAVAILABLE_CLASSES = frozenset({"08", "53"})  # connection exceptions; insufficient resources
-CLOSED_WORDS = (
+GONE_WORDS = (
     "connection is closed",
     "connection was closed",
     "pool is closing",
     "pool is closed",
+    "released back to the pool",  # a pool takes a connection back from its user when it dies
+    # A farewell that the server sends to an idle session leaves the driver in a state from which
+    # the next statement fails like this, before anything is sent.
+    "cannot switch to state",
+)
+
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
 )
 
 
@@ -58,7 +69,7 @@ def driver_errors() -> Iterator[None]:
     """Translate what the driver raises inside the block into our two exceptions."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except DRIVER_ERRORS as error:
         ours = translated(error)
         if ours is None:
             raise
@@ -75,9 +86,9 @@ def translated(error: BaseException) -> Unavailable | Conflict | None:
         if state in UNAVAILABLE_STATES or state[:2] in UNAVAILABLE_CLASSES:
             return Unavailable(f"the database cannot serve now ({state}, {said})")
         return None
-    if isinstance(error, asyncpg.InterfaceError):
-        is_closed = any(words in str(error) for words in CLOSED_WORDS)
-        return Unavailable(f"the connection is gone ({said})") if is_closed else None
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
+        is_gone = any(words in str(error) for words in GONE_WORDS)
+        return Unavailable(f"the connection is gone ({said})") if is_gone else None
     if isinstance(error, OSError):  # covers ConnectionError and TimeoutError
         return Unavailable(f"the database cannot be reached ({said})")
     return None

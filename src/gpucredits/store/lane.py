@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import asyncpg
-
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.errors import driver_errors
+from gpucredits.store.errors import DRIVER_ERRORS, driver_errors
 
 SESSION = """
 SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
@@ -33,6 +31,7 @@ async def open_lane(pool: Pool, *, timeout_s: float) -> Connection:
 
 async def close_lane(pool: Pool, connection: Connection) -> None:
     """Let go of a connection, whatever state it is in."""
-    with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+    with suppress(*DRIVER_ERRORS):
         connection.terminate()
+    with suppress(*DRIVER_ERRORS):
         await pool.release(connection)

@@ -101,9 +101,10 @@ def unprivileged(cluster: Path) -> pwd.struct_passwd:
 
 def closed_parent(path: Path, user: pwd.struct_passwd) -> Path | None:
     """The outermost directory on the way to a path that the user cannot walk through."""
-    for parent in reversed(path.resolve().parents):
+    ways = (path.absolute(), path.resolve())  # through a symbolic link both are walked
+    for parent in (folder for way in ways for folder in reversed(way.parents)):
         if not parent.exists():
-            return None
+            continue
         found = parent.stat()
         if found.st_uid == user.pw_uid:
             needed = stat.S_IXUSR

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 10.0
-STEADY_S = 30.0  # a child that lived this long is not failing to start
+STEADY_S = 2.0  # a child that lived this long was not failing to start: begin again quickly
 KILL_WAIT_S = 10.0
 
 
@@ -97,17 +97,7 @@ class Supervisor:
             with self._log_path.open("ab") as output, self._lock:
                 if self._stopping.is_set():
                     return "was not started"
-                process = subprocess.Popen(  # noqa: S603 - our caller's own command
-                    self._command(),
-                    cwd="/",
-                    env=dict(self._environment),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    # Its own session: Ctrl-C in a terminal is for us, and we stop it in order.
-                    start_new_session=True,
-                )
-                self._handle = os.pidfd_open(process.pid)
+                process = self._spawn(output)
                 self._pid = process.pid
                 self.starts += 1
         except Exception as error:  # noqa: BLE001 - tried again; a caller reads last_failure
@@ -115,6 +105,28 @@ class Supervisor:
             return f"could not be started: {error}"
         code = process.wait()
         with self._lock:
-            os.close(self._handle)
-            self._handle = self._pid = None
+            self._pid = None
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
         return f"ended by signal {-code}" if code < 0 else f"ended with code {code}"
+
+    def _spawn(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start the child with a descriptor to signal it by, or not at all."""
+        process = subprocess.Popen(  # noqa: S603 - our caller's own command
+            self._command(),
+            cwd="/",
+            env=dict(self._environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            # Its own session: Ctrl-C in a terminal is for us, and we stop it in order.
+            start_new_session=True,
+        )
+        try:
+            self._handle = os.pidfd_open(process.pid)
+        except OSError:  # out of descriptors
+            process.kill()
+            process.wait()
+            raise
+        return process

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-import asyncpg
-
 from gpucredits.store.connection import Connection
-from gpucredits.store.errors import driver_errors
+from gpucredits.store.errors import DRIVER_ERRORS, driver_errors
 
 
 @asynccontextmanager
@@ -27,7 +25,7 @@ async def transaction(connection: Connection) -> AsyncIterator[None]:
         try:
             yield
         except BaseException:
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            with suppress(*DRIVER_ERRORS):
                 await connection.execute("ROLLBACK")
             raise
         await connection.execute("COMMIT")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gpucredits.core.entry import PAIRS
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.errors import driver_errors
+from gpucredits.store.snapshot import snapshot
 
 
 class Check(NamedTuple):
@@ -270,13 +270,9 @@ ENTRY_TYPES = "SELECT type, name, debit, credit FROM entry_types ORDER BY type"
 @asynccontextmanager
 async def one_moment(pool: Pool) -> AsyncIterator[Connection]:
     """A connection that sees one moment of the whole database; others go on writing."""
-    with driver_errors():
-        async with (
-            pool.acquire() as connection,
-            connection.transaction(isolation="repeatable_read", readonly=True),
-        ):
-            await connection.execute("SET LOCAL statement_timeout = 0")
-            yield connection
+    async with snapshot(pool) as connection:
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        yield connection
 
 
 async def offending_rows(
