@@ -26,6 +26,7 @@ Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
 ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
+DATA_DIR_DEFAULT: Final = Path("gpucredits-data")  # where ``serve`` keeps its data unless told
 KEY_FILE: Final = "admin.key"
 
 
@@ -63,8 +64,11 @@ class Session:
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
-        url = self._url or address_in_use(self._data_dir) or URL_DEFAULT
-        key = self._key or key_in(self._data_dir)
+        data_dir = self._data_dir
+        if data_dir is None and not self._key and (DATA_DIR_DEFAULT / KEY_FILE).exists():
+            data_dir = DATA_DIR_DEFAULT
+        url = self._url or address_in_use(data_dir) or URL_DEFAULT
+        key = self._key or key_in(data_dir)
         if not key:
             raise click.UsageError(
                 "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
