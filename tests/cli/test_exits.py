@@ -82,7 +82,7 @@ def test_nobody_there_is_unavailable(terminal: Terminal) -> None:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         result = terminal.run("balance", "acme", "--url", url, "--timeout", "0.3")
     assert result.exit_code == 3
-    assert result.stderr.startswith("Unavailable: the server cannot be reached")
+    assert result.stderr.startswith("Unavailable: no server answers at")
 
 
 def test_doubt_names_the_key_that_ends_it(terminal: Terminal, org: str) -> None:

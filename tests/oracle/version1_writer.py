@@ -2,9 +2,10 @@
 
 import struct
 import zlib
+from typing import Any
 
 
-def version1(grants, charges, refunds):
+def version1(grants: list[Any], charges: list[Any], refunds: list[Any]) -> Any:
     """Rows: (start, expiration, amount, id), (time, amount, id or None), (time, amount, id)."""
     parts = [b"GPUCRED\n", struct.pack("<HIII", 1, len(grants), len(charges), len(refunds))]
     for start, expiration, amount, name in grants:

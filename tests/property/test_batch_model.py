@@ -1,5 +1,7 @@
 """The batch functions against the slow model, on whole random histories."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +14,7 @@ histories = st.lists(st.one_of(adds, subs), max_size=40)
 questions = st.lists(st.integers(-10, 60), max_size=20)
 
 
-def model_of(history):
+def model_of(history: list[Any]) -> Any:
     """The slow model after the same events; grants are named by their place."""
     model = SlowHistory(allows_debt=True)
     for place, event in enumerate(history):
@@ -26,7 +28,7 @@ def model_of(history):
 
 @settings(deadline=None)
 @given(histories, questions)
-def test_balances_equal_a_replay_per_question(history, queries):
+def test_balances_equal_a_replay_per_question(history: list[Any], queries: list[int]) -> None:
     """Each answer is what a replay up to that time gives."""
     events = [("add" if len(event) == 3 else "sub", *event) for event in history]
     expected = []
@@ -39,7 +41,7 @@ def test_balances_equal_a_replay_per_question(history, queries):
 
 @settings(deadline=None)
 @given(histories)
-def test_audit_trail_equals_a_replay(history):
+def test_audit_trail_equals_a_replay(history: list[Any]) -> None:
     """Each row names the grants that a replay takes the credits from."""
     events = [
         ("add", str(place), *event) if len(event) == 3 else ("sub", *event)
@@ -49,7 +51,7 @@ def test_audit_trail_equals_a_replay(history):
 
 
 @given(st.lists(adds, max_size=40), questions)
-def test_active_credits_are_the_sum_of_open_windows(grants, queries):
+def test_active_credits_are_the_sum_of_open_windows(grants: list[Any], queries: list[int]) -> None:
     """Without charges the balance is the sum of the grants whose window holds the question."""
     expected = [
         sum(amount for amount, start, length in grants if start <= query <= start + length)

@@ -1,5 +1,7 @@
 """Dumps of equal histories are equal bytes, whatever the order of unrelated arrivals."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +21,9 @@ refunds = st.lists(
 
 @settings(deadline=None)
 @given(grants, refunds, st.randoms(use_true_random=False))
-def test_shuffled_arrivals_give_the_same_bytes(grants, refunds, shuffler):
+def test_shuffled_arrivals_give_the_same_bytes(
+    grants: list[Any], refunds: list[Any], shuffler: Any
+) -> None:
     """Grants of different windows and refunds may arrive in any order, with questions between."""
     dumps = set()
     for turn in range(4):

@@ -15,40 +15,40 @@ class GPUCreditMachine(RuleBasedStateMachine):
     """Every answer equals a replay of everything that has arrived."""
 
     @initialize()
-    def start(self):
+    def start(self) -> None:
         self.credit = GPUCredit()
         self.model = SlowHistory(allows_debt=True)
         self.now = 0
 
     @rule(amount=amounts, time=times, length=st.integers(0, 30))
-    def add_anywhere(self, amount, time, length):
+    def add_anywhere(self, amount: int, time: int, length: int) -> None:
         self.credit.add_credit("c", amount, time, length)
         self.model.arrivals.append(SlowGrant("c", amount, time, time + length + 1))
 
     @rule(amount=amounts, time=times)
-    def subtract_anywhere(self, amount, time):
+    def subtract_anywhere(self, amount: int, time: int) -> None:
         self.credit.subtract(amount, time)
         self.model.arrivals.append(SlowCharge(None, amount, time))
 
     @rule(amount=amounts, step=st.integers(0, 3), length=st.integers(0, 30))
-    def add_at_the_head(self, amount, step, length):
+    def add_at_the_head(self, amount: int, step: int, length: int) -> None:
         self.now += step
         self.add_anywhere(amount, self.now, length)
 
     @rule(amount=amounts, step=st.integers(0, 3))
-    def subtract_at_the_head(self, amount, step):
+    def subtract_at_the_head(self, amount: int, step: int) -> None:
         self.now += step
         self.subtract_anywhere(amount, self.now)
 
     @rule(time=st.integers(-6, 80))
-    def ask(self, time):
+    def ask(self, time: int) -> None:
         state = self.model.replay(time)
         balance = len(state.tokens) - state.debt
         expected = balance if state.windows and balance >= 0 else None
         assert self.credit.get_balance(time) == expected
 
     @invariant()
-    def stays_usable(self):
+    def stays_usable(self) -> None:
         assert len(self.credit._timeline) == len(self.model.arrivals)
 
 

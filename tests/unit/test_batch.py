@@ -1,5 +1,7 @@
 """The batch functions: every published example, and bad shapes."""
 
+from typing import Any
+
 import pytest
 
 from gpucredits import ArgumentTypeError, ArgumentValueError
@@ -51,24 +53,24 @@ AUDITS = [
 
 
 @pytest.mark.parametrize(("events", "queries", "expected"), ACTIVE)
-def test_active_credits_example(events, queries, expected):
+def test_active_credits_example(events: Any, queries: list[int], expected: Any) -> None:
     """Part 1's examples hold."""
     assert active_credits(events, queries) == expected
 
 
 @pytest.mark.parametrize(("events", "queries", "expected"), BALANCES)
-def test_balances_example(events, queries, expected):
+def test_balances_example(events: Any, queries: list[int], expected: Any) -> None:
     """Part 2's and part 4's examples hold."""
     assert balances(events, queries) == expected
 
 
 @pytest.mark.parametrize(("events", "expected"), AUDITS)
-def test_audit_trail_example(events, expected):
+def test_audit_trail_example(events: Any, expected: Any) -> None:
     """Part 3's examples hold."""
     assert audit_trail(events) == expected
 
 
-def test_asking_one_by_one_gives_the_same_answers():
+def test_asking_one_by_one_gives_the_same_answers() -> None:
     """Splitting the questions does not change the answers."""
     events = [("add", 9, n, n % 5) if n % 3 else ("sub", 4, n) for n in range(60)]
     queries = list(range(70))
@@ -89,7 +91,7 @@ def test_asking_one_by_one_gives_the_same_answers():
         ([7], ArgumentTypeError),
     ],
 )
-def test_bad_event_is_refused_by_name(events, error):
+def test_bad_event_is_refused_by_name(events: Any, error: Any) -> None:
     """A malformed event raises an error that names the argument."""
     with pytest.raises(error) as caught:
         balances(events, [0])

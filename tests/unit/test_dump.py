@@ -3,6 +3,7 @@
 import hashlib
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ CHARGES = [(6, 4, "job-1"), (8, 2, None), (9, 5, "job-2")]
 REFUNDS = [(20, 2, "job-1"), (30, 1, "not-yet")]
 
 
-def sample():
+def sample() -> Any:
     """A tracker with every kind of event in it."""
     tracker = CreditTracker()
     for start, expiration, amount, name in GRANTS:
@@ -27,12 +28,12 @@ def sample():
     return tracker
 
 
-def sealed(data):
+def sealed(data: bytes) -> Any:
     """A version 2 dump with its checksum made right again."""
     return data[:-32] + hashlib.sha256(data[:-32]).digest()
 
 
-def test_round_trip_gives_an_equal_tracker_and_equal_bytes():
+def test_round_trip_gives_an_equal_tracker_and_equal_bytes() -> None:
     """Loading a dump gives the same answers, the same history and the same bytes."""
     tracker = sample()
     loaded = CreditTracker.load(tracker.dump())
@@ -43,7 +44,7 @@ def test_round_trip_gives_an_equal_tracker_and_equal_bytes():
     ]
 
 
-def test_loaded_tracker_keeps_every_rule():
+def test_loaded_tracker_keeps_every_rule() -> None:
     """After loading, ids stay taken, refunds stay counted and waiting refunds still wait."""
     loaded = CreditTracker.load(sample().dump())
     with pytest.raises(ValueError, match="already charged"):
@@ -54,12 +55,12 @@ def test_loaded_tracker_keeps_every_rule():
     assert loaded.get_balance(30) == loaded.get_balance(25) + 1
 
 
-def test_empty_tracker_round_trips():
+def test_empty_tracker_round_trips() -> None:
     """A tracker without events has a dump too."""
     assert CreditTracker.load(CreditTracker().dump()) == CreditTracker()
 
 
-def test_order_of_unrelated_arrivals_does_not_show():
+def test_order_of_unrelated_arrivals_does_not_show() -> None:
     """The same events in another order of arrival, asked or not, give the same bytes."""
     other = CreditTracker()
     for time, amount, name in REFUNDS:
@@ -72,7 +73,7 @@ def test_order_of_unrelated_arrivals_does_not_show():
     assert other.dump() == sample().dump()
 
 
-def test_integers_of_any_size_and_names_of_any_kind_round_trip():
+def test_integers_of_any_size_and_names_of_any_kind_round_trip() -> None:
     """Amounts and times beyond 64 bits, and names with newlines or lone surrogates, come back."""
     tracker = CreditTracker()
     for power in (0, 7, 8, 15, 16, 31, 32, 63, 64, 65, 300):
@@ -81,12 +82,12 @@ def test_integers_of_any_size_and_names_of_any_kind_round_trip():
     assert CreditTracker.load(tracker.dump()) == tracker
 
 
-def test_written_bytes_stay_what_they_were():
+def test_written_bytes_stay_what_they_were() -> None:
     """The committed dump of version 2 is what is written today."""
     assert sample().dump() == (FIXTURES / "dump-v2.bin").read_bytes()
 
 
-def test_version_1_loads():
+def test_version_1_loads() -> None:
     """The committed dump of version 1 loads into the same history."""
     data = (FIXTURES / "dump-v1.bin").read_bytes()
     assert data == version1(GRANTS, CHARGES, REFUNDS)
@@ -94,7 +95,7 @@ def test_version_1_loads():
 
 
 @pytest.mark.parametrize("fixture", ["dump-v1.bin", "dump-v2.bin"])
-def test_truncation_at_every_byte_is_an_error(fixture):
+def test_truncation_at_every_byte_is_an_error(fixture: Any) -> None:
     """No prefix of a dump loads."""
     data = (FIXTURES / fixture).read_bytes()
     for size in range(len(data)):
@@ -103,7 +104,7 @@ def test_truncation_at_every_byte_is_an_error(fixture):
 
 
 @pytest.mark.parametrize("fixture", ["dump-v1.bin", "dump-v2.bin"])
-def test_change_of_any_byte_is_an_error(fixture):
+def test_change_of_any_byte_is_an_error(fixture: Any) -> None:
     """No single changed byte goes unnoticed."""
     data = (FIXTURES / fixture).read_bytes()
     for at in range(len(data)):
@@ -115,13 +116,13 @@ def test_change_of_any_byte_is_an_error(fixture):
 
 
 @pytest.mark.parametrize("fixture", ["dump-v1.bin", "dump-v2.bin"])
-def test_trailing_bytes_are_an_error(fixture):
+def test_trailing_bytes_are_an_error(fixture: Any) -> None:
     """Nothing may follow a dump."""
     with pytest.raises(DumpError, match=r"trailing|checksum"):
         CreditTracker.load((FIXTURES / fixture).read_bytes() + b"\0")
 
 
-def test_errors_say_what_is_wrong():
+def test_errors_say_what_is_wrong() -> None:
     """A newer version, an unknown one, a foreign file and a cut one are told apart."""
     data = sample().dump()
     cases = {
@@ -139,13 +140,13 @@ def test_errors_say_what_is_wrong():
 
 
 @pytest.mark.parametrize("data", [b"", b"G", b"{}"])
-def test_what_is_no_dump_is_an_error(data):
+def test_what_is_no_dump_is_an_error(data: bytes) -> None:
     """Nothing, too little and something else do not load."""
     with pytest.raises(DumpError):
         CreditTracker.load(data)
 
 
-def test_rules_hold_even_under_a_right_checksum():
+def test_rules_hold_even_under_a_right_checksum() -> None:
     """A dump that was made wrong on purpose is refused by its content."""
     cases = {
         "comes twice": version1([], [(1, 1, "a"), (2, 1, "a")], []),
@@ -161,7 +162,7 @@ def test_rules_hold_even_under_a_right_checksum():
             CreditTracker.load(data)
 
 
-def test_no_byte_of_version_2_crashes_the_reader():
+def test_no_byte_of_version_2_crashes_the_reader() -> None:
     """Whatever a byte holds under a right checksum, the reader answers or raises DumpError."""
     data = sample().dump()
     for at in range(len(data) - 32):
@@ -175,7 +176,7 @@ def test_no_byte_of_version_2_crashes_the_reader():
             assert CreditTracker.load(loaded.dump()) == loaded
 
 
-def test_tenants_round_trip_and_refuse_damage():
+def test_tenants_round_trip_and_refuse_damage() -> None:
     """A dump of tenants comes back whole, and any cut or change is an error."""
     tenants = TenantCredits()
     tenants.tenant("b").add("g", 1, 0, 9)

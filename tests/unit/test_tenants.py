@@ -7,7 +7,7 @@ import pytest
 from gpucredits import ArgumentTypeError, IrreconcilableError, TenantCredits
 
 
-def test_tenants_do_not_touch_each_other():
+def test_tenants_do_not_touch_each_other() -> None:
     """A charge of one tenant leaves the others as they were, and the total adds up."""
     tenants = TenantCredits()
     tenants.tenant("acme").add("g", 10, 0, 50)
@@ -20,7 +20,7 @@ def test_tenants_do_not_touch_each_other():
     assert tenants.total(20) == 7
 
 
-def test_one_broken_tenant_does_not_hide_the_rest():
+def test_one_broken_tenant_does_not_hide_the_rest() -> None:
     """The others keep their balances, the broken one is listed, and no partial sum is given."""
     tenants = TenantCredits()
     tenants.tenant("whole").add("g", 7, 0, 50)
@@ -36,7 +36,7 @@ def test_one_broken_tenant_does_not_hide_the_rest():
     assert caught.value.__notes__ == ["tenant 'broken'"]
 
 
-def test_bad_arguments_are_named():
+def test_bad_arguments_are_named() -> None:
     """A name has to be text and a timestamp an int; neither makes a tenant."""
     tenants = TenantCredits()
     wrong: list[Any] = [3, 1.5, "text"]
@@ -49,7 +49,7 @@ def test_bad_arguments_are_named():
     assert tenants.names == []
 
 
-def test_tenants_have_no_hash():
+def test_tenants_have_no_hash() -> None:
     """A thing that changes cannot be a key."""
     with pytest.raises(TypeError):
         hash(TenantCredits())

@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from gpucredits.timeline import Grant, Shortage, Timeline, Window, log
 from gpucredits.timeline.event import ADD, CHARGE
 
 
-def steady(size, length=50):
+def steady(size: int, length: int = 50) -> Any:
     """A history in order: a grant and a charge by turns, so that the state keeps turning over."""
     timeline = Timeline(shortage=Shortage.REFUSE)
     for time in range(size):
@@ -19,7 +20,7 @@ def steady(size, length=50):
     return timeline
 
 
-def cost_of(timeline, work):
+def cost_of(timeline: Any, work: Any) -> Any:
     """Events walked while some work is done."""
     effort = timeline.effort
     before = effort.decided + effort.applied + effort.reverted
@@ -27,7 +28,7 @@ def cost_of(timeline, work):
     return effort.decided + effort.applied + effort.reverted - before
 
 
-def test_window_conventions_differ_in_the_last_instant():
+def test_window_conventions_differ_in_the_last_instant() -> None:
     """An inclusive end belongs to the window, a half-open one does not."""
     for window, at_end in ((Window.INCLUSIVE, (5, 1)), (Window.HALF_OPEN, (0, 0))):
         timeline = Timeline(window=window)
@@ -38,7 +39,7 @@ def test_window_conventions_differ_in_the_last_instant():
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-def test_order_of_consumption_is_a_parameter(is_loaded):
+def test_order_of_consumption_is_a_parameter(is_loaded: Any) -> None:
     """A service can spend by its own priority before expiry."""
     priority = {"bought": 1, "gift": 0}
 
@@ -57,7 +58,7 @@ def test_order_of_consumption_is_a_parameter(is_loaded):
     assert row.taken == [("gift", 5), ("bought", 2)]
 
 
-def test_refund_of_uncovered_credits_cancels_debt():
+def test_refund_of_uncovered_credits_cancels_debt() -> None:
     """Under debt, what was never covered is given back first, as debt that is no longer owed."""
     timeline = Timeline()
     timeline.add("g", 4, 0, 100)
@@ -67,47 +68,47 @@ def test_refund_of_uncovered_credits_cancels_debt():
     assert timeline.state(2) == (1, 1)
 
 
-def test_settled_question_walks_nothing():
+def test_settled_question_walks_nothing() -> None:
     """Questions about a settled history do not replay."""
     timeline = steady(3_000)
     timeline.state(2_999)
     assert cost_of(timeline, lambda: [timeline.state(t) for t in range(0, 6_000, 7)]) == 0
 
 
-def test_late_event_stops_where_the_state_meets_what_was_there():
+def test_late_event_stops_where_the_state_meets_what_was_there() -> None:
     """A late charge is replayed until the grants it touched are gone, not to the end."""
     timeline = steady(20_000)
 
-    def late():
+    def late() -> None:
         timeline.charge(None, 5, 3_000)
         timeline.state(20_000)
 
     assert cost_of(timeline, late) < 3 * log.BLOCK
 
 
-def test_late_event_near_the_head_costs_its_distance():
+def test_late_event_near_the_head_costs_its_distance() -> None:
     """A late event near the end rewinds there, whatever lies before."""
     timeline = steady(20_000, length=10**9)
 
-    def late():
+    def late() -> None:
         timeline.add("late", 5, 19_950, 10**10)
         timeline.state(20_000)
 
     assert cost_of(timeline, late) < 300
 
 
-def test_question_before_a_late_event_does_not_settle_it():
+def test_question_before_a_late_event_does_not_settle_it() -> None:
     """What happens later is nobody's business yet."""
     timeline = steady(5_000)
     timeline.charge(None, 5, 4_000)
     assert cost_of(timeline, lambda: timeline.state(3_999)) == 0
 
 
-def test_many_late_events_settle_in_one_sweep():
+def test_many_late_events_settle_in_one_sweep() -> None:
     """A history in reverse order costs about one walk over its events."""
     timeline = Timeline()
 
-    def reverse():
+    def reverse() -> None:
         for time in reversed(range(20_000)):
             timeline.add("g", 1, time, time + 10)
         timeline.state(20_000)
@@ -116,7 +117,7 @@ def test_many_late_events_settle_in_one_sweep():
 
 
 @pytest.mark.parametrize("length", [10, 1_000, 10**9])
-def test_checkpoints_take_no_more_than_the_events(length):
+def test_checkpoints_take_no_more_than_the_events(length: int) -> None:
     """However many grants are alive, checkpoints have no more cells than the log events."""
     timeline = steady(10_000, length)
     rng = random.Random(1)
@@ -127,7 +128,7 @@ def test_checkpoints_take_no_more_than_the_events(length):
     assert 0 < timeline.checkpoint_cells <= len(timeline._log)
 
 
-def test_any_order_of_arrival_gives_the_same_balances():
+def test_any_order_of_arrival_gives_the_same_balances() -> None:
     """Under debt, balances depend on times alone; one grant per instant leaves no tie open."""
     rng = random.Random(7)
     events = [
@@ -151,7 +152,7 @@ def test_any_order_of_arrival_gives_the_same_balances():
     assert all(answer == answers[0] for answer in answers)
 
 
-def test_future_is_answered_from_the_head_without_replay():
+def test_future_is_answered_from_the_head_without_replay() -> None:
     """Questions beyond the last event see expiries there, many or few."""
     timeline = Timeline()
     for n in range(1_000):
@@ -167,7 +168,7 @@ def test_future_is_answered_from_the_head_without_replay():
     assert [timeline.state(t) for t in (5, 500, 510)] == [(500, 1_000), (500, 509), (499, 499)]
 
 
-def test_many_refunds_of_one_charge_come_back_in_any_order():
+def test_many_refunds_of_one_charge_come_back_in_any_order() -> None:
     """Part refunds, dated before and after the charge, add up to the charge."""
     timeline = Timeline(shortage=Shortage.REFUSE)
     timeline.add("g", 100, 0, 1_000)
@@ -184,7 +185,7 @@ def test_many_refunds_of_one_charge_come_back_in_any_order():
 
 
 @pytest.mark.parametrize("shortage", list(Shortage))
-def test_settling_bit_by_bit_equals_settling_at_once(shortage):
+def test_settling_bit_by_bit_equals_settling_at_once(shortage: Any) -> None:
     """With blocks of real size, asking at every turn equals asking only at the end."""
     rng = random.Random(11)
     asked, unasked = Timeline(shortage=shortage), Timeline(shortage=shortage)

@@ -100,6 +100,12 @@ def require(principal: Principal, permission: Permission, why: str) -> None:
         raise ProblemError("forbidden", why)
 
 
+def require_wider(call: AnyCall, path: str) -> None:
+    """Refuse a key that would decide about its own bounds: those above it set them."""
+    if path == call.principal.scope:
+        raise ProblemError("forbidden", f"Only a key for more than {path} may change this of it.")
+
+
 def unknown_account(path: str) -> RefusedError:
     """The answer for an account that does not exist, or might as well not."""
     message = f"There is no account {path}."

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+DATA_DIR_DEFAULT: Final = Path("gpucredits-data")  # what serve makes, and where commands look
 FILE: Final = "server.json"
 
 

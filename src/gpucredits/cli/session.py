@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from gpucredits.cli import output
-from gpucredits.cli.address import address_in
+from gpucredits.cli.address import DATA_DIR_DEFAULT, address_in
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
 from gpucredits.client.operations import Paged
 
@@ -26,7 +26,6 @@ Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
 ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
-DATA_DIR_DEFAULT: Final = Path("gpucredits-data")  # where ``serve`` keeps its data unless told
 KEY_FILE: Final = "admin.key"
 
 
@@ -59,16 +58,14 @@ class Session:
         self.as_json = as_json
         self._url = url
         self._key = key
-        self._data_dir = data_dir
+        is_local = data_dir is None and not key and DATA_DIR_DEFAULT.is_dir()
+        self._data_dir = DATA_DIR_DEFAULT if is_local else data_dir
         self._timeout_s = timeout_s
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
-        data_dir = self._data_dir
-        if data_dir is None and not self._key and (DATA_DIR_DEFAULT / KEY_FILE).exists():
-            data_dir = DATA_DIR_DEFAULT
-        url = self._url or address_in_use(data_dir) or URL_DEFAULT
-        key = self._key or key_in(data_dir)
+        url = self._url or address_in_use(self._data_dir) or URL_DEFAULT
+        key = self._key or key_in(self._data_dir)
         if not key:
             raise click.UsageError(
                 "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
@@ -155,7 +152,8 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         envvar="GPUCREDITS_DATA_DIR",
         show_envvar=True,
         type=click.Path(file_okay=False, path_type=Path),
-        help="A local server's data: its address and admin key are found there.",
+        help="A local server's data, where its address and admin key are found "
+        f"[default: {DATA_DIR_DEFAULT} if it is here].",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print the server's answer as it is.")
     @click.option(

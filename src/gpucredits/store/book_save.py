@@ -14,7 +14,7 @@ import msgspec
 
 from gpucredits.core.account import Account
 from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.reservation import Reservation
+from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book import DECISIONS, Page, Pages, settings_of
 from gpucredits.store.connection import Connection
@@ -86,6 +86,14 @@ NEW_GRANTS = part(
         x.metadata::jsonb
     FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open, account_id, starts_at,
         expires_at, priority, source, origin_id, created_at, metadata)""",
+)
+RENEWALS = part(
+    "renewed_leases",
+    "integer bigint bigint bigint bigint bigint bigint text",
+    """UPDATE reservations t SET held = x.held, settled = x.settled, used_ms = x.used_ms,
+        seq = x.seq, expires_at = x.expires_at, paid = x.paid::bigint[]
+    FROM ROWS AS x(org_id, reservation_id, held, settled, used_ms, seq, expires_at, paid)
+    WHERE t.org_id = x.org_id AND t.reservation_id = x.reservation_id""",
 )
 LEASES = part(
     "changed_leases",
@@ -255,8 +263,21 @@ def collect(changes: Changes, page: Page) -> None:
 
 
 def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
-    """A lease: what a heartbeat changes, and the rest if it is new."""
-    paid = ",".join([f"{grant},{amount}" for grant, amount in row.paid])
+    """A lease: what a renewal changes, what else may change, and the rest if it is new."""
+    paid = f"{{{','.join([f'{grant},{amount}' for grant, amount in row.paid])}}}"
+    if is_mere_renewal(page, row):
+        renewal = (
+            page.book.org.org_id,
+            row.reservation_id,
+            row.held,
+            row.settled,
+            row.used_ms,
+            row.seq,
+            row.expires_at,
+            paid,
+        )
+        changes.add(RENEWALS, renewal)
+        return
     hot = (
         page.book.org.org_id,
         row.reservation_id,
@@ -270,7 +291,7 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.seq,
         row.expires_at,
         row.ended_at,
-        f"{{{paid}}}",
+        paid,
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -294,6 +315,18 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         to_json(row.metadata),
     )
     changes.add(NEW_LEASES, hot + cold)
+
+
+def is_mere_renewal(page: Page, row: Reservation) -> bool:
+    """Whether a lease runs on as it did, which is what nearly every heartbeat makes of it."""
+    return (
+        row.state is ReservationState.ACTIVE
+        and row.decision is Decision.CONTINUE
+        and not row.adjusted
+        and not row.refunded
+        and row.reservation_id < page.first_new_id
+        and row.reservation_id not in page.lease_states
+    )
 
 
 def add_account(changes: Changes, page: Page, row: Account) -> None:

@@ -436,7 +436,11 @@ BEGIN
     FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND s.status = 1;
     RETURN QUERY
     WITH named AS MATERIALIZED (
-        SELECT r.* FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
+        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
+            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
+            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
+            r.ended_at, r.account, r.paid
+        FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
         SELECT n.org_id, n.payer_id AS account_id FROM named n
@@ -456,7 +460,11 @@ BEGIN
     ), leases AS (
         SELECT * FROM named
         UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse
-        SELECT r.* FROM held h
+        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
+            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
+            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
+            r.ended_at, r.account, r.paid
+        FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
             WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
