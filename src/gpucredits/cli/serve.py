@@ -113,6 +113,7 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
         settle_memory()
+        listener.listen(BACKLOG)  # whoever reads the announcement may connect at once
         with announced(config.data_dir, address_of(listener)):
             announce(app, listener, as_json=as_json)
             await server.serve(sockets=[listener])

@@ -1,6 +1,6 @@
-"""The parts of the statement that writes a batch down: one for each kind of change.
+"""The parts of the statement that writes books down, one for each kind of change.
 
-Owns: the texts and their columns, in the order in which book_save makes rows.
+Owns: the texts, and the order and types of each part's columns; book_save fills them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ NEW_GRANTS = part(
 )
 RENEWALS = part(
     "renewed_leases",
-    "integer bigint bigint bigint bigint bigint bigint text",
+    "integer bigint bigint bigint bigint bigint bigint lists",
     """UPDATE reservations t SET held = x.held, settled = x.settled, used_ms = x.used_ms,
         seq = x.seq, expires_at = x.expires_at, paid = x.paid::bigint[]
     FROM ROWS AS x(org_id, reservation_id, held, settled, used_ms, seq, expires_at, paid)
@@ -131,6 +131,16 @@ ENTRIES = part(
     """INSERT INTO entries (org_id, recorded_at, entry_id, effective_at, type, account_id, amount,
         reserve, grant_id, other_id, other_grant_id, reservation_id, seq)
     SELECT * FROM ROWS""",
+)
+SETTLEMENTS = part(  # entries of heartbeats: type 6, effective when recorded, nobody else in it
+    "new_settlements",
+    "integer bigint bigint bigint bigint bigint bigint bigint bigint",
+    """INSERT INTO entries (org_id, recorded_at, effective_at, type, other_id, other_grant_id,
+        entry_id, account_id, amount, reserve, grant_id, reservation_id, seq)
+    SELECT x.org_id, x.at, x.at, 6, 0, 0,
+        x.entry_id, x.account_id, x.amount, x.reserve, x.grant_id, x.reservation_id, x.seq
+    FROM ROWS AS x(org_id, at, entry_id, account_id, amount, reserve, grant_id, reservation_id,
+        seq)""",
 )
 LATE_USE = part(
     "new_late_use",

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.account import Account
+from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
@@ -34,12 +35,14 @@ from gpucredits.store.book_parts import (
     OUTBOX,
     RENEWALS,
     SETTINGS,
+    SETTLEMENTS,
     TOPUPS,
 )
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
 from gpucredits.store.statement import Part, parameters, statement
 
+SETTLE = EntryType.SETTLE
 NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIONS)}
 
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
@@ -106,13 +109,24 @@ def collect(changes: Changes, page: Page) -> None:
             case TopUpRow():
                 add_topup(changes, page, row)
         events_of(page, row, events)
-    if book.entries:
-        stored = changes.rows.setdefault(ENTRIES, [])
-        stored.extend([(org_id, now, *entry) for entry in book.entries])
+    add_entries(changes, org_id, now, book.entries)
     for event in events:
         changes.add(OUTBOX, (org_id, now, *event))
     book.org.clock = now
     changes.add(ORGS, (org_id, book.org.next_id, book.org.next_entry_id, now))
+
+
+def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -> None:
+    """Entries of an org: those of heartbeats, and all others."""
+    for entry in entries:
+        entry_id, at, kind, account_id, amount, reserve, grant_id, other_id, _, lease_id, seq = (
+            entry
+        )
+        if kind is SETTLE and at == now and not other_id:
+            row = (org_id, now, entry_id, account_id, amount, reserve, grant_id, lease_id, seq)
+            changes.add(SETTLEMENTS, row)
+        else:
+            changes.add(ENTRIES, (org_id, now, *entry))
 
 
 def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
