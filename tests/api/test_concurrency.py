@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from gpucredits.client import AsyncClient, Refused
+from gpucredits.client import AsyncClient, Call, Refused
+from gpucredits.client.credit import transfer
+from gpucredits.client.reservations import reserve
 from support.http import Caller, RunningServer, fresh_name
 
 CALLERS = 64
@@ -15,12 +17,12 @@ WRITERS = 32
 RING = 8
 
 
-async def reason_of(call: Awaitable[Any]) -> str:
+async def reason_of(client: AsyncClient, call: Call[Any]) -> str:
     """How a call ended: an empty string when it was done, else the reason."""
     try:
-        await call
-    except Refused as refusal:
-        return refusal.reason
+        await client.send(call)
+    except Refused as refused:
+        return refused.reason
     return ""
 
 
@@ -38,7 +40,7 @@ def test_exactly_as_many_are_admitted_as_are_funded(
         async with AsyncClient(server.url, server.admin_secret) as client:
             return await gathered(
                 [
-                    reason_of(client.reserve(org, job_id=f"j{number}", gpu_type=gpu_type))
+                    reason_of(client, reserve(org, job_id=f"j{number}", gpu_type=gpu_type))
                     for number in range(CALLERS)
                 ]
             )
@@ -67,7 +69,7 @@ def test_a_ring_of_transfers_keeps_the_total(
         ends = []
         for step in range(RING):
             source, target = paths[(start + step) % RING], paths[(start + step + 1) % RING]
-            ends.append(await reason_of(client.transfer(source, target, "3.5")))
+            ends.append(await reason_of(client, transfer(source, target, "3.5")))
         return ends
 
     async def run() -> set[str]:

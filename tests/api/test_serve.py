@@ -41,7 +41,7 @@ def test_a_killed_server_starts_again_with_everything(data_dir: Path) -> None:
         admin.made("/v1/credits/issue", {"account": "acme", "amount": "5"}, key="five")
         assert admin.read("/v1/accounts/acme/balance")["available"] == "5"
         assert problem(admin.post("/v1/test/clock", {"advance_seconds": 1}))[0] == 404
-        assert run("verify", "--data-dir", str(data_dir)).returncode == 0
+        assert "all hold" in run("verify", "--data-dir", str(data_dir)).stdout
         second.process.send_signal(signal.SIGTERM)
         assert second.process.wait(30) == 0
     result = run("verify", "--data-dir", str(data_dir), "--json")
@@ -77,6 +77,21 @@ def test_a_moved_clock_is_not_mistaken_for_real_time(database: str, data_dir: Pa
     result = run("serve", "--port", "0", "--database-url", database, "--data-dir", str(data_dir))
     assert result.returncode == 1
     assert "--test-clock" in result.stderr
+
+
+def test_verify_finds_damage(database: str) -> None:
+    """A row that was changed behind the ledger's back ends verify with 1 and is shown."""
+    assert run("verify", "--database-url", database).returncode == 0
+    columns = "reserved, spent, debt, overrun, version, due_at, funded_until, created_at, parent_id"
+    sql(
+        database,
+        "INSERT INTO accounts (org_id, account_id, path, model, credit_limit, credit_limit_max,"
+        f" status, metadata, remaining, {columns})"
+        f" VALUES (0, 1, 'acme', 0, 0, 0, 0, '{{}}', 5,{' 0,' * 8} 0)",
+    )
+    result = run("verify", "--database-url", database)
+    assert result.returncode == 1
+    assert "BROKEN" in result.stdout
 
 
 def test_a_port_in_use_is_said_plainly(data_dir: Path, database: str) -> None:

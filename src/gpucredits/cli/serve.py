@@ -123,7 +123,7 @@ def settle_memory() -> None:
     """Spare the collector what lives as long as the process, and let it come less often.
 
     A batch of heartbeats makes thousands of objects that die by themselves; looking for cycles
-    among them costs more than the collector ever finds.
+    among them cost more than anything else the collector found.
     """
     gc.collect()
     gc.freeze()
