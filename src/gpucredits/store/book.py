@@ -176,14 +176,13 @@ def fill_grant(page: Page, row: StoredRow) -> None:
 
 def fill_lease(page: Page, row: StoredRow) -> None:
     """A lease, as far as the rules read it; it may come twice, as named and as due."""
-    book = page.book
-    lease_id = row[2]
-    if lease_id in book.reservations:
+    number = row[2]
+    reservations = page.book.reservations
+    if number in reservations:
         return
-    state, decision = row[11], row[12]
-    paid = row[24]
-    book.reservations[lease_id] = Reservation(
-        lease_id,
+    state, decision, paid = row[18], row[19], row[24]
+    reservations[number] = Reservation(
+        number,
         row[21],
         row[3],
         row[4],
@@ -194,24 +193,14 @@ def fill_lease(page: Page, row: StoredRow) -> None:
         "",
         row[6],
         0,
-        row[7],
-        row[10],
-        row[19],
-        row[8],
-        row[9],
-        row[13],
-        row[14],
-        row[15],
-        row[16],
-        row[17],
-        row[18],
+        *row[7:18],  # from the window to the sequence number
         LEASE_STATES[state],
         DECISIONS[decision],
         row[20],
-        tuple(zip(paid[::2], paid[1::2], strict=True)),
+        ((paid[0], paid[1]),) if len(paid) == 2 else tuple(zip(paid[::2], paid[1::2], strict=True)),
     )
     if state or decision:
-        page.lease_states[lease_id] = (LEASE_STATES[state], DECISIONS[decision])
+        page.lease_states[number] = (LEASE_STATES[state], DECISIONS[decision])
 
 
 def fill_topup(page: Page, row: StoredRow) -> None:
