@@ -115,6 +115,19 @@ def test_a_data_directory_is_enough(terminal: Terminal, org: str, tmp_path: Path
     assert "admin.key" in empty.stderr
 
 
+def test_the_data_of_a_server_in_this_directory_is_found(
+    terminal: Terminal, org: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ``serve`` was started, commands need no options."""
+    data_dir = tmp_path / "gpucredits-data"
+    data_dir.mkdir()
+    (data_dir / "server.json").write_text(json.dumps({"url": terminal.server.url}))
+    (data_dir / "admin.key").write_text(f"{terminal.server.key}\n")
+    monkeypatch.chdir(tmp_path)
+    result = terminal.run("balance", org, GPUCREDITS_URL=None, GPUCREDITS_API_KEY=None)
+    assert result.exit_code == 0, result.output
+
+
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """The words of every command, groups included."""
     found: list[tuple[str, ...]] = []

@@ -25,6 +25,7 @@ Page = TypeVar("Page", bound=Paged)
 Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
+ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
 KEY_FILE: Final = "admin.key"
 
 
@@ -57,7 +58,7 @@ class Session:
         self.as_json = as_json
         self._url = url
         self._key = key
-        is_local = data_dir is None and key is None and DATA_DIR_DEFAULT.is_dir()
+        is_local = data_dir is None and not key and DATA_DIR_DEFAULT.is_dir()
         self._data_dir = DATA_DIR_DEFAULT if is_local else data_dir
         self._timeout_s = timeout_s
 
@@ -70,7 +71,7 @@ class Session:
                 "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
                 "directory with --data-dir."
             )
-        return Client(url, key, retry=Retry(deadline_s=self._timeout_s))
+        return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
 
     def run(self, call: Call[Answer], show: Callable[[Answer], None]) -> None:
         """Make a call, and print its answer as JSON or as ``show`` does."""
@@ -159,7 +160,7 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         "--timeout",
         "timeout_s",
         type=click.FloatRange(min=0.1),
-        default=30.0,
+        default=10.0,
         show_default=True,
         help="Seconds to go on asking a server that does not answer.",
     )

@@ -24,7 +24,16 @@ from gpucredits.store.errors import Unavailable
 from gpucredits.store.pool import PoolOptions, open_pool
 from gpucredits.store.run_as import EmbeddedPostgresError
 
-POOL = PoolOptions(connections_min=1, connections_max=2)
+HOUR_S = 3_600
+# A check may read the whole ledger, which takes its time; a database that is away is soon known.
+POOL = PoolOptions(
+    connections_min=1,
+    connections_max=2,
+    connect_deadline_s=10.0,
+    statement_timeout_ms=HOUR_S * 1_000,
+    idle_in_transaction_timeout_ms=HOUR_S * 1_000,
+    command_timeout_s=HOUR_S,
+)
 
 
 @click.command()

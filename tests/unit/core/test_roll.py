@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gpucredits.core.bounds import NEVER_US
-from gpucredits.core.command import Beat, Issue, Reserve, Sweep
+from gpucredits.core.command import Issue, Reserve, Sweep
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import GrantState
-from gpucredits.core.outcome import Beaten, Swept
+from gpucredits.core.outcome import Swept
 from gpucredits.core.reasons import Reason
-from support.ledger import CREDIT, SECOND, START, Ledger
+from support.ledger import SECOND, START, Ledger
 
 A_WINDOW = 1_200_000
 
@@ -48,22 +48,6 @@ def test_held_over_credits_expire_when_the_lease_lapses(ledger: Ledger) -> None:
     assert ledger.account("acme").available == 0
     assert ledger.entries()[-1].type is EntryType.EXPIRE
     assert ledger.entries()[-1].effective_at == START + 120 * SECOND
-
-
-def test_held_over_credits_shrink_with_the_hold(ledger: Ledger) -> None:
-    """A renewal that needs less than the hold lets the difference expire."""
-    ledger.price("odd", 5_400_000)
-    old = ledger.grant("acme", 1_501, expires_at=START + 1).grant_id
-    lease = ledger.lease("acme", gpu_type="odd", window_ms=1_001).reservation_id
-    ledger.grant("acme", CREDIT)
-    ledger.wait(ms=1)
-    held = [ledger.reservation(lease).held]
-    for seq in range(1, 4):
-        ledger.wait(ms=1)
-        held.append(ledger.accept(Beat(lease, seq, seq), Beaten).held)
-        account, grant = ledger.account("acme"), ledger.lot(old)
-        assert grant.remaining <= account.reserved
-    assert held == [1_501, 1_502, 1_501, 1_502]
 
 
 def test_the_next_instant_is_known(ledger: Ledger) -> None:

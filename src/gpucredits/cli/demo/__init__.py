@@ -24,7 +24,7 @@ from gpucredits.client import CallError, Client
 
 NEXT = """\
 What to try next:
-  gpucredits serve                                   your own server; it says where its key is
+  gpucredits serve                                   your own server; in another terminal:
   gpucredits account create acme
   gpucredits grant issue acme 1000 --expires 30d
   gpucredits price set h100 120
