@@ -181,6 +181,9 @@ def fill_lease(page: Page, row: StoredRow) -> None:
     if number in reservations:
         return
     state, decision, paid = row[18], row[19], row[24]
+    lots = (
+        ((paid[0], paid[1]),) if len(paid) == 2 else tuple(zip(paid[::2], paid[1::2], strict=True))
+    )
     reservations[number] = Reservation(
         number,
         row[21],
@@ -194,10 +197,10 @@ def fill_lease(page: Page, row: StoredRow) -> None:
         row[6],
         0,
         *row[7:18],  # from the window to the sequence number
-        LEASE_STATES[state],
-        DECISIONS[decision],
-        row[20],
-        ((paid[0], paid[1]),) if len(paid) == 2 else tuple(zip(paid[::2], paid[1::2], strict=True)),
+        state=LEASE_STATES[state],
+        decision=DECISIONS[decision],
+        ended_at=row[20],
+        paid=lots,
     )
     if state or decision:
         page.lease_states[number] = (LEASE_STATES[state], DECISIONS[decision])
