@@ -180,13 +180,12 @@ def fill_lease(page: Page, row: StoredRow) -> None:
     reservations = page.book.reservations
     if number in reservations:
         return
-    state, decision, paid = row[18], row[19], row[24]
-    lots = (
-        ((paid[0], paid[1]),) if len(paid) == 2 else tuple(zip(paid[::2], paid[1::2], strict=True))
-    )
+    window_ms, admitted_at, expires_at, escrow_windows, max_amount, held = row[7:13]
+    settled, adjusted, refunded, used_ms, seq, state, decision, ended_at, account = row[13:22]
+    paid = row[24]
     reservations[number] = Reservation(
         number,
-        row[21],
+        account,
         row[3],
         row[4],
         "",
@@ -196,11 +195,21 @@ def fill_lease(page: Page, row: StoredRow) -> None:
         "",
         row[6],
         0,
-        *row[7:18],  # from the window to the sequence number
-        state=LEASE_STATES[state],
-        decision=DECISIONS[decision],
-        ended_at=row[20],
-        paid=lots,
+        window_ms,
+        admitted_at,
+        expires_at,
+        escrow_windows,
+        max_amount,
+        held,
+        settled,
+        adjusted,
+        refunded,
+        used_ms,
+        seq,
+        LEASE_STATES[state],
+        DECISIONS[decision],
+        ended_at,
+        ((paid[0], paid[1]),) if len(paid) == 2 else tuple(zip(paid[::2], paid[1::2], strict=True)),
     )
     if state or decision:
         page.lease_states[number] = (LEASE_STATES[state], DECISIONS[decision])
