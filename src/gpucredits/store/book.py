@@ -181,9 +181,9 @@ def fill_lease(page: Page, row: StoredRow) -> None:
     # Taken apart in one go, because this runs for every heartbeat, and kept on few lines.
     # fmt: off
     (
-        _, _, lease_id, account_id, payer_id, gpu_count, price, window_ms, escrow_windows,
-        max_amount, admitted_at, state, decision, held, settled, adjusted, refunded, used_ms, seq,
-        expires_at, ended_at, account, _, _, paid, _, _,
+        _, _, lease_id, account_id, payer_id, gpu_count, price, window_ms, admitted_at, expires_at,
+        escrow_windows, max_amount, held, settled, adjusted, refunded, used_ms, seq, state,
+        decision, ended_at, account, _, _, paid, _, _,
     ) = row
     # fmt: on
     leases = page.book.reservations

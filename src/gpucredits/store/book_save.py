@@ -131,7 +131,11 @@ def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -
 
 def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
     """A lease: what a renewal changes, what else may change, and the rest if it is new."""
-    paid = f"{{{','.join([f'{grant},{amount}' for grant, amount in row.paid])}}}"
+    if len(row.paid) == 1:
+        [(grant_id, amount)] = row.paid
+        paid = f"{{{grant_id},{amount}}}"
+    else:
+        paid = f"{{{','.join([f'{grant_id},{amount}' for grant_id, amount in row.paid])}}}"
     if is_mere_renewal(page, row):
         renewal = (
             page.book.org.org_id,

@@ -490,9 +490,9 @@ BEGIN
     JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
     UNION ALL
     SELECT 4, l.org_id, l.reservation_id,
-        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.escrow_windows,
-        l.max_amount, l.admitted_at, l.state, l.decision, l.held, l.settled, l.adjusted,
-        l.refunded, l.used_ms, l.seq, l.expires_at, l.ended_at,
+        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
+        l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
+        l.used_ms, l.seq, l.state, l.decision, l.ended_at,
         l.account, NULL, NULL, l.paid, NULL, NULL
     FROM leases l;
     IF cardinality(topup_ids) > 0 THEN
