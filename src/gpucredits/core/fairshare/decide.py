@@ -1,0 +1,338 @@
+"""One cycle of a pool: who starts, who stops, who waits, where in the queue and why.
+
+Owns: the pass over everything that waits, in fair order.
+Must not: change its snapshot, or apply what it decides.
+"""
+
+from __future__ import annotations
+
+from operator import add, sub
+from typing import NamedTuple
+
+from gpucredits.core.fairshare.decisions import (
+    Admission,
+    Basis,
+    Decisions,
+    Preemption,
+    Share,
+    Waiting,
+    WaitReason,
+)
+from gpucredits.core.fairshare.divisible import fill, share_of
+from gpucredits.core.fairshare.filling import Vector
+from gpucredits.core.fairshare.horizon import Guard, Horizon, Walk, fits
+from gpucredits.core.fairshare.snapshot import PoolSnapshot, RunningJob
+from gpucredits.core.fairshare.tree import Node, Tree, Unit
+from gpucredits.core.fairshare.units import gather_units, ungated
+from gpucredits.core.fairshare.victims import Victim, Victims
+
+
+class _Queued(NamedTuple):
+    """A unit that waits, with the numbers of what it waits for."""
+
+    unit: Unit
+    reason: WaitReason
+    axis: int
+    available: int
+    behind: str
+    starts_at: int | None
+
+
+def decide(snapshot: PoolSnapshot) -> Decisions:
+    """Decide one cycle. The same snapshot, in whatever order its rows are, decides the same."""
+    if not any(amount for _, amount in snapshot.capacity):
+        return ungated(snapshot)
+    cycle = _Cycle(snapshot)
+    while (leaf := cycle.tree.next_leaf()) is not None and cycle.looks_on():
+        cycle.consider(leaf)
+    return cycle.decisions()
+
+
+class _Cycle:
+    """The state of one pass.
+
+    ``free`` is what can be taken now. ``coming`` is what stopping work gives back by ``coming_at``
+    and nobody has a claim to yet. The head is the first unit in fair order that cannot start; the
+    guard keeps whoever overtakes it from delaying it.
+    """
+
+    def __init__(self, snapshot: PoolSnapshot) -> None:
+        self.snapshot = snapshot
+        self.policy = snapshot.policy
+        self.tree = Tree(snapshot)
+        by_tenant: dict[str, list[RunningJob]] = {}
+        stopping = self._group(by_tenant)
+        self.tree.load_running(by_tenant)
+        self.coming = self.tree.zero
+        for job in stopping:
+            self.coming = tuple(map(add, self.coming, self.tree.vector(job.amounts)))
+        self.coming_at = max((at for job in stopping if (at := job.stopping_at)), default=0)
+        self.free: Vector = tuple(
+            self.tree.capacity - held - coming
+            for held, coming in zip(self.tree.held(), self.coming, strict=True)
+        )
+        self.outside = gather_units(snapshot, self.tree)
+        fill(self.tree)
+        self.tree.start_queue()
+        self.horizon = Horizon(snapshot, self.tree)
+        self.victims = Victims(snapshot, self.tree, by_tenant)
+        self.admissions: list[Admission] = []
+        self.preemptions: list[Preemption] = []
+        self.queue: list[_Queued] = []
+        self.gained: dict[Node, Vector] = {}
+        self.guard: Guard | None = None
+        self.head_id = ""
+        self.is_held_for_head = False
+        self.behind_head = 0
+
+    def _group(self, by_tenant: dict[str, list[RunningJob]]) -> list[RunningJob]:
+        """Sort running work by tenant, and give back what was told to stop.
+
+        That still uses capacity, but its tenant no longer holds it.
+        """
+        stopping: list[RunningJob] = []
+        for job in self.snapshot.running:
+            if job.stopping_at is not None:
+                stopping.append(job)
+            elif job.tenant in by_tenant:
+                by_tenant[job.tenant].append(job)
+            else:
+                by_tenant[job.tenant] = [job]
+        return stopping
+
+    def looks_on(self) -> bool:
+        """Whether the units behind the head are still worth a look."""
+        return self.policy.rank_all or self.behind_head <= self.policy.backfill_depth
+
+    def consider(self, leaf: Node) -> None:
+        """Admit the unit whose turn it is, make room for it, or let it wait."""
+        unit = leaf.head
+        org = leaf.parent.parent if leaf.parent else None
+        if unit is None or org is None:
+            raise ValueError("a tenant whose turn it is has a unit and an org")
+        if self.guard is not None:
+            self.behind_head += 1
+        if not org.may_borrow and org.dominant_with(unit.need) > org.entitled:
+            self._wait_for_entitlement(unit, org)
+            self.tree.advance(leaf, None)
+            return
+        chosen: list[Victim] = []
+        if fits(unit.need, self.free):
+            reason = self._held_back(unit)
+            if reason is None:
+                self._admit(unit, leaf)
+            else:
+                self._wait(unit, reason)
+        elif (stopped := self._make_room(unit, leaf)) is not None:
+            chosen = stopped
+        else:
+            self._wait(unit, WaitReason.CAPACITY)
+            if self.guard is None:
+                self._make_head(unit, org)
+        self.tree.advance(leaf, unit.need)
+        for victim in chosen:
+            self.tree.reorder(victim.leaf)
+
+    def _admit(self, unit: Unit, leaf: Node) -> None:
+        self.free = tuple(map(sub, self.free, unit.need))
+        self.gained[leaf] = tuple(map(add, self.gained.get(leaf, self.tree.zero), unit.need))
+        if unit.duration_ms is not None:
+            self.horizon.add(self.snapshot.now + unit.duration_ms * 1_000, unit.need)
+        if self.guard is not None:
+            basis = Basis.BACKFILLED
+        else:
+            basis = Basis.BORROWED if self.tree.root.heap[0][1] > 1 else Basis.SHARE
+        for request in unit.requests:
+            self.admissions.append(Admission(request.request_id, request.tenant, basis))
+
+    def _held_back(self, unit: Unit) -> WaitReason | None:
+        """Why a unit that would fit may not overtake the head; None when it may."""
+        if self.guard is None:
+            return None
+        if not self.policy.backfill:
+            return WaitReason.BACKFILL_OFF
+        if self.behind_head > self.policy.backfill_depth:
+            return WaitReason.BACKFILL_DEPTH
+        if self.is_held_for_head:
+            return WaitReason.HELD_FOR_HEAD
+        if not self.guard.admits(unit.need, self._end(self.snapshot.now, unit)):
+            return WaitReason.WOULD_DELAY_HEAD
+        return None
+
+    def _make_room(self, unit: Unit, leaf: Node) -> list[Victim] | None:
+        """Promise the unit what is coming free, stopping others' work if it must be."""
+        if not max(self.coming) and (self.victims.are_spent or not self.policy.preemption):
+            return None
+        if self.guard is not None and (
+            not self.policy.backfill or self.behind_head > self.policy.backfill_depth
+        ):
+            return None
+        lacking = tuple(map(sub, map(sub, unit.need, self.free), self.coming))
+        lacking = tuple(lack if want else 0 for lack, want in zip(lacking, unit.need, strict=True))
+        chosen: list[Victim] = []
+        starts_at = self.coming_at
+        if max(lacking) > 0:
+            if self.policy.preemption:
+                chosen = self.victims.choose(unit, leaf, lacking)
+            if not chosen:
+                return None
+            starts_at = max(starts_at, self.snapshot.now + self.policy.grace_ms * 1_000)
+        if self.guard is not None and not self._leaves_head_alone(unit, chosen, starts_at):
+            self.victims.spare(chosen)
+            return None
+        self._promise(unit, chosen, starts_at)
+        return chosen
+
+    def _leaves_head_alone(self, unit: Unit, chosen: list[Victim], starts_at: int) -> bool:
+        """Whether the head starts on time even so; what it did not count on may be taken."""
+        guard = self.guard
+        if guard is None or guard.starts_at is None:
+            return not self.is_held_for_head
+        taken = unit.need
+        for victim in chosen:
+            for job in victim.jobs:
+                if job.expected_end is None or job.expected_end > guard.starts_at:
+                    taken = tuple(map(sub, taken, self.tree.vector(job.amounts)))
+        taken = tuple(max(amount, 0) for amount in taken)
+        return guard.admits(taken, self._end(starts_at, unit))
+
+    def _promise(self, unit: Unit, chosen: list[Victim], starts_at: int) -> None:
+        coming = self.coming
+        for victim in chosen:
+            coming = tuple(map(add, coming, victim.amounts))
+            lost = self.gained.get(victim.leaf, self.tree.zero)
+            self.gained[victim.leaf] = tuple(map(sub, lost, victim.amounts))
+            self.horizon.stopped.update(job.job_id for job in victim.jobs)
+            self._preempt(victim, unit)
+        taken = tuple(map(min, unit.need, coming))
+        self.coming = tuple(map(sub, coming, taken))
+        self.coming_at = starts_at
+        self.free = tuple(map(add, map(sub, self.free, unit.need), taken))
+        end = self._end(starts_at, unit)
+        if end is not None:
+            self.horizon.add(end, unit.need)
+        self._wait(unit, WaitReason.MAKING_ROOM, starts_at)
+
+    def _preempt(self, victim: Victim, unit: Unit) -> None:
+        held = share_of((max(victim.above.before), 1), self.tree)
+        fair = share_of(victim.above.fair, self.tree)
+        stop_at = self.snapshot.now + self.policy.grace_ms * 1_000
+        for job in victim.jobs:
+            self.preemptions.append(
+                Preemption(
+                    job.job_id,
+                    job.tenant,
+                    stop_at,
+                    unit.requests[0].request_id,
+                    victim.above.path,
+                    held,
+                    fair,
+                )
+            )
+
+    def _make_head(self, unit: Unit, org: Node) -> None:
+        walk = Walk(self.horizon, self.free, (self.coming_at, self.coming))
+        self.guard = Guard(walk, unit.need)
+        self.head_id = unit.requests[0].request_id
+        waited_ms = (self.snapshot.now - unit.order[1]) // 1_000
+        self.is_held_for_head = (
+            self.guard.starts_at is None
+            and 0 < self.policy.hold_after_ms <= waited_ms
+            and org.tier(unit.need) < 2
+        )
+
+    def _wait(self, unit: Unit, reason: WaitReason, starts_at: int | None = None) -> None:
+        axis = 0
+        while axis < len(self.free) - 1 and unit.need[axis] <= self.free[axis]:
+            axis += 1
+        self.queue.append(
+            _Queued(unit, reason, axis, max(self.free[axis], 0), self.head_id, starts_at)
+        )
+
+    def _wait_for_entitlement(self, unit: Unit, org: Node) -> None:
+        totals = tuple(map(add, org.held, unit.need))
+        axis = totals.index(max(totals))
+        left = max(org.entitled - org.held[axis], 0)
+        self.queue.append(_Queued(unit, WaitReason.BORROWING_OFF, axis, left, "", None))
+
+    @staticmethod
+    def _end(start: int, unit: Unit) -> int | None:
+        return None if unit.duration_ms is None else start + unit.duration_ms * 1_000
+
+    def decisions(self) -> Decisions:
+        """Everything decided, with start estimates and shares."""
+        return Decisions(
+            pool=self.snapshot.pool,
+            now=self.snapshot.now,
+            admissions=tuple(self.admissions),
+            preemptions=tuple(self.preemptions),
+            waiting=(*self._ranked(), *self._unranked(), *self.outside),
+            shares=self._shares(),
+        )
+
+    def _ranked(self) -> list[Waiting]:
+        starts = self._starts()
+        names, scales = self.tree.names, self.tree.scales
+        rows: list[Waiting] = []
+        for position, queued in enumerate(self.queue, start=1):
+            axis = queued.axis
+            needed = queued.unit.need[axis] // scales[axis]
+            available = queued.available // scales[axis]
+            start = starts[position - 1] if position <= len(starts) else None
+            rows += [
+                Waiting(
+                    request.request_id,
+                    request.tenant,
+                    position,
+                    queued.reason,
+                    names[axis],
+                    needed,
+                    available,
+                    queued.behind,
+                    start,
+                )
+                for request in queued.unit.requests
+            ]
+        return rows
+
+    def _unranked(self) -> list[Waiting]:
+        """What was too far behind to be looked at."""
+        return [
+            Waiting(request.request_id, request.tenant, 0, WaitReason.NOT_RANKED)
+            for _, leaf in sorted(self.tree.leaves.items())
+            for unit in leaf.units[leaf.cursor :]
+            for request in unit.requests
+        ]
+
+    def _starts(self) -> list[int | None]:
+        """Start estimates: everybody in turn, if nothing new comes and jobs end as expected."""
+        walk = Walk(self.horizon, self.free, (self.coming_at, self.coming))
+        starts: list[int | None] = []
+        is_known = True
+        for queued in self.queue[: self.policy.estimate_depth]:
+            start = queued.starts_at
+            if queued.reason not in {WaitReason.MAKING_ROOM, WaitReason.BORROWING_OFF}:
+                start = walk.wait_for(queued.unit.need) if is_known else None
+                is_known = start is not None
+                if is_known:
+                    walk.start(queued.unit.need, queued.unit.duration_ms)
+            starts.append(start)
+        return starts
+
+    def _shares(self) -> tuple[Share, ...]:
+        tree = self.tree
+        after: dict[Node, Vector] = {}
+        for leaf, gained in self.gained.items():
+            for node in tree.lineage(leaf):
+                after[node] = tuple(map(add, after.get(node, node.before), gained))
+        return tuple(
+            Share(
+                node.path,
+                node.weight,
+                share_of(node.fair, tree),
+                (max(node.before), tree.capacity),
+                (max(after.get(node, node.before)), tree.capacity),
+            )
+            for node in tree.nodes()
+            if node.name
+        )
