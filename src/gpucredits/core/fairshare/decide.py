@@ -102,7 +102,9 @@ class _Cycle:
 
     def looks_on(self) -> bool:
         """Whether the units behind the head are still worth a look."""
-        return self.policy.rank_all or self.behind_head <= self.policy.backfill_depth
+        if self.guard is None or self.policy.rank_all:
+            return True
+        return self.behind_head < self.policy.backfill_depth
 
     def consider(self, leaf: Node) -> None:
         """Admit the unit whose turn it is, make room for it, or let it wait."""
