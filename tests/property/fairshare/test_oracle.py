@@ -102,7 +102,7 @@ def allocations(pool: RandomPool, started: set[str]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_divisible_shares_are_the_oracles(block: int):
+def test_divisible_shares_are_the_oracles(block: int) -> None:
     """Hierarchical weighted max-min equals progressive filling on fractions, exactly."""
     for seed in range(block, POOLS, 4):
         pool = RandomPool(seed, (1, 2, 5))
@@ -112,7 +112,7 @@ def test_divisible_shares_are_the_oracles(block: int):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_decided_shares_are_within_one_job_of_the_oracles(block: int):
+def test_decided_shares_are_within_one_job_of_the_oracles(block: int) -> None:
     """Every tenant at every level holds less than one job more or less than its fair share."""
     for seed in range(block, POOLS, 4):
         pool = RandomPool(seed, (1,))
@@ -122,7 +122,7 @@ def test_decided_shares_are_within_one_job_of_the_oracles(block: int):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_admissions_are_those_of_a_naive_pass(block: int):
+def test_admissions_are_those_of_a_naive_pass(block: int) -> None:
     """Heaps and integer keys choose the same jobs, in the same order, as fractions do."""
     for seed in range(block, POOLS // 3, 4):
         pool = RandomPool(seed, (1, 1, 2, 5))
@@ -137,7 +137,7 @@ def test_admissions_are_those_of_a_naive_pass(block: int):
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_jobs_of_many_sizes_come_as_near_as_one_job(block: int):
+def test_jobs_of_many_sizes_come_as_near_as_one_job(block: int) -> None:
     """A tenant whose next job fits nowhere in its share is short of it by less than that job."""
     for seed in range(block, POOLS, 4):
         pool = RandomPool(seed, (1, 2, 3))
@@ -149,9 +149,9 @@ def test_jobs_of_many_sizes_come_as_near_as_one_job(block: int):
             assert held[org] > pool.shares[org] - 3 or held[org] == pool.orgs[org].total()[0]
 
 
-def test_the_worked_example_of_the_drf_paper():
+def test_the_worked_example_of_the_drf_paper() -> None:
     """9 CPUs and 18 GB, A needs <1, 4> and B <3, 1> a task: A runs three tasks and B two."""
-    tasks = {"A": (1, 4), "B": (3, 1)}
+    tasks: dict[str, tuple[int, ...]] = {"A": (1, 4), "B": (3, 1)}
     snapshot = PoolSnapshot(
         pool="paper",
         now=0,
@@ -170,7 +170,7 @@ def test_the_worked_example_of_the_drf_paper():
 
 
 @pytest.mark.parametrize("block", range(2))
-def test_dominant_shares_are_the_oracles(block: int):
+def test_dominant_shares_are_the_oracles(block: int) -> None:
     """With several resources shares are those of DRF, and nobody is short of them by a task."""
     for seed in range(block, POOLS // 2, 2):
         rng = random.Random(seed)
@@ -178,11 +178,11 @@ def test_dominant_shares_are_the_oracles(block: int):
         capacities = tuple(rng.randint(5, 40) for _ in range(axes))
         tasks = {}
         counts = {}
-        for user in range(rng.randint(1, 5)):
+        for number in range(rng.randint(1, 5)):
             task = tuple(rng.randint(0, 4) for _ in range(axes))
             if max(task):
-                tasks[f"t{user}"] = task
-                counts[f"t{user}"] = rng.randint(1, 12)
+                tasks[f"t{number}"] = task
+                counts[f"t{number}"] = rng.randint(1, 12)
         weights = {user: rng.randint(1, 3) for user in tasks}
         demands = {
             user: tuple(amount * counts[user] for amount in task) for user, task in tasks.items()
@@ -219,7 +219,7 @@ def test_dominant_shares_are_the_oracles(block: int):
     st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 1_000_000)), min_size=2, max_size=8)
 )
 @settings(max_examples=300, deadline=None)
-def test_integer_keys_order_as_fractions_do(pairs: list[tuple[int, int]]):
+def test_integer_keys_order_as_fractions_do(pairs: list[tuple[int, int]]) -> None:
     """Scaled and rounded down, holdings for their weights compare exactly as fractions."""
     scale = ratio_scale([weight for _, weight in pairs])
     keys = [value * scale // weight for value, weight in pairs]

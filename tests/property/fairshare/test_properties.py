@@ -115,10 +115,11 @@ def free_after(snapshot: PoolSnapshot, decisions: Decisions) -> list[int]:
 
 @given(pools())
 @settings(max_examples=150, deadline=None)
-def test_every_request_gets_one_answer_and_capacity_holds(snapshot: PoolSnapshot):
+def test_every_request_gets_one_answer_and_capacity_holds(snapshot: PoolSnapshot) -> None:
     """A request is admitted or waits, once; what starts fits in what is free."""
     decisions = decide(snapshot)
-    answers = [row.request_id for row in (*decisions.admissions, *decisions.waiting)]
+    answers = [row.request_id for row in decisions.admissions]
+    answers += [row.request_id for row in decisions.waiting]
     assert sorted(answers) == sorted(row.request_id for row in snapshot.waiting)
     amounts = {row.request_id: row.amounts for row in snapshot.waiting}
     for axis, free in enumerate(free_after(snapshot, decisions)):
@@ -131,7 +132,7 @@ def test_every_request_gets_one_answer_and_capacity_holds(snapshot: PoolSnapshot
 
 @given(pools(), st.randoms(use_true_random=False))
 @settings(max_examples=150, deadline=None)
-def test_the_order_of_rows_means_nothing(snapshot: PoolSnapshot, rng: random.Random):
+def test_the_order_of_rows_means_nothing(snapshot: PoolSnapshot, rng: random.Random) -> None:
     """Shuffled rows, and rows that were dumped to JSON and loaded, decide the same."""
     decisions = decide(snapshot)
     shuffled = PoolSnapshot(
@@ -152,7 +153,7 @@ def test_the_order_of_rows_means_nothing(snapshot: PoolSnapshot, rng: random.Ran
 
 @given(pools())
 @settings(max_examples=150, deadline=None)
-def test_nothing_lies_idle_that_could_be_used(snapshot: PoolSnapshot):
+def test_nothing_lies_idle_that_could_be_used(snapshot: PoolSnapshot) -> None:
     """Whoever waits for capacity does not fit in what nobody has a claim to."""
     decisions = decide(snapshot)
     free = free_after(snapshot, decisions)
@@ -201,7 +202,7 @@ def apply(snapshot: PoolSnapshot, decisions: Decisions) -> PoolSnapshot:
 
 @given(pools(axes_max=1))
 @settings(max_examples=150, deadline=None)
-def test_preemption_takes_only_from_above_and_settles_down(snapshot: PoolSnapshot):
+def test_preemption_takes_only_from_above_and_settles_down(snapshot: PoolSnapshot) -> None:
     """Victims' tenants were above their share, bounds hold, and cycles come to rest."""
     for _ in range(30):
         decisions = decide(snapshot)
@@ -224,7 +225,7 @@ def test_preemption_takes_only_from_above_and_settles_down(snapshot: PoolSnapsho
 
 @given(pools())
 @settings(max_examples=150, deadline=None)
-def test_overtaking_never_delays_the_head(snapshot: PoolSnapshot):
+def test_overtaking_never_delays_the_head(snapshot: PoolSnapshot) -> None:
     """With everyone who overtook it, the head starts no later than it was promised."""
     cycle = decide_module._Cycle(snapshot)
     while (leaf := cycle.tree.next_leaf()) is not None and cycle.looks_on():
@@ -255,7 +256,7 @@ def shares_of(
 @settings(max_examples=150, deadline=None)
 def test_divisible_shares_use_all_that_can_be_used(
     capacity: int, weights: dict[str, int], demands: dict[str, int]
-):
+) -> None:
     """The orgs' shares add up to the pool or to everything that is wanted."""
     shares = shares_of(capacity, weights, demands)
     total = sum(share for path, share in shares.items() if "/" not in path)
@@ -266,7 +267,7 @@ def test_divisible_shares_use_all_that_can_be_used(
 @settings(max_examples=150, deadline=None)
 def test_an_org_gains_nothing_by_splitting_its_projects(
     capacity: int, weights: dict[str, int], demands: dict[str, int], parts: int
-):
+) -> None:
     """However an org divides its demand among projects, its share stays the same."""
     honest = shares_of(capacity, weights, demands)
     for org in {path.split("/")[0] for path in demands}:
@@ -281,7 +282,7 @@ def test_an_org_gains_nothing_by_splitting_its_projects(
 @settings(max_examples=150, deadline=None)
 def test_nobody_gains_by_lying_about_demand(
     capacity: int, weights: dict[str, int], demands: dict[str, int], claimed: int
-):
+) -> None:
     """Asking for more or less than one wants never brings more of what one wants."""
     honest = shares_of(capacity, weights, demands)
     for path, wanted in demands.items():
@@ -293,12 +294,13 @@ def test_nobody_gains_by_lying_about_demand(
 @settings(max_examples=150, deadline=None)
 def test_more_weight_never_brings_less(
     capacity: int, weights: dict[str, int], demands: dict[str, int], extra: int
-):
+) -> None:
     """A tenant's share does not fall when its own weight rises."""
     before = shares_of(capacity, weights, demands)
     for path in demands:
         heavier = weights | {path: weights.get(path, 1) + extra}
-        assert shares_of(capacity, heavier, demands)[path] >= before[path]
+        after = shares_of(capacity, heavier, demands)
+        assert after[path] >= before[path]
 
 
 TASK = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -310,7 +312,7 @@ TASK = st.tuples(st.integers(1, 6), st.integers(1, 6))
 @settings(max_examples=150, deadline=None)
 def test_nobody_gains_by_lying_about_resources(
     capacities: tuple[int, int], tasks: list[tuple[int, int]], lie: tuple[int, int]
-):
+) -> None:
     """With dominant shares, naming other amounts than a task needs never runs more of it."""
     capacity = (("cpu", capacities[0]), ("memory", capacities[1]))
 
@@ -327,7 +329,7 @@ def test_nobody_gains_by_lying_about_resources(
 
 @given(st.integers(0, 10**12), st.integers(0, 10**7), st.integers(0, 10**7), st.integers(1, 10**7))
 @settings(max_examples=150, deadline=None)
-def test_use_fades_steadily(usage: int, first_ms: int, second_ms: int, half_life_ms: int):
+def test_use_fades_steadily(usage: int, first_ms: int, second_ms: int, half_life_ms: int) -> None:
     """Decay never adds, more time forgets more, and two steps forget as much as one."""
     once = decayed(usage, elapsed_ms=first_ms, half_life_ms=half_life_ms)
     twice = decayed(once, elapsed_ms=second_ms, half_life_ms=half_life_ms)

@@ -7,7 +7,6 @@ Must not: change its snapshot, or apply what it decides.
 from __future__ import annotations
 
 from operator import add, sub
-from typing import NamedTuple
 
 from gpucredits.core.fairshare.decisions import (
     Admission,
@@ -25,17 +24,6 @@ from gpucredits.core.fairshare.snapshot import PoolSnapshot, RunningJob
 from gpucredits.core.fairshare.tree import Node, Tree, Unit
 from gpucredits.core.fairshare.units import gather_units, ungated
 from gpucredits.core.fairshare.victims import Victim, Victims
-
-
-class _Queued(NamedTuple):
-    """A unit that waits, with the numbers of what it waits for."""
-
-    unit: Unit
-    reason: WaitReason
-    axis: int
-    available: int
-    behind: str
-    starts_at: int | None
 
 
 def decide(snapshot: PoolSnapshot) -> Decisions:
@@ -74,11 +62,12 @@ class _Cycle:
         self.outside = gather_units(snapshot, self.tree)
         fill(self.tree)
         self.tree.start_queue()
-        self.horizon = Horizon(snapshot, self.tree)
+        self.horizon = Horizon(snapshot, self.tree, stopping)
         self.victims = Victims(snapshot, self.tree, by_tenant)
         self.admissions: list[Admission] = []
         self.preemptions: list[Preemption] = []
-        self.queue: list[_Queued] = []
+        self.waiting: list[Waiting] = []
+        self.ranked: list[tuple[Unit, int]] = []
         self.gained: dict[Node, Vector] = {}
         self.guard: Guard | None = None
         self.head_id = ""
@@ -236,7 +225,7 @@ class _Cycle:
         walk = Walk(self.horizon, self.free, (self.coming_at, self.coming))
         self.guard = Guard(walk, unit.need)
         self.head_id = unit.requests[0].request_id
-        waited_ms = (self.snapshot.now - unit.order[1]) // 1_000
+        waited_ms = (self.snapshot.now - unit.submitted_at) // 1_000
         self.is_held_for_head = (
             self.guard.starts_at is None
             and 0 < self.policy.hold_after_ms <= waited_ms
@@ -247,15 +236,33 @@ class _Cycle:
         axis = 0
         while axis < len(self.free) - 1 and unit.need[axis] <= self.free[axis]:
             axis += 1
-        self.queue.append(
-            _Queued(unit, reason, axis, max(self.free[axis], 0), self.head_id, starts_at)
-        )
+        self._queue(unit, reason, axis, self.free[axis], starts_at)
 
     def _wait_for_entitlement(self, unit: Unit, org: Node) -> None:
         totals = tuple(map(add, org.held, unit.need))
         axis = totals.index(max(totals))
-        left = max(org.entitled - org.held[axis], 0)
-        self.queue.append(_Queued(unit, WaitReason.BORROWING_OFF, axis, left, "", None))
+        self._queue(unit, WaitReason.BORROWING_OFF, axis, org.entitled - org.held[axis], None)
+
+    def _queue(
+        self, unit: Unit, reason: WaitReason, axis: int, space: int, starts_at: int | None
+    ) -> None:
+        """Give a unit its place in the queue, with the numbers of what it waits for."""
+        self.ranked.append((unit, len(self.waiting)))
+        scale = self.tree.scales[axis]
+        for request in unit.requests:
+            self.waiting.append(
+                Waiting(
+                    request.request_id,
+                    request.tenant,
+                    len(self.ranked),
+                    reason,
+                    self.tree.names[axis],
+                    unit.need[axis] // scale,
+                    max(space, 0) // scale,
+                    self.head_id,
+                    starts_at,
+                )
+            )
 
     @staticmethod
     def _end(start: int, unit: Unit) -> int | None:
@@ -263,39 +270,15 @@ class _Cycle:
 
     def decisions(self) -> Decisions:
         """Everything decided, with start estimates and shares."""
+        self._estimate()
         return Decisions(
             pool=self.snapshot.pool,
             now=self.snapshot.now,
             admissions=tuple(self.admissions),
             preemptions=tuple(self.preemptions),
-            waiting=(*self._ranked(), *self._unranked(), *self.outside),
+            waiting=(*self.waiting, *self._unranked(), *self.outside),
             shares=self._shares(),
         )
-
-    def _ranked(self) -> list[Waiting]:
-        starts = self._starts()
-        names, scales = self.tree.names, self.tree.scales
-        rows: list[Waiting] = []
-        for position, queued in enumerate(self.queue, start=1):
-            axis = queued.axis
-            needed = queued.unit.need[axis] // scales[axis]
-            available = queued.available // scales[axis]
-            start = starts[position - 1] if position <= len(starts) else None
-            rows += [
-                Waiting(
-                    request.request_id,
-                    request.tenant,
-                    position,
-                    queued.reason,
-                    names[axis],
-                    needed,
-                    available,
-                    queued.behind,
-                    start,
-                )
-                for request in queued.unit.requests
-            ]
-        return rows
 
     def _unranked(self) -> list[Waiting]:
         """What was too far behind to be looked at."""
@@ -306,20 +289,18 @@ class _Cycle:
             for request in unit.requests
         ]
 
-    def _starts(self) -> list[int | None]:
+    def _estimate(self) -> None:
         """Start estimates: everybody in turn, if nothing new comes and jobs end as expected."""
         walk = Walk(self.horizon, self.free, (self.coming_at, self.coming))
-        starts: list[int | None] = []
-        is_known = True
-        for queued in self.queue[: self.policy.estimate_depth]:
-            start = queued.starts_at
-            if queued.reason not in {WaitReason.MAKING_ROOM, WaitReason.BORROWING_OFF}:
-                start = walk.wait_for(queued.unit.need) if is_known else None
-                is_known = start is not None
-                if is_known:
-                    walk.start(queued.unit.need, queued.unit.duration_ms)
-            starts.append(start)
-        return starts
+        for unit, first in self.ranked[: self.policy.estimate_depth]:
+            if self.waiting[first].reason in {WaitReason.MAKING_ROOM, WaitReason.BORROWING_OFF}:
+                continue
+            start = walk.wait_for(unit.need)
+            if start is None:
+                return
+            walk.start(unit.need, unit.duration_ms)
+            for index in range(first, first + len(unit.requests)):
+                self.waiting[index] = self.waiting[index]._replace(starts_at=start)
 
     def _shares(self) -> tuple[Share, ...]:
         tree = self.tree

@@ -29,11 +29,9 @@ def fits(need: Vector, room: Vector) -> bool:
 class Horizon:
     """Ends of running jobs in order, found only as far as somebody looks."""
 
-    def __init__(self, snapshot: PoolSnapshot, tree: Tree) -> None:
+    def __init__(self, snapshot: PoolSnapshot, tree: Tree, stopping: list[RunningJob]) -> None:
         self.now = snapshot.now
-        self.stopped: set[str] = {
-            job.job_id for job in snapshot.running if job.stopping_at is not None
-        }
+        self.stopped = {job.job_id for job in stopping}
         self.added: list[tuple[int, int, Vector]] = []
         self._running = snapshot.running
         self._tree = tree

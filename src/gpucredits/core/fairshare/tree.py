@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heapreplace
 from math import lcm
-from operator import add, attrgetter, sub
+from operator import add, attrgetter, itemgetter, sub
 from typing import NamedTuple
 
 from gpucredits.core.fairshare.filling import Fraction, Vector, ratio_scale
@@ -32,9 +32,11 @@ Entry = tuple[bool, int, int, int, int, str, "Node"]
 
 
 class Unit(NamedTuple):
-    """What starts together: one request, or all members of a gang."""
+    """What starts together: one request, or all members of a gang; sorts in its tenant's order."""
 
-    order: tuple[int, int, str]
+    rank: int  # the more important, the lower
+    submitted_at: int
+    unit_id: str
     need: Vector
     duration_ms: int | None
     requests: tuple[WaitingRequest, ...]
@@ -133,6 +135,7 @@ class Tree:
         self.zero: Vector = (0,) * len(sized)
         self.lacks_a_resource = len(sized) < len(snapshot.capacity)
         self._axes = [axis for axis, (_, amount) in enumerate(snapshot.capacity) if amount]
+        self._width = len(snapshot.capacity)
         self._vectors: dict[Amounts, Vector] = {}
         self._usage_order = snapshot.policy.usage_order
         self._priority_level = PATH_DEPTH - snapshot.policy.priority_scope
@@ -171,8 +174,10 @@ class Tree:
 
     def load_running(self, by_tenant: dict[str, list[RunningJob]]) -> None:
         """Count running work as held and as demand."""
+        axes = [itemgetter(axis) for axis in range(self._width)]
         for tenant, jobs in by_tenant.items():
-            total = self.vector(tuple(map(sum, zip(*map(_amounts, jobs), strict=True))))
+            amounts = list(map(_amounts, jobs))
+            total = self.vector(tuple(sum(map(axis, amounts)) for axis in axes))
             for node in self.lineage(self.leaf(tenant)):
                 node.hold(total)
         for node in self.nodes():
@@ -241,7 +246,7 @@ class Tree:
             second = node.usage * parent.scale // weight
             if self._usage_order is UsageOrder.FIRST:
                 first, second = second, first
-        priority = unit.order[0] if node.level > self._priority_level else 0
+        priority = unit.rank if node.level > self._priority_level else 0
         return not node.weight, tier, priority, first, second, node.name, node
 
     def priority_counts(self, node: Node) -> bool:

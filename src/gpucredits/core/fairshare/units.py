@@ -27,7 +27,9 @@ def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
                 outside += problem
                 continue
         unit = Unit(
-            (-request.priority, request.submitted_at, request.request_id),
+            -request.priority,
+            request.submitted_at,
+            request.request_id,
             need,
             request.duration_ms,
             (request,),
@@ -66,11 +68,9 @@ def _gang_unit(members: list[WaitingRequest], tree: Tree) -> Unit:
     vectors = [tree.vector(member.amounts) for member in members]
     durations = [member.duration_ms for member in members if member.duration_ms is not None]
     return Unit(
-        (
-            -max(member.priority for member in members),
-            min(member.submitted_at for member in members),
-            members[0].request_id,
-        ),
+        -max(member.priority for member in members),
+        min(member.submitted_at for member in members),
+        members[0].request_id,
         tuple(map(sum, zip(*vectors, strict=True))),
         max(durations) if len(durations) == len(members) else None,
         tuple(members),

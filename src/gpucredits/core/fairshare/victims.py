@@ -22,10 +22,14 @@ from gpucredits.core.fairshare.tree import Node, Tree, Unit
 CANDIDATES_MAX: Final = 1_000  # how much work that would not help is passed over for one unit
 
 
-class Victim(NamedTuple):
-    """What stops together: one job, or a gang; the least important and youngest sorts first."""
+Candidate = tuple[int, int, str, RunningJob]
+"""Priority, start counted backwards, id and job: the least important and youngest sorts first."""
 
-    order: tuple[int, int, str]
+
+class Victim(NamedTuple):
+    """What stops together, one job or a gang, and the ancestor of it that is above its share."""
+
+    candidate: Candidate
     amounts: Vector
     jobs: tuple[RunningJob, ...]
     leaf: Node
@@ -43,7 +47,8 @@ class Victims:
         self._latest_start = snapshot.now - snapshot.policy.min_runtime_ms * 1_000
         self._left = snapshot.policy.preemptions_max
         self._attempts = snapshot.policy.preemptions_max
-        self._heaps: dict[Node, list[Victim]] | None = None
+        self._heaps: dict[Node, list[Candidate]] | None = None
+        self._gangs: dict[tuple[str, str], tuple[RunningJob, ...]] = {}
         self._fruitless: set[tuple[str, Vector]] = set()
 
     @property
@@ -77,38 +82,43 @@ class Victims:
             self._left += len(victim.jobs)
 
     def _collect(self, unit: Unit, leaf: Node, lacking: Vector) -> tuple[list[Victim], Vector]:
-        """Take victims in order until nothing lacks, none is left, or the cycle's bound is met."""
+        """Take victims in order until nothing lacks, none is left, or a bound is met."""
         heaps = self._candidates()
         chosen: list[Victim] = []
         useless: list[Victim] = []
         left = self._left
         frontier = [
-            (heaps[victim_leaf][0].order, victim_leaf.path, victim_leaf, top)
+            (heaps[victim_leaf][0], victim_leaf, top)
             for victim_leaf, top in self._tenants_above(leaf, unit.need)
         ]
         heapify(frontier)
-        while frontier and _lacks(lacking):
-            _, path, victim_leaf, top = heappop(frontier)
+        while frontier and left >= 0 and len(useless) < CANDIDATES_MAX and _lacks(lacking):
+            candidate, victim_leaf, top = heappop(frontier)
             heap = heaps[victim_leaf]
-            victim = heap[0]
-            if not _above_up_to(victim_leaf, top) or self._outranks(victim, unit, top):
+            outranks = self._tree.priority_counts(top) and candidate[0] > -unit.rank
+            if outranks or not _above_up_to(victim_leaf, top):
                 continue
             heappop(heap)
-            if not any(want > 0 < gain for want, gain in zip(lacking, victim.amounts, strict=True)):
-                useless.append(victim)
-            else:
+            victim = self._victim(candidate, victim_leaf, top)
+            if any(want > 0 < gain for want, gain in zip(lacking, victim.amounts, strict=True)):
                 left -= len(victim.jobs)
                 for node in self._tree.lineage(victim_leaf):
                     node.let_go(victim.amounts)
                 lacking = tuple(map(sub, lacking, victim.amounts))
-                chosen.append(victim._replace(above=top))
-            if left < 0 or len(useless) > CANDIDATES_MAX:
-                break
+                chosen.append(victim)
+            else:
+                useless.append(victim)
             if heap:
-                heappush(frontier, (heap[0].order, path, victim_leaf, top))
+                heappush(frontier, (heap[0], victim_leaf, top))
         for victim in useless:
-            heappush(heaps[victim.leaf], victim)
+            heappush(heaps[victim.leaf], victim.candidate)
         return chosen, lacking
+
+    def _victim(self, candidate: Candidate, leaf: Node, top: Node) -> Victim:
+        job = candidate[3]
+        jobs = self._gangs[job.tenant, job.gang] if job.gang else (job,)
+        vectors = [self._tree.vector(member.amounts) for member in jobs]
+        return Victim(candidate, tuple(map(sum, zip(*vectors, strict=True))), jobs, leaf, top)
 
     def _needed(self, chosen: list[Victim], lacking: Vector) -> list[Victim]:
         """Spare whoever turns out not to be needed, the most important first."""
@@ -126,11 +136,7 @@ class Victims:
     def _give_back(self, victim: Victim) -> None:
         for node in self._tree.lineage(victim.leaf):
             node.hold(victim.amounts)
-        heappush(self._candidates()[victim.leaf], victim)
-
-    def _outranks(self, victim: Victim, unit: Unit, top: Node) -> bool:
-        """Whether the policy's order of priorities protects the victim from this unit."""
-        return self._tree.priority_counts(top) and victim.order[0] > -unit.order[0]
+        heappush(self._candidates()[victim.leaf], victim.candidate)
 
     def _tenants_above(self, leaf: Node, need: Vector) -> Iterator[tuple[Node, Node]]:
         """Leaves above their share, each with the ancestor that the unit's tenant competes with."""
@@ -148,35 +154,32 @@ class Victims:
                                 yield victim_leaf, rival
             below = tier <= 1
 
-    def _candidates(self) -> dict[Node, list[Victim]]:
+    def _candidates(self) -> dict[Node, list[Candidate]]:
         """Stoppable work of every leaf that is above its share, as heaps."""
         if self._heaps is None:
             self._heaps = {}
             for tenant, jobs in self._by_tenant.items():
                 leaf = self._tree.leaves[tenant]
                 if leaf.above_share:
-                    heap = self._heaps[leaf] = self._stoppable(leaf, jobs)
+                    heap = self._heaps[leaf] = self._stoppable(jobs)
                     heapify(heap)
         return self._heaps
 
-    def _stoppable(self, leaf: Node, jobs: list[RunningJob]) -> list[Victim]:
-        vector = self._tree.vector
-        latest_start = self._latest_start
-        found: list[Victim] = []
-        gangs: dict[str, list[RunningJob]] = {}
+    def _stoppable(self, jobs: list[RunningJob]) -> list[Candidate]:
+        latest = self._latest_start
+        found = [
+            (job.priority, -job.started_at, job.job_id, job)
+            for job in jobs
+            if job.preemptible and job.started_at <= latest and not job.gang
+        ]
+        gangs: dict[tuple[str, str], list[RunningJob]] = {}
         for job in jobs:
             if job.gang:
-                gangs.setdefault(job.gang, []).append(job)
-            elif job.preemptible and job.started_at <= latest_start:
-                order = (job.priority, -job.started_at, job.job_id)
-                found.append(Victim(order, vector(job.amounts), (job,), leaf, leaf))
-        for members in gangs.values():
-            if all(job.preemptible and job.started_at <= latest_start for job in members):
-                order = max((job.priority, -job.started_at, job.job_id) for job in members)
-                amounts = tuple(
-                    map(sum, zip(*(vector(job.amounts) for job in members), strict=True))
-                )
-                found.append(Victim(order, amounts, tuple(sorted(members)), leaf, leaf))
+                gangs.setdefault((job.tenant, job.gang), []).append(job)
+        for key, members in gangs.items():
+            if all(job.preemptible and job.started_at <= latest for job in members):
+                self._gangs[key] = tuple(sorted(members))
+                found.append(max((j.priority, -j.started_at, j.job_id, j) for j in members))
         return found
 
 

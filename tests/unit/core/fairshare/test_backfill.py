@@ -67,12 +67,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("claim", CASES)
-def test_decision(claim: str):
+def test_decision(claim: str) -> None:
     """The sentence is true of the pool beside it."""
     CASES[claim].check()
 
 
-def test_start_estimates_follow_expected_ends():
+def test_start_estimates_follow_expected_ends() -> None:
     """Everyone in turn starts when enough has ended, the work before them included."""
     running = (
         job("r1", "a", 2, expected_end=NOW + HOUR),
@@ -94,14 +94,14 @@ def test_start_estimates_follow_expected_ends():
     ]
 
 
-def test_a_job_that_has_overrun_its_end_is_not_counted_on():
+def test_a_job_that_has_overrun_its_end_is_not_counted_on() -> None:
     """An end that has passed is no end to wait for."""
     running = (job("r", "a", 4, expected_end=NOW - 1),)
     (row,) = Case(4, running, (ask("w", "a", 4),)).decide().waiting
     assert row.starts_at is None
 
 
-def test_a_queue_that_is_not_ranked_whole_still_answers_everyone():
+def test_a_queue_that_is_not_ranked_whole_still_answers_everyone() -> None:
     """Beyond the depth that is looked at, a request is only told that the pool is full."""
     waiting = tuple(ask(f"w{n}", "a", 1) for n in range(4))
     policy = Policy(rank_all=False, backfill_depth=1)

@@ -140,12 +140,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("claim", CASES)
-def test_decision(claim: str):
+def test_decision(claim: str) -> None:
     """The sentence is true of the pool beside it."""
     CASES[claim].check()
 
 
-def test_a_pool_without_capacity_does_not_gate():
+def test_a_pool_without_capacity_does_not_gate() -> None:
     """Everyone starts whom no other gate holds, however much they ask."""
     waiting = tuple(ask(name, "a", 0)._replace(amounts=()) for name in ("x", "y"))
     poor = waiting[0]._replace(request_id="z", held_by="quota")
@@ -154,7 +154,7 @@ def test_a_pool_without_capacity_does_not_gate():
     assert {row.basis for row in decisions.admissions} == {Basis.UNGATED}
 
 
-def test_shares_before_and_after():
+def test_shares_before_and_after() -> None:
     """Shares are exact fractions: what is fair, what was held, and what is held now."""
     case = CASES["weights divide a scarce pool"]
     shares = {row.path: row for row in case.decide().shares}
@@ -174,6 +174,6 @@ WORDS = {
 
 
 @pytest.mark.parametrize("claim", WORDS)
-def test_reasons_are_written_for_people(claim: str):
+def test_reasons_are_written_for_people(claim: str) -> None:
     """A waiting request can say why in a sentence with numbers."""
     assert sentence(CASES[claim].decide().waiting[-1]) == WORDS[claim]

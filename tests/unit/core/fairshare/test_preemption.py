@@ -108,12 +108,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("claim", CASES)
-def test_decision(claim: str):
+def test_decision(claim: str) -> None:
     """The sentence is true of the pool beside it."""
     CASES[claim].check()
 
 
-def test_a_preemption_says_by_when_for_whom_and_why():
+def test_a_preemption_says_by_when_for_whom_and_why() -> None:
     """Victims get their grace, and the numbers that made their tenant lose."""
     case = CASES["what was borrowed is reclaimed from the youngest job"]
     (row,) = case.decide().preemptions
@@ -121,7 +121,7 @@ def test_a_preemption_says_by_when_for_whom_and_why():
     assert (row.for_request, row.above, row.held, row.fair) == ("mine", "hog", (1, 1), (1, 2))
 
 
-def test_a_promise_says_when_it_starts():
+def test_a_promise_says_when_it_starts() -> None:
     """Room that is being made is there when the grace is over, or when the stopping have ended."""
     case = CASES["what was borrowed is reclaimed from the youngest job"]
     (row,) = case.decide().waiting
@@ -131,7 +131,7 @@ def test_a_promise_says_when_it_starts():
     assert row.starts_at == NOW + MINUTE
 
 
-def test_preemptions_of_a_cycle_are_bounded():
+def test_preemptions_of_a_cycle_are_bounded() -> None:
     """A unit that would need more victims than the cycle may take waits."""
     running = tuple(job(f"r{n}", "hog", 1) for n in range(4))
     case = Case(4, running, (ask("mine", "meek", 2),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpucredits.core.fairshare.plain import dump, load
@@ -14,7 +16,7 @@ from gpucredits.core.fairshare.snapshot import (
 )
 
 CAPACITY = (("gpu", 8),)
-WRONG = {
+WRONG: dict[str, dict[str, Any]] = {
     "a tenant listed twice": {"tenants": (Tenant("a"), Tenant("a", 2))},
     "a job listed twice": {"running": (RunningJob("j", "a", (1,)), RunningJob("j", "b", (1,)))},
     "a request listed twice": {"waiting": (WaitingRequest("w", "a", (1,)),) * 2},
@@ -31,15 +33,15 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_snapshot_is_refused(wrong: str):
+def test_a_wrong_snapshot_is_refused(wrong: str) -> None:
     """The check names what is wrong instead of letting a decision stumble over it."""
-    fields = {"capacity": CAPACITY} | WRONG[wrong]
-    snapshot = PoolSnapshot(pool="p", now=0, **fields)  # type: ignore[arg-type]  # wrong by intent
+    fields: dict[str, Any] = {"capacity": CAPACITY}
+    snapshot = PoolSnapshot(pool="p", now=0, **(fields | WRONG[wrong]))
     with pytest.raises(ValueError, match=r"."):
         check_snapshot(snapshot)
 
 
-def test_only_a_dump_loads():
+def test_only_a_dump_loads() -> None:
     """Plain data of another format is refused."""
     data = dump(PoolSnapshot(pool="p", now=0, capacity=CAPACITY))
     assert load(data).capacity == CAPACITY

@@ -1,0 +1,6 @@
+"""draw placeholder."""
+
+
+def draw(*args: object) -> str:
+    """Nothing yet."""
+    return ""
