@@ -20,7 +20,7 @@ def named(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links_lead_somewhere(page: Path):
+def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link of a page names a file that exists."""
     broken = [
         target
@@ -31,7 +31,7 @@ def test_links_lead_somewhere(page: Path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_examples_run(page: Path):
+def test_examples_run(page: Path) -> None:
     """Every Python session shown in a page gives what the page says it gives."""
     session = "\n".join(block for block in EXAMPLE.findall(page.read_text()) if ">>>" in block)
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
@@ -39,7 +39,7 @@ def test_examples_run(page: Path):
     assert runner.run(test).failed == 0
 
 
-def test_examples_are_seen():
+def test_examples_are_seen() -> None:
     """The search for examples is not blind: the library's guide has some."""
     guide = (ROOT / "docs" / "time-based-credits.md").read_text()
     assert any(">>>" in block for block in EXAMPLE.findall(guide))

@@ -257,6 +257,7 @@ class Book:
             case Account():
                 del self.accounts[row.account_id], self.paths[row.path]
                 del self.grants[row.account_id]
+                self.complete.discard(row.account_id)
             case Grant():
                 del self.lots[row.grant_id]  # the kept order of its account does not hold it
             case Reservation():

@@ -85,6 +85,16 @@ def end_held_over(book: Book, account: Account, released: int, at: int) -> None:
         released -= expired
 
 
+def collect(book: Book, account: Account, at: int) -> None:
+    """A hold was let go of: the house takes what it is owed from what is now free."""
+    while account.overrun and account.available > 0:
+        grant = book.grants[account.account_id][0]
+        part = min(account.overrun, grant.remaining, account.available)
+        account.overrun -= part
+        draw(book, account, grant, part)
+        book.post(EntryType.COLLECT, account, part, at=at, grant_id=grant.grant_id)
+
+
 def expire(book: Book, account: Account, grant: Grant, amount: int, at: int) -> None:
     """Take expired credits out of an ended grant; what is left of it is held over."""
     book.touch(grant)

@@ -13,7 +13,7 @@ from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState, hold_wanted, lease_end
 from gpucredits.core.rules.accounts import find, insufficient, suspended_above
 from gpucredits.core.rules.heartbeats import believable, note_late_use, post_charge
-from gpucredits.core.rules.lots import end_held_over
+from gpucredits.core.rules.lots import collect, end_held_over
 from gpucredits.core.rules.roll import release, roll
 
 
@@ -176,6 +176,7 @@ def close(
     lease.expires_at = now
     payer.version += 1
     end_held_over(book, payer, released, now)
+    collect(book, payer, now)
     return closed(lease, released)
 
 

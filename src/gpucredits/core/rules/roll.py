@@ -13,7 +13,7 @@ from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState, Source
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.rules.lots import arrive, end, end_held_over
+from gpucredits.core.rules.lots import arrive, collect, end, end_held_over
 
 LAPSE, END, START = 0, 1, 2  # at one instant: leases lapse, then grants end, then grants start
 
@@ -83,6 +83,7 @@ def lapse(book: Book, account: Account, lease: Reservation) -> None:
     lease.state = ReservationState.EXPIRED
     lease.ended_at = at
     end_held_over(book, account, released, at)
+    collect(book, account, at)
 
 
 def release(book: Book, account: Account, lease: Reservation, at: int) -> int:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from gpucredits.core.account import Account, Model
+from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import ConfirmTopUp, FailTopUp, ReverseTopUp, TopUp
 from gpucredits.core.entry import EntryType
-from gpucredits.core.grant import DEBT, OVERRUN, Grant, Source
+from gpucredits.core.grant import OVERRUN, Grant, Source
 from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.accounts import find
 from gpucredits.core.rules.grants import grants_full, open_grant
-from gpucredits.core.rules.lots import draw
+from gpucredits.core.rules.lots import consume, draw
 from gpucredits.core.rules.roll import roll
 from gpucredits.core.topup import TopUpRow, TopUpStatus
 
@@ -75,10 +75,11 @@ def fail_top_up(book: Book, command: FailTopUp, now: int) -> ToppedUp | Refused:
 
 
 def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Refused:
-    """A payment was taken back: unheld credits of its grant go, what is gone becomes debt.
+    """A payment was taken back: unheld credits of its grant go, and the account owes the rest.
 
-    A postpaid account owes it within its limit; beyond that, and for a prepaid account, the house
-    covers it and collects from later credits, so that no balance falls below its floor.
+    What it owes is taken from its other unheld credits, then becomes debt within a postpaid limit;
+    beyond that the house covers it and collects from later credits, so that no balance falls
+    below its floor.
     """
     payment = find_top_up(book, command.topup_id, TopUpStatus.CONFIRMED)
     if isinstance(payment, Refused):
@@ -94,13 +95,13 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
         draw(book, account, grant, returned)
         book.post(EntryType.REVERSE, account, returned, at=now, grant_id=grant.grant_id)
     owed = payment.amount - returned
-    debt = min(owed, max(account.spendable, 0)) if account.model is Model.POSTPAID else 0
-    account.debt += debt
-    book.post(EntryType.REVERSE, account, debt, at=now, grant_id=DEBT)
-    covered = owed - debt
-    account.overrun += covered
-    book.post(EntryType.OVERRUN, account, covered, at=now, grant_id=OVERRUN)
-    book.post(EntryType.REVERSE, account, covered, at=now, grant_id=OVERRUN)
+    covered = min(owed, max(account.spendable, 0))
+    for grant_id, part in consume(book, account, covered):
+        book.post(EntryType.REVERSE, account, part, at=now, grant_id=grant_id)
+    overrun = owed - covered
+    account.overrun += overrun
+    book.post(EntryType.OVERRUN, account, overrun, at=now, grant_id=OVERRUN)
+    book.post(EntryType.REVERSE, account, overrun, at=now, grant_id=OVERRUN)
     account.version += 1
     return ToppedUp(payment, account.path, grant)
 

@@ -1,0 +1,94 @@
+"""The two ways in which the database may fail a caller, and the driver's words for them.
+
+Owns the mapping from driver errors to ``Unavailable`` and ``Conflict``. It must not retry, log or
+decide what a user is told: whoever catches these does. Every other error passes untouched, because
+it is a defect of ours and retrying would only hide it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Unavailable(Exception):  # noqa: N818 - the name is what a caller reads: the store is unavailable
+    """The database cannot serve now. A commit under way may have happened: retry with its key."""
+
+
+class Conflict(Exception):  # noqa: N818 - the name is what a caller reads: a conflict with another
+    """Another transaction was in the way, and this one was rolled back whole: run it again."""
+
+
+CONFLICT_STATES = frozenset(
+    {
+        "40001",  # serialization_failure
+        "40P01",  # deadlock_detected
+        "55P03",  # lock_not_available, which is also what lock_timeout raises
+    }
+)
+UNAVAILABLE_STATES = frozenset(
+    {
+        "25006",  # read_only_sql_transaction: the primary has become a standby under us
+        "25P03",  # idle_in_transaction_session_timeout: the server closed the connection
+        "40003",  # statement_completion_unknown
+        "57014",  # query_canceled, which is also what statement_timeout raises
+        "57P01",  # admin_shutdown
+        "57P02",  # crash_shutdown
+        "57P03",  # cannot_connect_now
+        "57P05",  # idle_session_timeout
+        "58030",  # io_error
+    }
+)
+UNAVAILABLE_CLASSES = frozenset({"08", "53"})  # connection exceptions; insufficient resources
+GONE_WORDS = (
+    "connection is closed",
+    "connection was closed",
+    "pool is closing",
+    "pool is closed",
+    "released back to the pool",  # a pool takes a connection back from its user when it dies
+    # A farewell that the server sends to an idle session leaves the driver in a state from which
+    # the next statement fails like this, before anything is sent.
+    "cannot switch to state",
+)
+
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
+
+
+@contextmanager
+def driver_errors() -> Iterator[None]:
+    """Translate what the driver raises inside the block into our two exceptions."""
+    try:
+        yield
+    except DRIVER_ERRORS as error:
+        ours = translated(error)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def translated(error: BaseException) -> Unavailable | Conflict | None:
+    """Our exception for a driver error, or None where the error must pass as it is."""
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, asyncpg.PostgresError):
+        state = error.sqlstate or ""
+        if state in CONFLICT_STATES:
+            return Conflict(f"another transaction was in the way ({state}, {said})")
+        if state in UNAVAILABLE_STATES or state[:2] in UNAVAILABLE_CLASSES:
+            return Unavailable(f"the database cannot serve now ({state}, {said})")
+        return None
+    if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
+        is_gone = any(words in str(error) for words in GONE_WORDS)
+        return Unavailable(f"the connection is gone ({said})") if is_gone else None
+    if isinstance(error, OSError):  # covers ConnectionError and TimeoutError
+        return Unavailable(f"the database cannot be reached ({said})")
+    return None

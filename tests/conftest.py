@@ -1,0 +1,44 @@
+"""Fixtures for every test: a server for each worker process, a database for each test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpucredits.store.embedded import EmbeddedPostgres
+from support import postgres as postgres_support
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[postgres_support.TestServer]:
+    """The worker's own PostgreSQL, started when a test first wants it."""
+    with postgres_support.test_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: postgres_support.TestServer) -> Iterator[str]:
+    """The address of a fresh database with every migration applied."""
+    with postgres.database() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A short empty directory for a server of the test's own."""
+    with postgres_support.temporary_directory() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def made_dir() -> Iterator[Path]:
+    """A data directory with a stopped cluster, shared by tests that start it one at a time."""
+    with postgres_support.temporary_directory() as folder:
+        with EmbeddedPostgres(folder, settings=postgres_support.SMALL):
+            pass
+        yield folder

@@ -1,0 +1,198 @@
+"""A ledger in memory, for tests of the rules: one org, a clock that tests move, and a book.
+
+A kept ledger holds every row in one book from first to last. A fresh one reads, before each
+command, copies of only those rows that a store would load, so that no rule can lean on leftovers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy, deepcopy
+from typing import TypeVar
+
+from gpucredits.core import command as commands
+from gpucredits.core.account import Account, Status
+from gpucredits.core.book import Book, Org, Row
+from gpucredits.core.command import Command
+from gpucredits.core.decide import decide, roll
+from gpucredits.core.entry import Entry
+from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.outcome import Granted, Outcome, Reserved, ToppedUp
+from gpucredits.core.price import Price
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.topup import TopUpRow
+
+CREDIT = 1_000_000
+MS = 1_000
+SECOND = 1_000_000
+START = 1_750_000_000 * SECOND
+
+
+Expected = TypeVar("Expected", bound=Outcome)
+
+
+class Ledger:
+    """One org's rows and a clock; ``do`` decides a command at ``now``."""
+
+    def __init__(self, *, fresh: bool = False) -> None:
+        self.fresh = fresh
+        self.now = START
+        self.stored = Book(Org(1, "acme"))
+        self.batch = self.stored
+
+    def do(self, command: Command) -> Outcome:
+        """Decide a command; a fresh ledger loads what it touches and saves what it changed."""
+        if not self.fresh:
+            return decide(self.stored, command, self.now)
+        self.batch = self._load(command)
+        outcome = decide(self.batch, command, self.now)
+        if isinstance(outcome, Refused):
+            assert not self.batch.changed, "a refusal changes no row"
+            assert not self.batch.entries, "a refusal posts no entry"
+            assert self.batch.org == self.stored.org, "a refusal uses up no number"
+        assert self.batch.savepoint is None
+        self._save()
+        return deepcopy(outcome)
+
+    def accept(self, command: Command, kind: type[Expected]) -> Expected:
+        """Decide a command that must be accepted, and say what sort of outcome it has."""
+        outcome = self.do(command)
+        assert isinstance(outcome, kind), outcome
+        return outcome
+
+    def refuse(self, command: Command) -> Refused:
+        """Decide a command that must be refused and must change nothing."""
+        before = self.dump()
+        outcome = self.do(command)
+        assert isinstance(outcome, Refused), outcome
+        assert self.dump() == before, "a refusal leaves everything as it was"
+        return outcome
+
+    def reason(self, command: Command) -> Reason:
+        """Why a command is refused."""
+        return self.refuse(command).reason
+
+    def wait(self, *, s: float = 0, ms: int = 0, us: int = 0) -> None:
+        """Let time pass."""
+        self.now += round(s * SECOND) + ms * MS + us
+
+    def open(self, path: str, **fields: object) -> Account:
+        """Create an account that must be new."""
+        command = commands.CreateAccount(path=path, **fields)  # type: ignore[arg-type]
+        self.do(command)
+        return self.account(path)
+
+    def grant(self, account: str, amount: int, **fields: object) -> Grant:
+        """Issue a grant that must be accepted."""
+        command = commands.Issue(account=account, amount=amount, **fields)  # type: ignore[arg-type]
+        return self.accept(command, Granted).grant
+
+    def lease(self, account: str, **fields: object) -> Reservation:
+        """Reserve what must be admitted: one h100 for the default window unless told."""
+        given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
+        command = commands.Reserve(account=account, **given)  # type: ignore[arg-type]
+        return self.accept(command, Reserved).reservation
+
+    def pay(self, account: str, amount: int, **fields: object) -> ToppedUp:
+        """Top up by a payment that has arrived."""
+        command = commands.TopUp(
+            account=account,
+            amount=amount,
+            payment_reference="p",
+            confirmed=True,
+            **fields,  # type: ignore[arg-type]
+        )
+        return self.accept(command, ToppedUp)
+
+    def price(self, gpu_type: str, per_hour: int, *, since: int = 0, account: str = "") -> None:
+        """Put a price in force."""
+        prices = self.stored.prices
+        prices.append(Price(len(prices) + 1, gpu_type, "default", per_hour, since, account))
+
+    def view(self) -> Book:
+        """What a reader sees now: a copy of every row, rolled forward, with nothing written."""
+        stored = self.stored
+        book = Book(copy(stored.org), complete=set(stored.accounts))
+        for rows in (stored.accounts, stored.lots, stored.reservations, stored.topups):
+            book.load(copy(row) for row in rows.values())
+        for account in book.accounts.values():
+            roll(book, account, self.now)
+        return book
+
+    def account(self, path: str) -> Account:
+        """An account as a reader sees it now."""
+        return self.view().paths[path]
+
+    def lot(self, grant_id: int) -> Grant:
+        """A grant as a reader sees it now."""
+        return self.view().lots[grant_id]
+
+    def reservation(self, reservation_id: int) -> Reservation:
+        """A reservation as a reader sees it now."""
+        return self.view().reservations[reservation_id]
+
+    def entries(self) -> list[Entry]:
+        """Every entry written so far."""
+        return self.stored.entries
+
+    def dump(self) -> str:
+        """Everything the ledger holds, as text that is equal only where all of it is equal."""
+        book = self.stored
+        return repr(
+            [
+                [book.org, book.accounts, book.lots, book.grants, book.reservations, book.topups],
+                [book.suspended, book.entries, book.late_use, sorted(book.complete)],
+                [sorted(book.paths), book.savepoint, sorted(book.changed)],
+            ]
+        )
+
+    def _load(self, command: Command) -> Book:
+        stored = self.stored
+        book = Book(copy(stored.org), prices=list(stored.prices))
+        due = {a.account_id for a in stored.accounts.values() if a.due_at <= self.now}
+        book.complete = due
+        book.load(copy(row) for row in self._wanted(command, due))
+        book.suspended = tuple(
+            account.path
+            for account in stored.accounts.values()
+            if account.status is Status.SUSPENDED
+        )
+        return book
+
+    def _wanted(self, command: Command, due: set[int]) -> Iterator[Row]:
+        stored = self.stored
+        named = getattr(command, "reservation_id", 0)
+        payment = stored.topups.get(getattr(command, "topup_id", 0))
+        paid = {payment.grant_id} if payment else set()
+        if named in stored.reservations and isinstance(command, commands.Refund):
+            paid |= {grant_id for grant_id, _ in stored.reservations[named].paid}
+        for grant in reversed(stored.lots.values()):
+            if (grant.remaining and grant.state is not GrantState.ENDED) or grant.grant_id in paid:
+                yield grant
+        yield from stored.accounts.values()
+        for lease in stored.reservations.values():
+            live = lease.state is ReservationState.ACTIVE
+            if lease.reservation_id == named or (live and lease.payer_id in due):
+                yield lease
+        if payment:
+            yield payment
+
+    def _save(self) -> None:
+        stored, batch = self.stored, self.batch
+        stored.org = copy(batch.org)
+        for row in batch.changed.values():
+            kept = copy(row)
+            match kept:
+                case Account():
+                    stored.accounts[kept.account_id] = stored.paths[kept.path] = kept
+                case Grant():
+                    stored.lots[kept.grant_id] = kept
+                case Reservation():
+                    stored.reservations[kept.reservation_id] = kept
+                case TopUpRow():
+                    stored.topups[kept.topup_id] = kept
+        stored.entries += batch.entries
+        stored.late_use += batch.late_use
+        stored.grants = {number: [] for number in stored.accounts}
+        stored.load(list(stored.lots.values()))

@@ -1,0 +1,87 @@
+"""A real PostgreSQL for the tests of one worker process, and a fresh database for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.migrate import MIGRATIONS, migrate, read_migrations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Small, but as durable as production.
+SMALL = {"shared_buffers": "64MB", "max_wal_size": "256MB", "max_connections": "60"}
+TEMPLATE = "gpucredits_template"
+COMMAND_TIMEOUT_S = 30.0
+
+
+class TestServer:
+    """One running server with a migrated template, from which databases are copied."""
+
+    __test__ = False  # not a test class
+
+    def __init__(self, server: EmbeddedPostgres) -> None:
+        self.server = server
+        self._numbers = itertools.count(1)
+        sql(server.dsn("postgres"), f"CREATE DATABASE {TEMPLATE}")
+        if MIGRATIONS.is_dir():
+            asyncio.run(self._fill_template())
+
+    async def _fill_template(self) -> None:
+        connection = await asyncpg.connect(self.server.dsn(TEMPLATE), timeout=COMMAND_TIMEOUT_S)
+        try:
+            await migrate(connection, read_migrations())
+        finally:
+            await connection.close()
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The address of a new database with every table, removed afterwards."""
+        name = f"test_{next(self._numbers)}"
+        admin = self.server.dsn("postgres")
+        sql(admin, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+        try:
+            yield self.server.dsn(name)
+        finally:
+            sql(admin, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def test_server() -> Iterator[TestServer]:
+    """Start a server in a directory of its own, and leave nothing behind."""
+    with temporary_directory() as folder, EmbeddedPostgres(folder, settings=SMALL) as server:
+        yield TestServer(server)
+
+
+@contextmanager
+def temporary_directory() -> Iterator[Path]:
+    """A directory with a short path, removed afterwards even where others own what is in it."""
+    folder = Path(tempfile.mkdtemp(prefix="gct-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def sql(dsn: str, statement: str, *values: object) -> Any:
+    """Run one statement on a connection of its own; the first value of its first row."""
+
+    async def run() -> Any:
+        connection = await asyncpg.connect(
+            dsn, timeout=COMMAND_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S
+        )
+        try:
+            return await connection.fetchval(statement, *values)
+        finally:
+            await connection.close(timeout=COMMAND_TIMEOUT_S)
+
+    return asyncio.run(run())

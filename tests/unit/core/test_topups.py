@@ -1,0 +1,165 @@
+"""Top-ups: pending, confirmed, failed or reversed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucredits.core.account import Model
+from gpucredits.core.bounds import NEVER_US
+from gpucredits.core.command import (
+    Cancel,
+    Command,
+    ConfirmTopUp,
+    FailTopUp,
+    Refund,
+    ReverseTopUp,
+    Settle,
+    TopUp,
+)
+from gpucredits.core.entry import EntryType
+from gpucredits.core.grant import GrantState, Source
+from gpucredits.core.outcome import Closed, Refunded, ToppedUp
+from gpucredits.core.reasons import Reason
+from gpucredits.core.topup import TopUpStatus
+from support.ledger import CREDIT, SECOND, START, Ledger
+
+
+def pending(ledger: Ledger, amount: int = CREDIT, expires_at: int = NEVER_US) -> int:
+    """A payment that has not arrived."""
+    command = TopUp(account="acme", amount=amount, payment_reference="p", expires_at=expires_at)
+    return ledger.accept(command, ToppedUp).topup.topup_id
+
+
+def spend(ledger: Ledger, account: str, seconds: int) -> int:
+    """Run a job to its end at a cent a second; returns its reservation."""
+    lease = ledger.lease(account, window_ms=seconds * 1_000).reservation_id
+    ledger.wait(s=seconds - 0.001)
+    ledger.accept(Settle(reservation_id=lease, used_ms=seconds * 1_000), Closed)
+    return lease
+
+
+def test_only_a_confirmed_top_up_makes_a_grant(ledger: Ledger) -> None:
+    """Museum 15: a pending payment and a declined one add nothing, a confirmed one its amount."""
+    waiting, declined = pending(ledger), pending(ledger)
+    ledger.accept(FailTopUp(topup_id=declined), ToppedUp)
+    assert ledger.account("acme").available == 0
+    topped = ledger.accept(ConfirmTopUp(topup_id=waiting), ToppedUp)
+    assert topped.grant is not None
+    assert topped.grant.source is Source.TOPUP
+    assert ledger.account("acme").available == CREDIT
+    assert [entry.type for entry in ledger.entries()] == [EntryType.TOPUP]
+
+
+STATES: dict[str, tuple[list[type], list[type]]] = {
+    "pending": ([], [ReverseTopUp]),
+    "confirmed": ([ConfirmTopUp], [ConfirmTopUp, FailTopUp]),
+    "failed": ([FailTopUp], [ConfirmTopUp, FailTopUp, ReverseTopUp]),
+    "reversed": ([ConfirmTopUp, ReverseTopUp], [ConfirmTopUp, FailTopUp, ReverseTopUp]),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_top_up_moves_only_forward(ledger: Ledger, state: str) -> None:
+    """Museum 15: bursts of the same webhook and late failures change nothing twice."""
+    steps, refused = STATES[state]
+    number = pending(ledger)
+    for step in steps:
+        ledger.accept(step(topup_id=number), ToppedUp)
+    assert ledger.stored.topups[number].status is TopUpStatus[state.upper()]
+    for step in refused:
+        assert ledger.reason(step(topup_id=number)) is Reason.TOPUP_STATE
+
+
+def test_a_reversal_takes_back_what_is_unspent(ledger: Ledger) -> None:
+    """A payment reversed before anything was spent leaves no trace in the balance."""
+    topped = ledger.pay("acme", 3 * CREDIT)
+    ledger.grant("acme", CREDIT)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme")
+    assert (account.available, account.debt, account.overrun) == (CREDIT, 0, 0)
+
+
+def test_a_reversal_after_spending_becomes_debt(ledger: Ledger) -> None:
+    """A postpaid account owes it within its limit; the next grant repays it."""
+    ledger.open("acme/post", model=Model.POSTPAID, credit_limit=10 * CREDIT)
+    topped = ledger.pay("acme/post", CREDIT)
+    spend(ledger, "acme/post", 100)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme/post")
+    assert (account.available, account.debt, account.overrun) == (-CREDIT, CREDIT, 0)
+    ledger.grant("acme/post", 3 * CREDIT)
+    assert ledger.account("acme/post").available == 2 * CREDIT
+
+
+def test_a_prepaid_reversal_after_spending_is_covered_and_collected(ledger: Ledger) -> None:
+    """Prepaid keeps its floor: the house covers the reversal and takes it from later credits."""
+    topped = ledger.pay("acme", CREDIT)
+    spend(ledger, "acme", 100)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme")
+    assert (account.available, account.debt, account.overrun) == (0, 0, CREDIT)
+    ledger.grant("acme", 3 * CREDIT)
+    account = ledger.account("acme")
+    assert (account.available, account.overrun) == (2 * CREDIT, 0)
+
+
+@pytest.mark.parametrize("model", Model)
+def test_a_reversal_takes_other_unheld_credits_before_it_owes(ledger: Ledger, model: Model) -> None:
+    """An account that owes has no credits left that could expire as if held, or be spent first."""
+    ledger.open("acme/post", model=model, credit_limit=10 * CREDIT)
+    topped = ledger.pay("acme/post", CREDIT)
+    spend(ledger, "acme/post", 100)
+    other = ledger.grant("acme/post", 300_000, expires_at=ledger.now + SECOND)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme/post")
+    assert account.remaining == 0
+    assert account.debt + account.overrun == 700_000
+    ledger.wait(s=2)
+    assert ledger.lot(other.grant_id).state is not GrantState.HELD_OVER
+
+
+def test_held_credits_of_a_reversed_payment_cannot_be_freed(ledger: Ledger) -> None:
+    """Hold, reverse, cancel: the house collects what the hold lets go of."""
+    topped = ledger.pay("acme", 1_200_000)
+    lease = ledger.lease("acme").reservation_id
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    assert ledger.account("acme").overrun == 1_200_000
+    ledger.accept(Cancel(reservation_id=lease), Closed)
+    account = ledger.account("acme")
+    assert (account.available, account.remaining, account.overrun) == (0, 0, 0)
+
+
+def test_held_credits_of_a_reversed_payment_are_collected_at_the_lapse(ledger: Ledger) -> None:
+    """Hold, reverse and fall silent: the lapse frees nothing either, before any sweep."""
+    topped = ledger.pay("acme", 1_200_000)
+    ledger.lease("acme")
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    ledger.wait(s=120)
+    account = ledger.account("acme")
+    assert (account.available, account.reserved, account.overrun) == (0, 0, 0)
+
+
+def test_refund_after_dispute_repays_what_is_owed(ledger: Ledger) -> None:
+    """Museum 12: refunding a job whose payment was reversed creates no free credits."""
+    topped = ledger.pay("acme", CREDIT)
+    lease = spend(ledger, "acme", 100)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    ledger.accept(Refund(reservation_id=lease, amount=CREDIT), Refunded)
+    account = ledger.account("acme")
+    assert (account.available, account.spent, account.overrun) == (0, 0, 0)
+
+
+def test_refusals_of_top_ups_in_order_of_precedence(ledger: Ledger) -> None:
+    """Unknown, then state, then window: the first of several reasons is given."""
+    reasons = list(Reason)
+    assert ledger.reason(ConfirmTopUp(topup_id=9_999)) is Reason.TOPUP_UNKNOWN
+    short = pending(ledger, expires_at=START + SECOND)
+    failed = pending(ledger, expires_at=START + SECOND)
+    ledger.accept(FailTopUp(topup_id=failed), ToppedUp)
+    ledger.wait(s=1)
+    both: Command = ConfirmTopUp(topup_id=failed)
+    assert ledger.reason(both) is Reason.TOPUP_STATE
+    assert ledger.reason(ConfirmTopUp(topup_id=short)) is Reason.WINDOW_ENDED
+    assert reasons.index(Reason.TOPUP_STATE) < reasons.index(Reason.WINDOW_ENDED)
+    ended = TopUp(account="acme", amount=1, payment_reference="p", expires_at=ledger.now)
+    assert ledger.reason(ended) is Reason.WINDOW_ENDED
