@@ -1,4 +1,4 @@
-"""A simulated day of a scarce pool: 10,000 jobs of 50 orgs, decided every minute.
+"""A simulated day of a scarce pool: 10,000 jobs of 50 orgs, decided every two minutes.
 
     python bench/fairshare_day.py [--jobs N] [--orgs N] [--gpus N] [--seed N]
                                   [--picture FILE] [--json]
@@ -31,16 +31,19 @@ from gpucredits.core.fairshare.snapshot import (
 
 MINUTE = 60_000_000
 DAY_MINUTES = 24 * 60
+CYCLE_MINUTES = 2
 ARRIVAL_MINUTE = 6 * 60
+LAST_MINUTE = 15 * 60
 POLICY = Policy(
-    grace_ms=60_000,
+    grace_ms=120_000,
     min_runtime_ms=600_000,
     preemptions_max=50,
-    backfill_depth=60,
+    backfill_depth=200,
     estimate_depth=60,
     rank_all=False,
 )
 ERROR_LIMIT = 0.02
+HUNGER_LIMIT_MINUTES = 60
 
 
 @dataclass
@@ -74,6 +77,8 @@ class Day:
     gpus: int
     samples: list[dict[str, int]] = field(default_factory=list)
     backlogged: list[bool] = field(default_factory=list)
+    hungry: dict[str, int] = field(default_factory=dict)
+    longest_hunger: int = 0
     preemptions: int = 0
     decisions: int = 0
     slowest_ms: float = 0.0
@@ -92,9 +97,10 @@ def make_jobs(rng: random.Random, orgs: dict[str, int], jobs: int, gpus: int) ->
         )[0]
         late = names.index(org) % 2
         first = ARRIVAL_MINUTE if late else 0
-        submitted = first + int((DAY_MINUTES * 0.5 - first) * rng.random() ** 3)
+        spread = LAST_MINUTE - first if rng.random() < 0.4 else 30
+        submitted = first + int(spread * rng.random())
         size = rng.choice((1, 1, 1, 2, 2, 4, 8))
-        user = f"{org}/p{rng.randrange(3)}/u{rng.randrange(3)}"
+        user = f"{org}/p{rng.randrange(2)}/u{rng.randrange(2)}"
         drawn.append(
             Job(f"job-{number:05}", user, size, rng.randint(10, 120), submitted, rng.randrange(3))
         )
@@ -108,13 +114,14 @@ def make_jobs(rng: random.Random, orgs: dict[str, int], jobs: int, gpus: int) ->
 
 
 def simulate(jobs: list[Job], orgs: dict[str, int], gpus: int) -> Day:
-    """Run the day minute by minute: jobs end, the pool is decided, jobs start and stop."""
+    """Run the day cycle by cycle: jobs end, the pool is decided, jobs start and stop."""
     day = Day(orgs=orgs, gpus=gpus, jobs=jobs)
     tenants = tuple(Tenant(org, weight) for org, weight in orgs.items())
     coming = list(reversed(jobs))
     waiting: dict[str, Job] = {}
     running: dict[str, Job] = {}
     stopping: dict[str, int] = {}
+    asked: dict[str, WaitingRequest] = {}
     minute = 0
     while coming or waiting or running:
         while coming and coming[-1].submitted <= minute:
@@ -128,17 +135,7 @@ def simulate(jobs: list[Job], orgs: dict[str, int], gpus: int) -> Day:
             capacity=(("gpu", gpus),),
             tenants=tenants,
             running=tuple(running_row(job, minute, stopping) for job in running.values()),
-            waiting=tuple(
-                WaitingRequest(
-                    job.name,
-                    job.tenant,
-                    (job.gpus,),
-                    job.priority,
-                    job.submitted * MINUTE,
-                    job.left * 60_000,
-                )
-                for job in waiting.values()
-            ),
+            waiting=tuple(waiting_row(job, asked) for job in waiting.values()),
             policy=POLICY,
         )
         start = time.perf_counter()
@@ -147,8 +144,23 @@ def simulate(jobs: list[Job], orgs: dict[str, int], gpus: int) -> Day:
         day.decisions += 1
         apply(decisions, minute, running, waiting, stopping)
         note(day, minute, running, waiting, stopping, decisions)
-        minute += 1
+        minute += CYCLE_MINUTES
     return day
+
+
+def waiting_row(job: Job, asked: dict[str, WaitingRequest]) -> WaitingRequest:
+    """A waiting job as the pool sees it; made anew only when it has run for a while."""
+    row = asked.get(job.name)
+    if row is None or row.duration_ms != job.left * 60_000:
+        row = asked[job.name] = WaitingRequest(
+            job.name,
+            job.tenant,
+            (job.gpus,),
+            job.priority,
+            job.submitted * MINUTE,
+            job.left * 60_000,
+        )
+    return row
 
 
 def running_row(job: Job, minute: int, stopping: dict[str, int]) -> RunningJob:
@@ -173,9 +185,9 @@ def end_jobs(
     *,
     tick: bool,
 ) -> None:
-    """A minute passes: finished jobs end, stopped ones wait again with what they have left."""
+    """A cycle passes: finished jobs end, stopped ones wait again with what they have left."""
     for job in list(running.values()):
-        job.left -= tick
+        job.left -= CYCLE_MINUTES * tick
         if job.left <= 0:
             job.ended = minute
             del running[job.name]
@@ -220,6 +232,9 @@ def note(
         day.samples.append(held)
         day.backlogged.append({job.org for job in waiting.values()} == set(day.orgs))
     day.preemptions += len(decisions.preemptions)
+    for org in {job.org for job in waiting.values()}:
+        day.hungry[org] = 0 if held[org] else day.hungry.get(org, 0) + CYCLE_MINUTES
+        day.longest_hunger = max(day.longest_hunger, day.hungry[org])
     smallest = min((job.gpus for job in waiting.values()), default=day.gpus + 1)
     is_promised = bool(stopping) or any(
         row.reason in {WaitReason.MAKING_ROOM, WaitReason.WOULD_DELAY_HEAD}
@@ -233,8 +248,8 @@ def figures(day: Day, seconds: float) -> dict[str, object]:
     """The day in numbers, judged while every org is backlogged and the arrival has settled."""
     judged = [
         sample
-        for minute, sample in enumerate(day.samples)
-        if day.backlogged[minute] and minute >= ARRIVAL_MINUTE + 15
+        for cycle, sample in enumerate(day.samples)
+        if day.backlogged[cycle] and cycle * CYCLE_MINUTES >= ARRIVAL_MINUTE + 15
     ]
     total = sum(day.orgs.values())
     errors = {
@@ -252,20 +267,22 @@ def figures(day: Day, seconds: float) -> dict[str, object]:
         "seconds": round(seconds, 1),
         "decisions": day.decisions,
         "slowest_decision_ms": round(day.slowest_ms, 1),
-        "minutes_judged": len(judged),
+        "minutes_judged": len(judged) * CYCLE_MINUTES,
         "share_error_max_points": round(100 * max(errors.values()), 3),
         "share_error_mean_points": round(100 * sum(errors.values()) / len(errors), 3),
         "utilisation_while_judged": round(used / max(len(judged), 1) / day.gpus, 4),
         "unfinished_jobs": sum(job.ended < 0 for job in day.jobs),
         "longest_wait_hours": round(max(job.longest_wait for job in day.jobs) / 60, 1),
+        "longest_hunger_of_an_org_minutes": day.longest_hunger,
         "preemptions": day.preemptions,
         "most_preemptions_of_one_job": max(stopped),
-        "minutes_idle_while_somebody_fits": day.idle_while_waiting,
+        "cycles_idle_while_somebody_fits": day.idle_while_waiting,
     }
     answer["holds"] = (
-        len(judged) >= 60
+        len(judged) * CYCLE_MINUTES >= 60
         and max(errors.values()) < ERROR_LIMIT
         and not answer["unfinished_jobs"]
+        and day.longest_hunger <= HUNGER_LIMIT_MINUTES
         and day.preemptions <= len(day.jobs) // 5
         and not day.idle_while_waiting
     )
@@ -292,7 +309,9 @@ def main() -> int:
     answer = figures(day, time.perf_counter() - start)
     if options.picture:
         options.picture.parent.mkdir(parents=True, exist_ok=True)
-        options.picture.write_text(draw(day.samples, day.backlogged, orgs, options.gpus))
+        options.picture.write_text(
+            draw(day.samples, day.backlogged, orgs, (options.gpus, CYCLE_MINUTES))
+        )
     if options.json:
         print(json.dumps(answer, indent=2))
     else:

@@ -152,9 +152,9 @@ def admitted(
 ) -> list[str]:
     """Which jobs start in an empty pool of one resource, by looking at everyone at every step.
 
-    At each level the tenant goes next whose job stays within its share, then one still below its
-    share, then anyone; among these the smallest holding for its weight, then the name. A job that
-    does not fit is passed over, but counts as held.
+    At each level the tenant goes next whose job stays within its share, then one whom the job
+    brings nearer to it, then one still below it, then anyone; among these the smallest holding
+    for its weight, then the name. A job that does not fit is passed over, but counts as held.
     """
     held: dict[str, int] = {}
     left = capacity
@@ -189,6 +189,12 @@ def _first(
         place = "/".join(job.path[: depth + 1])
         mine = held.get(place, 0)
         weight = weights.get(place, 1)
-        tier = 0 if mine + job.size <= shares[place] else 1 if mine < shares[place] else 2
+        tiers = (
+            mine + job.size <= shares[place],
+            2 * mine + job.size <= 2 * shares[place],
+            mine < shares[place],
+            True,
+        )
+        tier = tiers.index(True)
         ranked.append(((weight == 0, tier, Fraction(mine, weight or 1), name), job))
     return min(ranked, key=lambda candidate: candidate[0])[1]

@@ -287,7 +287,7 @@ def test_nobody_gains_by_lying_about_demand(
     honest = shares_of(capacity, weights, demands)
     for path, wanted in demands.items():
         lying = shares_of(capacity, weights, demands | {path: claimed})
-        assert min(lying[path], wanted) <= honest[path]
+        assert min(lying[path], Fraction(wanted)) <= honest[path]
 
 
 @given(st.integers(1, 40), WEIGHTS, DEMANDS, st.integers(1, 6))
@@ -299,7 +299,7 @@ def test_more_weight_never_brings_less(
     before = shares_of(capacity, weights, demands)
     for path in demands:
         heavier = weights | {path: weights.get(path, 1) + extra}
-        after = shares_of(capacity, heavier, demands)
+        after: dict[str, Fraction] = shares_of(capacity, heavier, demands)
         assert after[path] >= before[path]
 
 

@@ -132,7 +132,7 @@ class _Cycle:
         if self.guard is not None:
             basis = Basis.BACKFILLED
         else:
-            basis = Basis.BORROWED if self.tree.root.heap[0][1] > 1 else Basis.SHARE
+            basis = Basis.BORROWED if self.tree.root.heap[0][1] > 2 else Basis.SHARE
         for request in unit.requests:
             self.admissions.append(Admission(request.request_id, request.tenant, basis))
 
@@ -229,7 +229,7 @@ class _Cycle:
         self.is_held_for_head = (
             self.guard.starts_at is None
             and 0 < self.policy.hold_after_ms <= waited_ms
-            and org.tier(unit.need) < 2
+            and org.below_share
         )
 
     def _wait(self, unit: Unit, reason: WaitReason, starts_at: int | None = None) -> None:

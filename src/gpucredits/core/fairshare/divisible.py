@@ -102,3 +102,4 @@ def _set_share(node: Node, share: Fraction) -> None:
     node.fair = share
     node.floor = floor_of(share)
     node.ceiling = ceiling_of(share)
+    node.twice = floor_of((2 * share[0], share[1]))

@@ -95,8 +95,10 @@ class Policy:
     preemptions_max: int = 100
     backfill: bool = True
     backfill_depth: int = 1_000
-    # The head of the queue without a start estimate, once it has waited so long, is overtaken
-    # no more: what becomes free is kept for it. 0 means never.
+    # Patience; 0 means without end. A head of the queue that has no start estimate and has waited
+    # so long is overtaken no more: what becomes free is kept for it. A unit that is larger than
+    # its tenant's whole share, and so never within it, then gets its turn if the tenant holds
+    # nothing.
     hold_after_ms: int = 3_600_000
     priority_scope: Scope = Scope.USER
     usage_order: UsageOrder = UsageOrder.IGNORED

@@ -46,8 +46,8 @@ class Node:
     """A tenant at one level, with what it holds and what it may hold.
 
     ``held`` counts running work, and whatever earlier units of this cycle were given or have a
-    claim to. ``floor`` and ``ceiling`` are the fair share rounded both ways, so that comparing
-    whole amounts with it is exact.
+    claim to. ``floor`` and ``ceiling`` are the fair share rounded both ways, and ``twice`` is
+    double the share rounded down, so that comparing whole amounts with them is exact.
     """
 
     __slots__ = (
@@ -69,6 +69,7 @@ class Node:
         "parent",
         "path",
         "scale",
+        "twice",
         "units",
         "usage",
         "weight",
@@ -91,6 +92,7 @@ class Node:
         self.fair: Fraction = (0, 1)
         self.floor = 0
         self.ceiling = 0
+        self.twice = 0
         self.scale = 1
         self.heap: list[Entry] = []
         self.units: list[Unit] = []
@@ -117,11 +119,14 @@ class Node:
         """Whether it holds more than its fair share."""
         return self.dominant > self.floor
 
-    def tier(self, need: Vector) -> int:
-        """0 if the need stays within the fair share, 1 if it begins within it, else 2."""
-        if self.dominant_with(need) <= self.floor:
-            return 0
-        return 1 if self.dominant < self.ceiling else 2
+    @property
+    def below_share(self) -> bool:
+        """Whether it holds less than its fair share."""
+        return self.dominant < self.ceiling
+
+    def stays_within_share(self, need: Vector) -> bool:
+        """Whether it could hold so much more without going above its fair share."""
+        return self.dominant_with(need) <= self.floor
 
 
 class Tree:
@@ -138,6 +143,8 @@ class Tree:
         self._width = len(snapshot.capacity)
         self._vectors: dict[Amounts, Vector] = {}
         self._usage_order = snapshot.policy.usage_order
+        patience_ms = snapshot.policy.hold_after_ms
+        self._aged_before = snapshot.now - patience_ms * 1_000 if patience_ms else -1
         self._priority_level = PATH_DEPTH - snapshot.policy.priority_scope
         self.settings = {tenant.path: tenant for tenant in snapshot.tenants}
         self.root = Node("", "", None, None)
@@ -226,9 +233,11 @@ class Tree:
     def entry(self, node: Node) -> Entry:
         """Where a node stands among its siblings, by the unit that it would start next.
 
-        Weightless siblings come last. Then those whose unit fits within their fair share, those
-        who are still below it, and those who would borrow; within these, priority where the
-        policy lets it count, the smallest holding for the weight, and the name.
+        Weightless siblings come last. First come those whose unit stays within their fair share
+        (or is larger than all of it, has waited long, and they hold nothing), then those whom it
+        brings nearer to their share, those who are still below it, and those who would borrow.
+        Within these, priority where the policy lets it count, the smallest holding for the
+        weight, and the name.
         """
         unit = node.head
         parent = node.parent
@@ -236,10 +245,15 @@ class Tree:
             raise ValueError("a node without a unit has no place in a queue")
         weight = node.weight or 1
         dominant = node.dominant
-        if max(map(add, node.held, unit.need)) <= node.floor:
+        total = max(map(add, node.held, unit.need))
+        if total <= node.floor:
+            tier = 0
+        elif dominant >= node.ceiling:
+            tier = 3
+        elif not dominant and unit.submitted_at <= self._aged_before:
             tier = 0
         else:
-            tier = 1 if dominant < node.ceiling else 2
+            tier = 1 if dominant + total <= node.twice else 2
         first = dominant * parent.scale // weight
         second = 0
         if self._usage_order is not UsageOrder.IGNORED:

@@ -145,14 +145,13 @@ class Victims:
         for node in self._tree.lineage(leaf):
             if not below:
                 return
-            tier = node.tier(need)
-            if tier == 0 and node.weight and node.parent is not None:
+            if node.stays_within_share(need) and node.weight and node.parent is not None:
                 for rival in node.parent.children.values():
                     if rival is not node and rival.above_share:
                         for victim_leaf in _leaves_above(rival):
                             if heaps.get(victim_leaf):
                                 yield victim_leaf, rival
-            below = tier <= 1
+            below = node.below_share
 
     def _candidates(self) -> dict[Node, list[Candidate]]:
         """Stoppable work of every leaf that is above its share, as heaps."""

@@ -7,7 +7,7 @@ import pytest
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.decisions import Basis, sentence
 from gpucredits.core.fairshare.snapshot import Policy, PoolSnapshot, Scope, Tenant, UsageOrder
-from support.fairshare_case import NOW, Case, ask, job, names
+from support.fairshare_case import HOUR, NOW, Case, ask, job, names
 
 CASES = {
     "an empty pool with nobody waiting decides nothing": Case(8),
@@ -115,6 +115,32 @@ CASES = {
         running=(job("a", "a", 3, preemptible=False), job("b", "b", 1, preemptible=False)),
         waiting=(ask("mine", "c", 1),),
         waits="mine:capacity",
+    ),
+    "who is brought nearer to its share goes before who would be thrown far above it": Case(
+        8,
+        waiting=(
+            ask("large", "a", 4),
+            *(ask(f"{tenant}{n}", tenant, 1) for tenant in "bcde" for n in range(2)),
+        ),
+        starts="b0 c0 d0 e0 b1 c1 d1 e1",
+        waits="large:capacity",
+    ),
+    "a job larger than its tenant's share waits behind those within theirs": Case(
+        4,
+        running=(job("b0", "b", 1),),
+        waiting=(ask("large", "a", 3), *(ask(f"b{n}", "b", 1) for n in range(1, 4))),
+        starts="b1 b2 b3",
+        waits="large:capacity",
+    ),
+    "but not for ever": Case(
+        4,
+        running=(job("b0", "b", 1),),
+        waiting=(
+            ask("large", "a", 3, submitted_at=NOW - HOUR),
+            *(ask(f"b{n}", "b", 1) for n in range(1, 4)),
+        ),
+        starts="large",
+        waits="b1:capacity b2:capacity b3:capacity",
     ),
     "a pool that lost everything tells so": Case(
         0, waiting=(ask("mine", "c", 1),), waits="mine:exceeds_pool"
