@@ -20,7 +20,7 @@ from gpucredits.core.fairshare.decisions import (
 from gpucredits.core.fairshare.divisible import fill, share_of
 from gpucredits.core.fairshare.filling import Vector
 from gpucredits.core.fairshare.horizon import Guard, Horizon, Walk, fits
-from gpucredits.core.fairshare.snapshot import PoolSnapshot, RunningJob
+from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.fairshare.tree import Node, Tree, Unit
 from gpucredits.core.fairshare.units import gather_units, ungated
 from gpucredits.core.fairshare.victims import Victim, Victims
@@ -33,6 +33,8 @@ def decide(snapshot: PoolSnapshot) -> Decisions:
     cycle = _Cycle(snapshot)
     while (leaf := cycle.tree.next_leaf()) is not None and cycle.looks_on():
         cycle.consider(leaf)
+    if snapshot.policy.rank_all:
+        cycle.rank_rest()
     return cycle.decisions()
 
 
@@ -48,9 +50,7 @@ class _Cycle:
         self.snapshot = snapshot
         self.policy = snapshot.policy
         self.tree = Tree(snapshot)
-        by_tenant: dict[str, list[RunningJob]] = {}
-        stopping = self._group(by_tenant)
-        self.tree.load_running(by_tenant)
+        stopping = self.tree.load_running(snapshot.running)
         self.coming = self.tree.zero
         for job in stopping:
             self.coming = tuple(map(add, self.coming, self.tree.vector(job.amounts)))
@@ -63,7 +63,7 @@ class _Cycle:
         fill(self.tree)
         self.tree.start_queue()
         self.horizon = Horizon(snapshot, self.tree, stopping)
-        self.victims = Victims(snapshot, self.tree, by_tenant)
+        self.victims = Victims(snapshot, self.tree)
         self.admissions: list[Admission] = []
         self.preemptions: list[Preemption] = []
         self.waiting: list[Waiting] = []
@@ -74,33 +74,15 @@ class _Cycle:
         self.is_held_for_head = False
         self.behind_head = 0
 
-    def _group(self, by_tenant: dict[str, list[RunningJob]]) -> list[RunningJob]:
-        """Sort running work by tenant, and give back what was told to stop.
-
-        That still uses capacity, but its tenant no longer holds it.
-        """
-        stopping: list[RunningJob] = []
-        for job in self.snapshot.running:
-            if job.stopping_at is not None:
-                stopping.append(job)
-            elif job.tenant in by_tenant:
-                by_tenant[job.tenant].append(job)
-            else:
-                by_tenant[job.tenant] = [job]
-        return stopping
-
     def looks_on(self) -> bool:
         """Whether the units behind the head are still worth a look."""
-        if self.guard is None or self.policy.rank_all:
-            return True
-        return self.behind_head < self.policy.backfill_depth
+        return self.guard is None or self.behind_head < self.policy.backfill_depth
 
     def consider(self, leaf: Node) -> None:
         """Admit the unit whose turn it is, make room for it, or let it wait."""
-        unit = leaf.head
-        org = leaf.parent.parent if leaf.parent else None
-        if unit is None or org is None:
-            raise ValueError("a tenant whose turn it is has a unit and an org")
+        unit, org = leaf.head, self.tree.lineage(leaf)[2]
+        if unit is None:
+            raise ValueError("a tenant whose turn it is has a unit")
         if self.guard is not None:
             self.behind_head += 1
         if not org.may_borrow and org.dominant_with(unit.need) > org.entitled:
@@ -124,6 +106,20 @@ class _Cycle:
         for victim in chosen:
             self.tree.reorder(victim.leaf)
 
+    def rank_rest(self) -> None:
+        """Give everyone beyond that depth a place and a reason; nothing else can happen there."""
+        fitting = WaitReason.BACKFILL_DEPTH if self.policy.backfill else WaitReason.BACKFILL_OFF
+        while (leaf := self.tree.next_leaf()) is not None:
+            unit, org = leaf.head, self.tree.lineage(leaf)[2]
+            if unit is None:
+                raise ValueError("a tenant whose turn it is has a unit")
+            if not org.may_borrow and org.dominant_with(unit.need) > org.entitled:
+                self._wait_for_entitlement(unit, org)
+                self.tree.advance(leaf, None)
+                continue
+            self._wait(unit, fitting if fits(unit.need, self.free) else WaitReason.CAPACITY)
+            self.tree.advance(leaf, unit.need)
+
     def _admit(self, unit: Unit, leaf: Node) -> None:
         self.free = tuple(map(sub, self.free, unit.need))
         self.gained[leaf] = tuple(map(add, self.gained.get(leaf, self.tree.zero), unit.need))
@@ -142,8 +138,6 @@ class _Cycle:
             return None
         if not self.policy.backfill:
             return WaitReason.BACKFILL_OFF
-        if self.behind_head > self.policy.backfill_depth:
-            return WaitReason.BACKFILL_DEPTH
         if self.is_held_for_head:
             return WaitReason.HELD_FOR_HEAD
         if not self.guard.admits(unit.need, self._end(self.snapshot.now, unit)):
@@ -154,9 +148,7 @@ class _Cycle:
         """Promise the unit what is coming free, stopping others' work if it must be."""
         if not max(self.coming) and (self.victims.are_spent or not self.policy.preemption):
             return None
-        if self.guard is not None and (
-            not self.policy.backfill or self.behind_head > self.policy.backfill_depth
-        ):
+        if self.guard is not None and not self.policy.backfill:
             return None
         lacking = tuple(map(sub, map(sub, unit.need, self.free), self.coming))
         lacking = tuple(lack if want else 0 for lack, want in zip(lacking, unit.need, strict=True))

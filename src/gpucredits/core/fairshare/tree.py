@@ -10,9 +10,10 @@ org or a project gets a nameless node on the levels below, so that every path ha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
 from math import lcm
-from operator import add, attrgetter, itemgetter, sub
+from operator import add, itemgetter, sub
 from typing import NamedTuple
 
 from gpucredits.core.fairshare.filling import Fraction, Vector, ratio_scale
@@ -25,8 +26,6 @@ from gpucredits.core.fairshare.snapshot import (
     UsageOrder,
     WaitingRequest,
 )
-
-_amounts = attrgetter("amounts")
 
 Entry = tuple[bool, int, int, int, int, str, "Node"]
 
@@ -142,7 +141,9 @@ class Tree:
         self._axes = [axis for axis, (_, amount) in enumerate(snapshot.capacity) if amount]
         self._width = len(snapshot.capacity)
         self._vectors: dict[Amounts, Vector] = {}
-        self._usage_order = snapshot.policy.usage_order
+        self._is_single = len(sized) == 1
+        self._counts_usage = snapshot.policy.usage_order is not UsageOrder.IGNORED
+        self._usage_first = snapshot.policy.usage_order is UsageOrder.FIRST
         patience_ms = snapshot.policy.hold_after_ms
         self._aged_before = snapshot.now - patience_ms * 1_000 if patience_ms else -1
         self._priority_level = PATH_DEPTH - snapshot.policy.priority_scope
@@ -179,16 +180,29 @@ class Tree:
             )
         return vector
 
-    def load_running(self, by_tenant: dict[str, list[RunningJob]]) -> None:
-        """Count running work as held and as demand."""
+    def load_running(self, jobs: Iterable[RunningJob]) -> list[RunningJob]:
+        """Count running work as held and as demand; give back what was told to stop.
+
+        That still uses capacity, but its tenant no longer holds it.
+        """
+        stopping: list[RunningJob] = []
+        by_tenant: dict[str, list[Amounts]] = {}
+        for job in jobs:
+            _, tenant, amounts, _, _, _, _, _, stopping_at = job
+            if stopping_at is not None:
+                stopping.append(job)
+            elif tenant in by_tenant:
+                by_tenant[tenant].append(amounts)
+            else:
+                by_tenant[tenant] = [amounts]
         axes = [itemgetter(axis) for axis in range(self._width)]
-        for tenant, jobs in by_tenant.items():
-            amounts = list(map(_amounts, jobs))
-            total = self.vector(tuple(sum(map(axis, amounts)) for axis in axes))
+        for tenant, group in by_tenant.items():
+            total = self.vector(tuple(sum(map(axis, group)) for axis in axes))
             for node in self.lineage(self.leaf(tenant)):
                 node.hold(total)
         for node in self.nodes():
             node.before = node.demand = node.held
+        return stopping
 
     def held(self) -> Vector:
         """What all tenants hold together."""
@@ -225,7 +239,9 @@ class Tree:
         for node in [*reversed(self.nodes()), self.root]:
             if not node.children:
                 continue
-            node.scale = ratio_scale([child.weight for child in node.children.values()])
+            scale = ratio_scale([child.weight for child in node.children.values()])
+            for child in node.children.values():
+                child.scale = scale
             node.heap = [self.entry(child) for child in node.children.values() if child.head]
             heapify(node.heap)
             node.head = node.heap[0][-1].head if node.heap else None
@@ -239,13 +255,11 @@ class Tree:
         Within these, priority where the policy lets it count, the smallest holding for the
         weight, and the name.
         """
-        unit = node.head
-        parent = node.parent
-        if unit is None or parent is None:
+        unit, held, dominant = node.head, node.held, node.dominant
+        if unit is None:
             raise ValueError("a node without a unit has no place in a queue")
-        weight = node.weight or 1
-        dominant = node.dominant
-        total = max(map(add, node.held, unit.need))
+        # With one resource, which is common, there is no need to look for the dominant one.
+        total = held[0] + unit.need[0] if self._is_single else max(map(add, held, unit.need))
         if total <= node.floor:
             tier = 0
         elif dominant >= node.ceiling:
@@ -254,14 +268,14 @@ class Tree:
             tier = 0
         else:
             tier = 1 if dominant + total <= node.twice else 2
-        first = dominant * parent.scale // weight
+        first = dominant * node.scale // (node.weight or 1)
         second = 0
-        if self._usage_order is not UsageOrder.IGNORED:
-            second = node.usage * parent.scale // weight
-            if self._usage_order is UsageOrder.FIRST:
+        if self._counts_usage:
+            second = node.usage * node.scale // (node.weight or 1)
+            if self._usage_first:
                 first, second = second, first
-        priority = unit.rank if node.level > self._priority_level else 0
-        return not node.weight, tier, priority, first, second, node.name, node
+        rank = unit.rank if node.level > self._priority_level else 0
+        return not node.weight, tier, rank, first, second, node.name, node
 
     def priority_counts(self, node: Node) -> bool:
         """Whether the policy lets priority order this node among its siblings."""
@@ -282,8 +296,12 @@ class Tree:
         parent = node.parent
         while parent is not None:
             if claimed is not None:
-                held = node.held = tuple(map(add, node.held, claimed))
-                node.dominant = max(held)
+                if self._is_single:
+                    node.dominant += claimed[0]
+                    node.held = (node.dominant,)
+                else:
+                    node.held = tuple(map(add, node.held, claimed))
+                    node.dominant = max(node.held)
             heap = parent.heap
             if node.head is None:
                 heappop(heap)

@@ -39,11 +39,9 @@ class Victim(NamedTuple):
 class Victims:
     """Work that may be stopped in one cycle, looked up only when somebody needs room."""
 
-    def __init__(
-        self, snapshot: PoolSnapshot, tree: Tree, by_tenant: dict[str, list[RunningJob]]
-    ) -> None:
+    def __init__(self, snapshot: PoolSnapshot, tree: Tree) -> None:
         self._tree = tree
-        self._by_tenant = by_tenant
+        self._running = snapshot.running
         self._latest_start = snapshot.now - snapshot.policy.min_runtime_ms * 1_000
         self._left = snapshot.policy.preemptions_max
         self._attempts = snapshot.policy.preemptions_max
@@ -139,29 +137,42 @@ class Victims:
         heappush(self._candidates()[victim.leaf], victim.candidate)
 
     def _tenants_above(self, leaf: Node, need: Vector) -> Iterator[tuple[Node, Node]]:
-        """Leaves above their share, each with the ancestor that the unit's tenant competes with."""
-        heaps = self._candidates()
-        below = True
-        for node in self._tree.lineage(leaf):
-            if not below:
-                return
-            if node.stays_within_share(need) and node.weight and node.parent is not None:
-                for rival in node.parent.children.values():
-                    if rival is not node and rival.above_share:
-                        for victim_leaf in _leaves_above(rival):
-                            if heaps.get(victim_leaf):
-                                yield victim_leaf, rival
-            below = node.below_share
+        """Leaves above their share, each with the ancestor that the unit's tenant competes with.
+
+        A tenant competes where it stays within its share with the unit, as long as its tenants
+        further down are still below theirs.
+        """
+        lineage = user, project, org = self._tree.lineage(leaf)
+        competes = [node.stays_within_share(need) and node.weight > 0 for node in lineage]
+        if not user.below_share:
+            return
+        competes[2] = competes[2] and project.below_share
+        for victim_leaf, heap in self._candidates().items():
+            if not heap or not victim_leaf.above_share:
+                continue
+            _, its_project, its_org = self._tree.lineage(victim_leaf)
+            if its_org is not org:
+                if competes[2] and its_org.above_share and its_project.above_share:
+                    yield victim_leaf, its_org
+            elif its_project is not project:
+                if competes[1] and its_project.above_share:
+                    yield victim_leaf, its_project
+            elif victim_leaf is not user and competes[0]:
+                yield victim_leaf, victim_leaf
 
     def _candidates(self) -> dict[Node, list[Candidate]]:
         """Stoppable work of every leaf that is above its share, as heaps."""
         if self._heaps is None:
-            self._heaps = {}
-            for tenant, jobs in self._by_tenant.items():
-                leaf = self._tree.leaves[tenant]
-                if leaf.above_share:
-                    heap = self._heaps[leaf] = self._stoppable(jobs)
-                    heapify(heap)
+            leaves = {path: leaf for path, leaf in self._tree.leaves.items() if leaf.above_share}
+            by_tenant: dict[str, list[RunningJob]] = {path: [] for path in leaves}
+            for job in self._running:
+                if job.tenant in by_tenant and job.stopping_at is None:
+                    by_tenant[job.tenant].append(job)
+            self._heaps = {
+                leaves[path]: self._stoppable(jobs) for path, jobs in sorted(by_tenant.items())
+            }
+            for heap in self._heaps.values():
+                heapify(heap)
         return self._heaps
 
     def _stoppable(self, jobs: list[RunningJob]) -> list[Candidate]:
@@ -194,13 +205,3 @@ def _above_up_to(leaf: Node, top: Node) -> bool:
             return True
         node = node.parent
     return False
-
-
-def _leaves_above(top: Node) -> Iterator[Node]:
-    """Leaves that are above their share, as are all their ancestors up to the top one."""
-    stack = [top]
-    while stack:
-        node = stack.pop()
-        if not node.children:
-            yield node
-        stack += [child for child in node.children.values() if child.above_share]
