@@ -203,3 +203,12 @@ WORDS = {
 def test_reasons_are_written_for_people(claim: str) -> None:
     """A waiting request can say why in a sentence with numbers."""
     assert sentence(CASES[claim].decide().waiting[-1]) == WORDS[claim]
+
+
+def test_a_heavy_tenant_beside_many_light_ones_gets_its_share() -> None:
+    """Of 60 GPUs, weight 50 beside fifty of weight 1 gets 30; smallest first would give it 10."""
+    light = [f"a{n:02}" for n in range(50)]
+    waiting = [ask(f"{tenant}-{n}", tenant, 1) for tenant in light for n in range(2)]
+    waiting += [ask(f"heavy-{n:02}", "heavy", 1) for n in range(60)]
+    case = Case(60, waiting=tuple(waiting), tenants=(Tenant("heavy", 50),))
+    assert sum(row.tenant == "heavy" for row in case.decide().admissions) == 30
