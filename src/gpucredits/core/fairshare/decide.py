@@ -68,6 +68,7 @@ class _Cycle:
         self.preemptions: list[Preemption] = []
         self.waiting: list[Waiting] = []
         self.ranked: list[tuple[Unit, int]] = []
+        self.position = 0
         self.gained: dict[Node, Vector] = {}
         self.guard: Guard | None = None
         self.head_id = ""
@@ -108,17 +109,18 @@ class _Cycle:
 
     def rank_rest(self) -> None:
         """Give everyone beyond that depth a place and a reason; nothing else can happen there."""
+        tree, free = self.tree, self.free
         fitting = WaitReason.BACKFILL_DEPTH if self.policy.backfill else WaitReason.BACKFILL_OFF
-        while (leaf := self.tree.next_leaf()) is not None:
-            unit, org = leaf.head, self.tree.lineage(leaf)[2]
+        while (leaf := tree.next_leaf()) is not None:
+            unit, org = leaf.head, tree.lineage(leaf)[2]
             if unit is None:
                 raise ValueError("a tenant whose turn it is has a unit")
             if not org.may_borrow and org.dominant_with(unit.need) > org.entitled:
                 self._wait_for_entitlement(unit, org)
-                self.tree.advance(leaf, None)
-                continue
-            self._wait(unit, fitting if fits(unit.need, self.free) else WaitReason.CAPACITY)
-            self.tree.advance(leaf, unit.need)
+                tree.advance(leaf, None)
+            else:
+                self._wait(unit, fitting if fits(unit.need, free) else WaitReason.CAPACITY)
+                tree.advance(leaf, unit.need)
 
     def _admit(self, unit: Unit, leaf: Node) -> None:
         self.free = tuple(map(sub, self.free, unit.need))
@@ -239,19 +241,24 @@ class _Cycle:
         self, unit: Unit, reason: WaitReason, axis: int, space: int, starts_at: int | None
     ) -> None:
         """Give a unit its place in the queue, with the numbers of what it waits for."""
-        self.ranked.append((unit, len(self.waiting)))
+        self.position += 1
+        if self.position <= self.policy.estimate_depth:
+            self.ranked.append((unit, len(self.waiting)))
         scale = self.tree.scales[axis]
+        name, needed = self.tree.names[axis], unit.need[axis] // scale
+        available = space // scale if space > 0 else 0
+        place, behind = self.position, self.head_id
         for request in unit.requests:
             self.waiting.append(
                 Waiting(
-                    request.request_id,
-                    request.tenant,
-                    len(self.ranked),
+                    request[0],
+                    request[1],
+                    place,
                     reason,
-                    self.tree.names[axis],
-                    unit.need[axis] // scale,
-                    max(space, 0) // scale,
-                    self.head_id,
+                    name,
+                    needed,
+                    available,
+                    behind,
                     starts_at,
                 )
             )
@@ -284,7 +291,7 @@ class _Cycle:
     def _estimate(self) -> None:
         """Start estimates: everybody in turn, if nothing new comes and jobs end as expected."""
         walk = Walk(self.horizon, self.free, (self.coming_at, self.coming))
-        for unit, first in self.ranked[: self.policy.estimate_depth]:
+        for unit, first in self.ranked:
             if self.waiting[first].reason in {WaitReason.MAKING_ROOM, WaitReason.BORROWING_OFF}:
                 continue
             start = walk.wait_for(unit.need)

@@ -16,25 +16,23 @@ def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
     outside: list[Waiting] = []
     by_tenant: dict[str, list[Unit]] = {}
     gangs: dict[tuple[str, str], list[WaitingRequest]] = {}
+    vector, capacity = tree.vector, tree.capacity
     for request in snapshot.waiting:
-        if request.gang:
-            gangs.setdefault((request.tenant, request.gang), []).append(request)
+        request_id, tenant, amounts, priority, submitted_at, duration_ms, gang, _, gate = request
+        if gang:
+            gangs.setdefault((tenant, gang), []).append(request)
             continue
-        need = tree.vector(request.amounts)
-        if request.held_by or tree.lacks_a_resource or max(need, default=0) > tree.capacity:
+        need = vector(amounts)
+        if gate or tree.lacks_a_resource or max(need, default=0) > capacity:
             problem = _problem([request], snapshot)
             if problem:
                 outside += problem
                 continue
-        unit = Unit(
-            -request.priority,
-            request.submitted_at,
-            request.request_id,
-            need,
-            request.duration_ms,
-            (request,),
-        )
-        by_tenant.setdefault(request.tenant, []).append(unit)
+        unit = Unit(-priority, submitted_at, request_id, need, duration_ms, (request,))
+        if tenant in by_tenant:
+            by_tenant[tenant].append(unit)
+        else:
+            by_tenant[tenant] = [unit]
     for (tenant, _), members in gangs.items():
         unit = _gang_unit(sorted(members), tree)
         problem = _problem(list(unit.requests), snapshot)

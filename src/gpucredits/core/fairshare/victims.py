@@ -166,8 +166,9 @@ class Victims:
             leaves = {path: leaf for path, leaf in self._tree.leaves.items() if leaf.above_share}
             by_tenant: dict[str, list[RunningJob]] = {path: [] for path in leaves}
             for job in self._running:
-                if job.tenant in by_tenant and job.stopping_at is None:
-                    by_tenant[job.tenant].append(job)
+                tenant = job[1]
+                if tenant in by_tenant and job.stopping_at is None:
+                    by_tenant[tenant].append(job)
             self._heaps = {
                 leaves[path]: self._stoppable(jobs) for path, jobs in sorted(by_tenant.items())
             }
