@@ -88,13 +88,12 @@ class Day:
 
 def make_jobs(rng: random.Random, orgs: dict[str, int], jobs: int, gpus: int) -> list[Job]:
     """Work for the whole day: somewhat more than the pool can do, in proportion to weights."""
-    total = sum(orgs.values())
     names = list(orgs)
+    # Who has the pool from midnight can do more in a day.
+    appetites = [weight * (1.0 if n % 2 else 1.8) for n, weight in enumerate(orgs.values())]
     drawn = []
     for number in range(jobs):
-        org = rng.choices(
-            names, weights=[weight + total / len(orgs) / 8 for weight in orgs.values()]
-        )[0]
+        org = rng.choices(names, weights=appetites)[0]
         late = names.index(org) % 2
         first = ARRIVAL_MINUTE if late else 0
         spread = LAST_MINUTE - first if rng.random() < 0.4 else 30
