@@ -1,0 +1,114 @@
+"""Which requests take part in a cycle, and what starts together.
+
+Owns: gangs, and requests that fair share alone cannot help.
+Must not: order tenants.
+"""
+
+from __future__ import annotations
+
+from gpucredits.core.fairshare.decisions import Admission, Basis, Decisions, Waiting, WaitReason
+from gpucredits.core.fairshare.snapshot import PoolSnapshot, WaitingRequest
+from gpucredits.core.fairshare.tree import Tree, Unit
+
+
+def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
+    """Queue every request that could start one day; give back the others with their reasons."""
+    outside: list[Waiting] = []
+    by_tenant: dict[str, list[Unit]] = {}
+    gangs: dict[tuple[str, str], list[WaitingRequest]] = {}
+    vector, capacity = tree.vector, tree.capacity
+    for request in snapshot.waiting:
+        request_id, tenant, amounts, priority, submitted_at, duration_ms, gang, _, gate = request
+        if gang:
+            gangs.setdefault((tenant, gang), []).append(request)
+            continue
+        need = vector(amounts)
+        if gate or tree.lacks_a_resource or max(need, default=0) > capacity:
+            problem = _problem([request], snapshot)
+            if problem:
+                outside += problem
+                continue
+        unit = Unit(-priority, submitted_at, request_id, need, duration_ms, (request,))
+        if tenant in by_tenant:
+            by_tenant[tenant].append(unit)
+        else:
+            by_tenant[tenant] = [unit]
+    for (tenant, _), members in gangs.items():
+        unit = _gang_unit(sorted(members), tree)
+        problem = _problem(list(unit.requests), snapshot)
+        outside += problem
+        if not problem:
+            by_tenant.setdefault(tenant, []).append(unit)
+    for tenant, units in by_tenant.items():
+        tree.load_waiting(tree.leaf(tenant), units)
+    return sorted(outside)
+
+
+def ungated(snapshot: PoolSnapshot) -> Decisions:
+    """A pool without capacity: whoever no other gate holds may start, important and old first."""
+    tree = Tree(snapshot)
+    outside = gather_units(snapshot, tree)
+    units = sorted(unit for leaf in tree.leaves.values() for unit in leaf.units)
+    return Decisions(
+        pool=snapshot.pool,
+        now=snapshot.now,
+        admissions=tuple(
+            Admission(request.request_id, request.tenant, Basis.UNGATED)
+            for unit in units
+            for request in unit.requests
+        ),
+        waiting=tuple(outside),
+    )
+
+
+def _gang_unit(members: list[WaitingRequest], tree: Tree) -> Unit:
+    """All members as one: as important as the most important, as old as the oldest."""
+    vectors = [tree.vector(member.amounts) for member in members]
+    durations = [member.duration_ms for member in members if member.duration_ms is not None]
+    return Unit(
+        -max(member.priority for member in members),
+        min(member.submitted_at for member in members),
+        members[0].request_id,
+        tuple(map(sum, zip(*vectors, strict=True))),
+        max(durations) if len(durations) == len(members) else None,
+        tuple(members),
+    )
+
+
+def _problem(members: list[WaitingRequest], snapshot: PoolSnapshot) -> list[Waiting]:
+    """Why the members cannot start however long they wait here; empty when they can."""
+    gates = sorted({member.held_by for member in members if member.held_by})
+    if gates:
+        return [_outside(member, WaitReason.OTHER_GATE, behind=gates[0]) for member in members]
+    size = max(member.gang_size for member in members) if members[0].gang else 1
+    if len(members) < size:
+        return [
+            _outside(member, WaitReason.GANG_INCOMPLETE, needed=size, available=len(members))
+            for member in members
+        ]
+    for axis, (name, capacity) in enumerate(snapshot.capacity):
+        needed = sum(member.amounts[axis] for member in members)
+        if needed > capacity:
+            return [
+                _outside(
+                    member,
+                    WaitReason.EXCEEDS_POOL,
+                    resource=name,
+                    needed=needed,
+                    available=capacity,
+                )
+                for member in members
+            ]
+    return []
+
+
+def _outside(
+    member: WaitingRequest,
+    reason: WaitReason,
+    *,
+    resource: str = "",
+    needed: int = 0,
+    available: int = 0,
+    behind: str = "",
+) -> Waiting:
+    return Waiting(member.request_id, member.tenant, 0, reason, resource, needed, available, behind)

@@ -1,0 +1,208 @@
+"""Whose work makes room: the least important and youngest of tenants above their share.
+
+Owns: the choice of running work to stop for one unit that waits.
+Must not: stop anything, or take from a tenant at or below its share.
+
+Where the paths of the waiting and the running tenant part, the one must stay within its share
+with the unit and the other be above its own. So a swap never turns the tables, and what was
+preempted can never preempt back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from operator import add, sub
+from typing import Final, NamedTuple
+
+from gpucredits.core.fairshare.filling import Vector
+from gpucredits.core.fairshare.snapshot import PoolSnapshot, RunningJob
+from gpucredits.core.fairshare.tree import Node, Tree, Unit
+
+CANDIDATES_MAX: Final = 1_000  # how much work that would not help is passed over for one unit
+
+
+Candidate = tuple[int, int, str, RunningJob]
+"""Priority, start counted backwards, id and job: the least important and youngest sorts first."""
+
+
+class Victim(NamedTuple):
+    """What stops together, one job or a gang, and the ancestor of it that is above its share."""
+
+    candidate: Candidate
+    amounts: Vector
+    jobs: tuple[RunningJob, ...]
+    leaf: Node
+    above: Node
+
+
+class Victims:
+    """Work that may be stopped in one cycle, looked up only when somebody needs room."""
+
+    def __init__(self, snapshot: PoolSnapshot, tree: Tree) -> None:
+        self._tree = tree
+        self._running = snapshot.running
+        self._latest_start = snapshot.now - snapshot.policy.min_runtime_ms * 1_000
+        self._left = snapshot.policy.preemptions_max
+        self._attempts = snapshot.policy.preemptions_max
+        self._heaps: dict[Node, list[Candidate]] | None = None
+        self._gangs: dict[tuple[str, str], tuple[RunningJob, ...]] = {}
+        self._fruitless: set[tuple[str, Vector]] = set()
+
+    @property
+    def are_spent(self) -> bool:
+        """Whether this cycle's bounds leave no more to try."""
+        return self._attempts <= 0 or self._left <= 0
+
+    def choose(self, unit: Unit, leaf: Node, lacking: Vector) -> list[Victim]:
+        """The work to stop so that the lacking amounts come free; empty when it cannot be done.
+
+        What is chosen is taken from its tenants at once; their places in the queue are not yet
+        put right (see ``Tree.reorder``).
+        """
+        if self.are_spent or (leaf.path, unit.need) in self._fruitless:
+            return []
+        self._attempts -= 1
+        chosen, lacking = self._collect(unit, leaf, lacking)
+        if _lacks(lacking) or sum(len(victim.jobs) for victim in chosen) > self._left:
+            for victim in chosen:
+                self._give_back(victim)
+            self._fruitless.add((leaf.path, unit.need))
+            return []
+        needed = self._needed(chosen, lacking)
+        self._left -= sum(len(victim.jobs) for victim in needed)
+        return needed
+
+    def spare(self, chosen: list[Victim]) -> None:
+        """Let chosen work run on after all."""
+        for victim in chosen:
+            self._give_back(victim)
+            self._left += len(victim.jobs)
+
+    def _collect(self, unit: Unit, leaf: Node, lacking: Vector) -> tuple[list[Victim], Vector]:
+        """Take victims in order until nothing lacks, none is left, or a bound is met."""
+        heaps = self._candidates()
+        chosen: list[Victim] = []
+        useless: list[Victim] = []
+        left = self._left
+        frontier = [
+            (heaps[victim_leaf][0], victim_leaf, top)
+            for victim_leaf, top in self._tenants_above(leaf, unit.need)
+        ]
+        heapify(frontier)
+        while frontier and left >= 0 and len(useless) < CANDIDATES_MAX and _lacks(lacking):
+            candidate, victim_leaf, top = heappop(frontier)
+            heap = heaps[victim_leaf]
+            outranks = self._tree.priority_counts(top) and candidate[0] > -unit.rank
+            if outranks or not _above_up_to(victim_leaf, top):
+                continue
+            heappop(heap)
+            victim = self._victim(candidate, victim_leaf, top)
+            if any(want > 0 < gain for want, gain in zip(lacking, victim.amounts, strict=True)):
+                left -= len(victim.jobs)
+                for node in self._tree.lineage(victim_leaf):
+                    node.let_go(victim.amounts)
+                lacking = tuple(map(sub, lacking, victim.amounts))
+                chosen.append(victim)
+            else:
+                useless.append(victim)
+            if heap:
+                heappush(frontier, (heap[0], victim_leaf, top))
+        for victim in useless:
+            heappush(heaps[victim.leaf], victim.candidate)
+        return chosen, lacking
+
+    def _victim(self, candidate: Candidate, leaf: Node, top: Node) -> Victim:
+        job = candidate[3]
+        jobs = self._gangs[job.tenant, job.gang] if job.gang else (job,)
+        vectors = [self._tree.vector(member.amounts) for member in jobs]
+        return Victim(candidate, tuple(map(sum, zip(*vectors, strict=True))), jobs, leaf, top)
+
+    def _needed(self, chosen: list[Victim], lacking: Vector) -> list[Victim]:
+        """Spare whoever turns out not to be needed, the most important first."""
+        needed: list[Victim] = []
+        for victim in reversed(chosen):
+            without = tuple(map(add, lacking, victim.amounts))
+            if _lacks(without):
+                needed.append(victim)
+            else:
+                lacking = without
+                self._give_back(victim)
+        needed.reverse()
+        return needed
+
+    def _give_back(self, victim: Victim) -> None:
+        for node in self._tree.lineage(victim.leaf):
+            node.hold(victim.amounts)
+        heappush(self._candidates()[victim.leaf], victim.candidate)
+
+    def _tenants_above(self, leaf: Node, need: Vector) -> Iterator[tuple[Node, Node]]:
+        """Leaves above their share, each with the ancestor that the unit's tenant competes with.
+
+        A tenant competes where it stays within its share with the unit, as long as its tenants
+        further down are still below theirs.
+        """
+        lineage = user, project, org = self._tree.lineage(leaf)
+        competes = [node.stays_within_share(need) and node.weight > 0 for node in lineage]
+        if not user.below_share:
+            return
+        competes[2] = competes[2] and project.below_share
+        for victim_leaf, heap in self._candidates().items():
+            if not heap or not victim_leaf.above_share:
+                continue
+            _, its_project, its_org = self._tree.lineage(victim_leaf)
+            if its_org is not org:
+                if competes[2] and its_org.above_share and its_project.above_share:
+                    yield victim_leaf, its_org
+            elif its_project is not project:
+                if competes[1] and its_project.above_share:
+                    yield victim_leaf, its_project
+            elif victim_leaf is not user and competes[0]:
+                yield victim_leaf, victim_leaf
+
+    def _candidates(self) -> dict[Node, list[Candidate]]:
+        """Stoppable work of every leaf that is above its share, as heaps."""
+        if self._heaps is None:
+            leaves = {path: leaf for path, leaf in self._tree.leaves.items() if leaf.above_share}
+            by_tenant: dict[str, list[RunningJob]] = {path: [] for path in leaves}
+            for job in self._running:
+                tenant = job[1]
+                if tenant in by_tenant and job.stopping_at is None:
+                    by_tenant[tenant].append(job)
+            self._heaps = {
+                leaves[path]: self._stoppable(jobs) for path, jobs in sorted(by_tenant.items())
+            }
+            for heap in self._heaps.values():
+                heapify(heap)
+        return self._heaps
+
+    def _stoppable(self, jobs: list[RunningJob]) -> list[Candidate]:
+        latest = self._latest_start
+        found = [
+            (job.priority, -job.started_at, job.job_id, job)
+            for job in jobs
+            if job.preemptible and job.started_at <= latest and not job.gang
+        ]
+        gangs: dict[tuple[str, str], list[RunningJob]] = {}
+        for job in jobs:
+            if job.gang:
+                gangs.setdefault((job.tenant, job.gang), []).append(job)
+        for key, members in gangs.items():
+            if all(job.preemptible and job.started_at <= latest for job in members):
+                self._gangs[key] = tuple(sorted(members))
+                found.append(max((j.priority, -j.started_at, j.job_id, j) for j in members))
+        return found
+
+
+def _lacks(amounts: Vector) -> bool:
+    return max(amounts) > 0
+
+
+def _above_up_to(leaf: Node, top: Node) -> bool:
+    """Whether every tenant from the leaf up to the top one is above its share now."""
+    node: Node | None = leaf
+    while node is not None and node.above_share:
+        if node is top:
+            return True
+        node = node.parent
+    return False
