@@ -100,6 +100,7 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
             app.api,
             http="httptools",
             lifespan="off",
+            proxy_headers=False,
             access_log=False,
             log_config=None,
             log_level="warning",

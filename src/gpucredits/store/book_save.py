@@ -42,7 +42,10 @@ from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
 from gpucredits.store.statement import Part, parameters, statement
 
+# Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
+ACTIVE = ReservationState.ACTIVE
+CONTINUE = Decision.CONTINUE
 NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIONS)}
 
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
@@ -99,6 +102,9 @@ def collect(changes: Changes, page: Page) -> None:
         return
     events: list[Event] = []
     for row in book.changed.values():
+        if type(row) is Reservation and is_mere_renewal(page, row):
+            add_renewal(changes, org_id, row)
+            continue
         match row:
             case Reservation():
                 add_lease(changes, page, row)
@@ -129,26 +135,16 @@ def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -
             changes.add(ENTRIES, (org_id, now, *entry))
 
 
+def add_renewal(changes: Changes, org_id: int, row: Reservation) -> None:
+    """A lease that runs on: only what a renewal changes."""
+    paid = to_literal(row.paid)
+    number, held, settled = row.reservation_id, row.held, row.settled
+    renewal = (org_id, number, held, settled, row.used_ms, row.seq, row.expires_at, paid)
+    changes.add(RENEWALS, renewal)
+
+
 def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
-    """A lease: what a renewal changes, what else may change, and the rest if it is new."""
-    if len(row.paid) == 1:
-        [(grant_id, amount)] = row.paid
-        paid = f"{{{grant_id},{amount}}}"
-    else:
-        paid = f"{{{','.join([f'{grant_id},{amount}' for grant_id, amount in row.paid])}}}"
-    if is_mere_renewal(page, row):
-        renewal = (
-            page.book.org.org_id,
-            row.reservation_id,
-            row.held,
-            row.settled,
-            row.used_ms,
-            row.seq,
-            row.expires_at,
-            paid,
-        )
-        changes.add(RENEWALS, renewal)
-        return
+    """A lease: what may change of it, and the rest if it is new."""
     hot = (
         page.book.org.org_id,
         row.reservation_id,
@@ -162,7 +158,7 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.seq,
         row.expires_at,
         row.ended_at,
-        paid,
+        to_literal(row.paid),
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -191,8 +187,8 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
 def is_mere_renewal(page: Page, row: Reservation) -> bool:
     """Whether a lease runs on as it did, which is what nearly every heartbeat makes of it."""
     return (
-        row.state is ReservationState.ACTIVE
-        and row.decision is Decision.CONTINUE
+        row.state is ACTIVE
+        and row.decision is CONTINUE
         and not row.adjusted
         and not row.refunded
         and row.reservation_id < page.first_new_id
@@ -270,6 +266,14 @@ def add_topup(changes: Changes, page: Page, row: TopUpRow) -> None:
         to_json(row.metadata),
     )
     changes.add(NEW_TOPUPS, hot + cold)
+
+
+def to_literal(paid: tuple[tuple[int, int], ...]) -> str:
+    """Who paid how much as an array literal: grant, amount, grant, amount and so on."""
+    if len(paid) == 1:
+        [(grant_id, amount)] = paid
+        return f"{{{grant_id},{amount}}}"
+    return f"{{{','.join([f'{grant_id},{amount}' for grant_id, amount in paid])}}}"
 
 
 def to_json(metadata: dict[str, str]) -> str:

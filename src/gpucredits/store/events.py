@@ -61,11 +61,13 @@ def lease_events(page: Page, row: Reservation, events: list[Event]) -> None:
 
 def grant_events(page: Page, row: Grant, events: list[Event]) -> None:
     """A grant was issued or has expired."""
-    payload: Payload = {"account_id": row.account_id, "amount": format_credits(row.amount)}
     before = page.grant_states.get(row.grant_id)
+    if row.state is before:
+        return
+    payload: Payload = {"account_id": row.account_id, "amount": format_credits(row.amount)}
     if before is None:
         events.append(event("grant.issued", row.grant_id, payload))
-    if row.state is not before and row.state in (GrantState.ENDED, GrantState.HELD_OVER):
+    if row.state in (GrantState.ENDED, GrantState.HELD_OVER):
         remaining = {**payload, "held_over": format_credits(row.remaining)}
         events.append(event("grant.expired", row.grant_id, remaining))
 
