@@ -74,8 +74,10 @@ class Account:
 
     ``remaining`` is what its active and held-over grants still hold; ``debt`` is what a postpaid
     account has used beyond its grants; ``overrun`` is what the house has covered and will collect
-    from later credits. ``due_at`` is the earliest instant at which the clock alone may change the
-    balance: a grant starts or ends, or a lease may lapse.
+    from later credits, and ``overdraft_limit`` how much of that a job may count on to end cleanly.
+    A ``delinquent`` account is suspended until it pays. ``due_at`` is the earliest instant at which
+    the clock alone may change the balance: a grant starts or ends, a budget issues its next
+    allowance, or a lease may lapse.
     """
 
     account_id: int
@@ -92,6 +94,8 @@ class Account:
     due_at: int = bounds.NEVER_US
     funded_until: int = 0
     has_budget: bool = False
+    delinquent: bool = False
+    overdraft_limit: int = 0
     created_at: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
 
