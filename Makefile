@@ -9,7 +9,7 @@ WORKERS ?= auto
 help: ## say what can be run
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(VENV)/.ready: requirements.lock pyproject.toml tools/bootstrap.py
+$(VENV)/.ready: requirements.lock tools/bootstrap.py
 	python3 tools/bootstrap.py $(VENV)
 
 demo: $(VENV)/.ready ## see it work

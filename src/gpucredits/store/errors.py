@@ -50,9 +50,17 @@ GONE_WORDS = (
     "connection was closed",
     "pool is closing",
     "pool is closed",
+    "released back to the pool",  # a pool takes a connection back from its user when it dies
     # A farewell that the server sends to an idle session leaves the driver in a state from which
     # the next statement fails like this, before anything is sent.
     "cannot switch to state",
+)
+
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
 )
 
 
@@ -61,12 +69,7 @@ def driver_errors() -> Iterator[None]:
     """Translate what the driver raises inside the block into our two exceptions."""
     try:
         yield
-    except (
-        asyncpg.PostgresError,
-        asyncpg.InterfaceError,
-        asyncpg.InternalClientError,
-        OSError,
-    ) as error:
+    except DRIVER_ERRORS as error:
         ours = translated(error)
         if ours is None:
             raise

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.core.command import Beat, CreateAccount, Issue, Reserve, Transfer
+from gpucredits.core.account import Status
+from gpucredits.core.command import Beat, CreateAccount, Issue, Reserve, Transfer, UpdateAccount
 from gpucredits.core.decide import decide
 from gpucredits.core.reasons import InvariantBroken, Refused
 from support.ledger import CREDIT, Ledger
@@ -27,6 +28,7 @@ def test_an_atomic_batch_that_is_taken_back_leaves_nothing() -> None:
         Issue(account="acme", amount=5, priority=1),
         Transfer(source="acme", target="acme/new", amount=700_000),
         Beat(lease, 1, 1_000),
+        UpdateAccount(path="acme", status=Status.SUSPENDED),
     ):
         assert not isinstance(decide(book, command, ledger.now), Refused)
     book.take_back()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpucredits.core.account import Model
-from gpucredits.core.command import Adjust, Beat, Refund, Settle
+from gpucredits.core.command import Adjust, Beat, Refund, Settle, Sweep
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import DEBT, OVERRUN
-from gpucredits.core.outcome import Adjusted, Beaten, Closed, Refunded
+from gpucredits.core.outcome import Adjusted, Beaten, Closed, Refunded, Swept
 from gpucredits.core.reasons import Reason
 from support.ledger import CREDIT, SECOND, START, Ledger
 
@@ -120,3 +120,31 @@ def test_an_adjustment_leaves_holds_alone(ledger: Ledger) -> None:
     assert (account.available, account.reserved, account.overrun) == (0, 1_200_000, 4)
     ledger.wait(s=60)
     assert ledger.accept(Beat(lease, 1, 60_000), Beaten).settled == 600_000
+
+
+def test_a_refund_of_an_overrun_collected_since_is_available(ledger: Ledger) -> None:
+    """Once later credits have paid the house, a refund of the job is the account's again."""
+    ledger.grant("acme", 10_000)
+    lease = ledger.lease("acme", window_ms=1_000).reservation_id
+    ledger.wait(ms=500)
+    ledger.accept(Settle(reservation_id=lease, used_ms=2_500), Closed)
+    ledger.grant("acme", 12_000)
+    assert ledger.account("acme").overrun == 3_000
+    assert refund(ledger, lease, 15_000) == ((OVERRUN, 15_000),)
+    account = ledger.account("acme")
+    assert (account.overrun, account.available, account.spent) == (0, 12_000, 10_000)
+
+
+def test_a_refund_reopens_the_end_of_its_grant(ledger: Ledger) -> None:
+    """A grant used up and forgotten by the clock ends on time once credits are back in it."""
+    grant = ledger.grant("acme", 10_000, expires_at=START + 60 * SECOND).grant_id
+    lease = ledger.lease("acme", window_ms=1_000).reservation_id
+    ledger.wait(ms=999)
+    ledger.accept(Settle(reservation_id=lease, used_ms=1_000), Closed)
+    ledger.wait(s=1)
+    ledger.accept(Sweep(account_id=ledger.account("acme").account_id), Swept)
+    refund(ledger, lease, 10_000)
+    assert ledger.account("acme").available == 10_000
+    ledger.wait(s=60)
+    assert ledger.account("acme").available == 0
+    assert ledger.lot(grant).remaining == 0

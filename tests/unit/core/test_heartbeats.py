@@ -250,3 +250,37 @@ def test_escrow_keeps_the_lease_for_its_extra_windows(ledger: Ledger) -> None:
     beaten = beat(ledger, lease, 1, 239_999)
     assert (beaten.settled, beaten.held) == (2_399_990, 2 * A_WINDOW)
     assert beaten.expires_in_ms == 240_000
+
+
+def test_a_beat_that_empties_a_grant_lets_the_next_one_pay(ledger: Ledger) -> None:
+    """A grant used up to the last micro-credit is out of the order at once."""
+    small = ledger.grant("acme", 10_000, priority=1).grant_id
+    large = ledger.grant("acme", 2 * CREDIT).grant_id
+    lease = ledger.lease("acme").reservation_id
+    for seq in (1, 2):
+        ledger.wait(s=1)
+        beat(ledger, lease, seq, seq * 1_000)
+    assert ledger.reservation(lease).paid == ((small, 10_000), (large, 10_000))
+    rows = [(e.grant_id, e.amount) for e in ledger.entries() if e.type is EntryType.SETTLE]
+    assert rows == [(small, 10_000), (large, 10_000)]
+
+
+def test_a_deadline_that_comes_nearer_is_kept(ledger: Ledger) -> None:
+    """Use ahead of the clock brings the end forward, and the lease lapses there unswept."""
+    ledger.grant("acme", A_WINDOW)
+    lease = ledger.lease("acme").reservation_id
+    ledger.wait(s=60)
+    assert beat(ledger, lease, 1, 62_000).expires_in_ms == 58_000
+    ledger.wait(s=58)
+    assert ledger.account("acme").available == 580_000
+    assert beat(ledger, lease, 2, 118_000).decision is Decision.STOP
+
+
+def test_use_beyond_the_jobs_cap_is_charged_and_ends_it(ledger: Ledger) -> None:
+    """The cap bounds the hold, never the bill: nothing is held below nothing."""
+    ledger.grant("acme", CREDIT)
+    lease = ledger.lease("acme", window_ms=1_000, max_amount=20_000).reservation_id
+    ledger.wait(ms=500)
+    beaten = beat(ledger, lease, 1, 2_500)
+    assert (beaten.decision, beaten.settled, beaten.held) == (Decision.STOP, 25_000, 0)
+    assert ledger.account("acme").available == 975_000

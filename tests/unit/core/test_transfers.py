@@ -44,6 +44,17 @@ def test_credits_are_not_laundered_into_longer_life(ledger: Ledger) -> None:
     assert [account.available for account in ledger.view().accounts.values()] == [0, 0, 0]
 
 
+def test_arrived_credits_end_where_they_arrived(ledger: Ledger) -> None:
+    """The receiver's account knows the end of what it received, and who pays knows it too."""
+    ledger.grant("acme", 5 * CREDIT, expires_at=START + SECOND)
+    move(ledger, "acme", ALICE, 5 * CREDIT)
+    lease = ledger.lease(ALICE)
+    assert lease.payer_id == ledger.account(ALICE).account_id
+    ledger.wait(s=1)
+    assert ledger.account(ALICE).available == 0
+    assert ledger.account(ALICE).remaining == A_WINDOW
+
+
 def test_claw_back_is_the_same_transfer_the_other_way(ledger: Ledger) -> None:
     """Down and up again: everyone has what they had."""
     ledger.grant("acme", 5)
@@ -75,6 +86,19 @@ def test_held_pending_and_borrowed_credits_do_not_move(ledger: Ledger) -> None:
     too_much = Transfer(source="acme", target=ALICE, amount=6)
     assert ledger.reason(too_much) is Reason.INSUFFICIENT_CREDITS
     move(ledger, "acme", ALICE, 5)
+
+
+def test_held_over_credits_do_not_move(ledger: Ledger) -> None:
+    """Credits kept past their end for a hold stay with it; active ones beside them move."""
+    ending = ledger.grant("acme", A_WINDOW, expires_at=START + SECOND).grant_id
+    ledger.lease("acme")
+    ledger.wait(s=1)
+    active = ledger.grant("acme", 5).grant_id
+    assert [left for left, _, _ in move(ledger, "acme", ALICE, 5).lots] == [active]
+    assert ledger.lot(ending).remaining == A_WINDOW
+    assert ledger.reason(Transfer(source="acme", target=ALICE, amount=1)) is (
+        Reason.INSUFFICIENT_CREDITS
+    )
 
 
 def test_arriving_credits_repay_debt_first(ledger: Ledger) -> None:

@@ -1,0 +1,258 @@
+"""Handlers of credits coming in and moving: issue, top-up, transfer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from msgspec import Struct
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError, RefusedError, refusal_problem, status_of
+from gpucredits.api.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
+from gpucredits.api.scope import (
+    TOPUP_UNKNOWN,
+    AnyCall,
+    org_number,
+    require,
+    visible,
+)
+from gpucredits.api.submit import accepted, submit, submit_all
+from gpucredits.core import ids
+from gpucredits.core.account import org_of
+from gpucredits.core.command import (
+    Command,
+    ConfirmTopUp,
+    FailTopUp,
+    Issue,
+    ReverseTopUp,
+)
+from gpucredits.core.outcome import Granted, Outcome, ToppedUp, Transferred
+from gpucredits.core.reasons import Refused
+from gpucredits.service.access import Permission
+from gpucredits.wire.credit import (
+    GrantAnswer,
+    IssueBatch,
+    IssueRequest,
+    IssueResult,
+    IssueResults,
+    TopUpAnswer,
+    TopUpRequest,
+    TransferAnswer,
+    TransferRequest,
+    granted_to_wire,
+    issue_from_wire,
+    topup_from_wire,
+    topup_to_wire,
+    transfer_from_wire,
+    transfer_to_wire,
+)
+
+
+class Atomic(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Whether a batch is all or nothing."""
+
+    atomic: bool = False
+
+
+async def post_issue(call: Call[IssueRequest, NoQuery]) -> GrantAnswer:
+    """Grant credits to an account."""
+    account = visible(call, call.body.account)
+    org_id = await org_number(call, account)
+    return granted_to_wire(org_id, await submit(call, org_id, issue_from_wire(call.body), Granted))
+
+
+async def post_issue_batch(call: Call[IssueBatch, Atomic]) -> IssueResults:
+    """Make many grants, each on its own or all or nothing."""
+    commands = [issue_from_wire(item) for item in call.body.items]
+    for command in commands:
+        visible(call, command.account)
+    atomic = call.body.atomic or call.query.atomic
+    outcomes = await batch_by_org(
+        call, [(command.account, command) for command in commands], atomic=atomic
+    )
+    return IssueResults(
+        results=[
+            await _issue_result(call, command, outcome, position)
+            for position, (command, outcome) in enumerate(zip(commands, outcomes, strict=True))
+        ]
+    )
+
+
+async def post_topup(call: Call[TopUpRequest, NoQuery]) -> TopUpAnswer:
+    """Record a payment; whoever may decide about top-ups may record it as confirmed."""
+    account = visible(call, call.body.account)
+    if call.body.status == "confirmed":
+        require(
+            call.principal,
+            Permission.DECIDE_TOPUP,
+            "Only the system's own staff may record a top-up as confirmed; record it as pending.",
+        )
+    org_id = await org_number(call, account)
+    return topup_to_wire(org_id, await submit(call, org_id, topup_from_wire(call.body), ToppedUp))
+
+
+async def post_topup_confirm(call: Call[None, NoQuery]) -> TopUpAnswer:
+    """The payment arrived."""
+    org_id, number = topup_param(call)
+    outcome = await submit(call, org_id, ConfirmTopUp(topup_id=number), ToppedUp)
+    return topup_to_wire(org_id, outcome)
+
+
+async def post_topup_fail(call: Call[None, NoQuery]) -> TopUpAnswer:
+    """The payment will not arrive."""
+    org_id, number = topup_param(call)
+    return topup_to_wire(org_id, await submit(call, org_id, FailTopUp(topup_id=number), ToppedUp))
+
+
+async def post_topup_reverse(call: Call[None, NoQuery]) -> TopUpAnswer:
+    """The payment was taken back."""
+    org_id, number = topup_param(call)
+    outcome = await submit(call, org_id, ReverseTopUp(topup_id=number), ToppedUp)
+    return topup_to_wire(org_id, outcome)
+
+
+async def post_transfer(call: Call[TransferRequest, NoQuery]) -> TransferAnswer:
+    """Move credits between two accounts that the caller sees."""
+    source = visible(call, call.body.source)
+    visible(call, call.body.target)
+    org_id = await org_number(call, source)
+    outcome = await submit(call, org_id, transfer_from_wire(call.body), Transferred)
+    return transfer_to_wire(org_id, outcome)
+
+
+async def batch_by_org(
+    call: AnyCall, items: Sequence[tuple[str, Command]], *, atomic: bool
+) -> list[Outcome]:
+    """Outcomes of a batch in order. All or nothing is possible within one org only."""
+    by_org: dict[str, list[tuple[int, Command]]] = {}
+    for position, (account, command) in enumerate(items):
+        by_org.setdefault(org_of(account), []).append((position, command))
+    if atomic and len(by_org) > 1:
+        raise ProblemError(
+            "invalid_request",
+            "items: an atomic batch must stay within one org.",
+            field="items",
+        )
+    results = await asyncio.gather(
+        *(_org_batch(call, org, part, atomic=atomic) for org, part in by_org.items())
+    )
+    outcomes: dict[int, Outcome] = {}
+    for part, result in zip(by_org.values(), results, strict=True):
+        outcomes.update(zip((position for position, _ in part), result, strict=True))
+    if atomic:
+        for outcome in outcomes.values():
+            if isinstance(outcome, Refused):
+                raise RefusedError(outcome)
+    return [outcomes[position] for position in range(len(items))]
+
+
+async def _org_batch(
+    call: AnyCall, org: str, part: list[tuple[int, Command]], *, atomic: bool
+) -> list[Outcome]:
+    number = await org_number(call, org)
+    return await submit_all(call, number, part, atomic=atomic)
+
+
+async def _issue_result(
+    call: AnyCall, command: Issue, outcome: Outcome, position: int
+) -> IssueResult:
+    if isinstance(outcome, Refused):
+        problem = refusal_problem(outcome, call.request_id, index=position)
+        return IssueResult(status=int(status_of(outcome.reason)), problem=problem)
+    org_id = await org_number(call, command.account)
+    grant = granted_to_wire(org_id, accepted(outcome, Granted))
+    return IssueResult(status=int(HTTPStatus.CREATED), grant=grant)
+
+
+def topup_param(call: AnyCall) -> tuple[int, int]:
+    """(org, number) of the top-up in the request's path."""
+    try:
+        org_id, number = ids.parse_id(ids.TOPUP, call.params["topup"])
+    except ValueError as error:
+        raise RefusedError(TOPUP_UNKNOWN) from error
+    if org_id >= 2**31 or number >= 2**63:
+        raise RefusedError(TOPUP_UNKNOWN)
+    return org_id, number
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/credits/issue",
+        summary="Grant credits to an account",
+        handler=post_issue,
+        permission=Permission.ISSUE,
+        body=IssueRequest,
+        answer=GrantAnswer,
+        status=201,
+        needs_key=True,
+        reasons=GRANTING,
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/credits/issue:batch",
+        summary="Make many grants, each on its own or all or nothing",
+        handler=post_issue_batch,
+        permission=Permission.ISSUE,
+        body=IssueBatch,
+        query=Atomic,
+        answer=IssueResults,
+        needs_key=True,
+        reasons=GRANTING,
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/credits/transfer",
+        summary="Move credits between two accounts of one org",
+        handler=post_transfer,
+        permission=Permission.TRANSFER,
+        body=TransferRequest,
+        answer=TransferAnswer,
+        status=201,
+        needs_key=True,
+        reasons=(
+            *NO_ACCOUNT,
+            "account_suspended",
+            "cross_org",
+            "same_account",
+            "grants_full",
+            "insufficient_credits",
+        ),
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/topups",
+        summary="Record a payment",
+        handler=post_topup,
+        permission=Permission.RECORD_TOPUP,
+        body=TopUpRequest,
+        answer=TopUpAnswer,
+        status=201,
+        needs_key=True,
+        reasons=GRANTING,
+        tag="credits",
+    ),
+    *(
+        Route(
+            method="POST",
+            path=f"/v1/topups/{{topup}}:{verb}",
+            summary=summary,
+            handler=handler,
+            permission=Permission.DECIDE_TOPUP,
+            answer=TopUpAnswer,
+            needs_key=True,
+            reasons=TOPUP_DECISION,
+            tag="credits",
+        )
+        for verb, summary, handler in (
+            ("confirm", "The payment arrived: grant the credits", post_topup_confirm),
+            ("fail", "The payment will not arrive", post_topup_fail),
+            ("reverse", "The payment was taken back", post_topup_reverse),
+        )
+    ),
+]

@@ -1,0 +1,120 @@
+"""Every way in which a request may fail, and its status: one table.
+
+Owns: the stable ``reason`` words of the edge, the map from kinds of refusal to status codes, and
+the numbers that go into a problem.
+Must not: decide whether something is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import assert_never
+
+from gpucredits.core.reasons import Detail, Kind, Reason, Refused, kind_of
+from gpucredits.wire.problem import Problem
+
+# Reasons of the edge itself; core.reasons lists those of the rules.
+EDGE_REASONS: dict[str, HTTPStatus] = {
+    "malformed_request": HTTPStatus.BAD_REQUEST,
+    "idempotency_key_required": HTTPStatus.BAD_REQUEST,
+    "idempotency_key_invalid": HTTPStatus.BAD_REQUEST,
+    "unauthenticated": HTTPStatus.UNAUTHORIZED,
+    "forbidden": HTTPStatus.FORBIDDEN,
+    "not_found": HTTPStatus.NOT_FOUND,
+    "key_unknown": HTTPStatus.NOT_FOUND,
+    "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
+    "idempotency_key_reused": HTTPStatus.CONFLICT,
+    "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    "invalid_request": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
+    "timeout": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+class ProblemError(Exception):
+    """Ends a request with a problem; the guard around handlers turns it into an answer."""
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str,
+        *,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = EDGE_REASONS[reason]
+        self.reason = reason
+        self.detail = detail
+        self.field = field
+        self.headers = dict(headers or {})
+
+
+class RefusedError(Exception):
+    """Ends a request with the refusal that the rules gave."""
+
+    def __init__(self, refused: Refused, *, index: int | None = None) -> None:
+        super().__init__(refused.message)
+        self.refused = refused
+        self.index = index
+
+
+def status_of(reason: Reason) -> HTTPStatus:
+    """The status of a refusal, by its kind."""
+    kind = kind_of(reason)
+    match kind:
+        case Kind.NOT_FOUND:
+            return HTTPStatus.NOT_FOUND
+        case Kind.INVALID:
+            return HTTPStatus.UNPROCESSABLE_ENTITY
+        case Kind.CONFLICT:
+            return HTTPStatus.CONFLICT
+        case Kind.FUNDS:
+            return HTTPStatus.PAYMENT_REQUIRED
+        case _:
+            assert_never(kind)
+
+
+def status_of_word(reason: str) -> HTTPStatus:
+    """The status of any reason, of the edge or of the rules."""
+    return EDGE_REASONS[reason] if reason in EDGE_REASONS else status_of(Reason(reason))
+
+
+def problem_of(error: ProblemError, request_id: str) -> Problem:
+    """The body that says what went wrong at the edge."""
+    return Problem(
+        title=error.status.phrase,
+        status=int(error.status),
+        reason=error.reason,
+        detail=error.detail,
+        field=error.field,
+        request_id=request_id,
+    )
+
+
+def refusal_problem(refused: Refused, request_id: str, *, index: int | None = None) -> Problem:
+    """The body that says why the rules refused, with the numbers."""
+    status = status_of(refused.reason)
+    shown = refused.detail
+    return Problem(
+        title=status.phrase,
+        status=int(status),
+        reason=refused.reason.value,
+        detail=refused.message,
+        request_id=request_id,
+        account=_text(shown, "account"),
+        scope=_text(shown, "scope"),
+        available=_text(shown, "available"),
+        needed=_text(shown, "needed"),
+        numbers=dict(shown) or None,
+        index=index,
+    )
+
+
+def _text(shown: Detail, name: str) -> str | None:
+    value = shown.get(name)
+    return None if value is None else str(value)

@@ -1,0 +1,213 @@
+"""Handlers of API keys and of the audit log."""
+
+from __future__ import annotations
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.scope import AnyCall, account_exists, org_number, visible
+from gpucredits.api.submit import act_of
+from gpucredits.core import ids
+from gpucredits.core.account import org_of
+from gpucredits.service.access import Permission, Role, sees_org
+from gpucredits.service.audit import AuditFilter, AuditRow, list_acts
+from gpucredits.service.key_acts import Caller, create_key, list_keys, revoke_key
+from gpucredits.store.keys import KeyRow
+from gpucredits.wire.access import (
+    AuditAnswer,
+    AuditPage,
+    KeyAnswer,
+    KeyPage,
+    KeyRequest,
+    NewKeyAnswer,
+    RoleName,
+)
+from gpucredits.wire.scalars import AccountPath, Instant, Name, format_instant
+
+_ROLES: dict[Role, RoleName] = {
+    Role.ADMIN: "admin",
+    Role.OPERATOR: "operator",
+    Role.MEMBER: "member",
+    Role.AGENT: "agent",
+    Role.READ_ONLY: "read-only",
+}
+
+
+class AuditQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which acts to list."""
+
+    account: AccountPath | None = None
+    actor: Name | None = None
+    action: Name | None = None
+    resource: Name | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+async def post_key(call: Call[KeyRequest, NoQuery]) -> NewKeyAnswer:
+    """Make a key within the caller's own scope; without a scope, it gets the caller's."""
+    scope = call.principal.scope if call.body.scope is None else visible(call, call.body.scope)
+    org_id = 0
+    if scope:
+        org_id = await org_number(call, scope)
+        await account_exists(call, org_id, scope)
+    made = await create_key(
+        call.services.pool,
+        act_of(call, org_id),
+        _caller(call),
+        role=call.body.role,
+        scope=scope,
+        name=str(call.body.name or ""),
+    )
+    call.replayed = made.is_replay
+    if made.secret is None:
+        raise ProblemError(
+            "idempotency_key_reused", "This Idempotency-Key was used by another caller."
+        )
+    shown = key_to_wire(made.row)
+    return NewKeyAnswer(
+        key_id=shown.key_id,
+        role=shown.role,
+        scope=shown.scope,
+        name=shown.name,
+        created_at=shown.created_at,
+        revoked_at=shown.revoked_at,
+        secret=made.secret,
+    )
+
+
+async def get_keys(call: Call[None, PageQuery]) -> KeyPage:
+    """The keys within the caller's scope, without their secrets."""
+    limit = call.query.limit
+    rows = await list_keys(
+        call.services.pool,
+        scope=call.principal.scope,
+        after=number_cursor(call.query, 0),
+        limit=limit,
+    )
+    following = str(rows[-1].key_id) if len(rows) == limit else None
+    return KeyPage(keys=[key_to_wire(row) for row in rows], next_cursor=following)
+
+
+async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
+    """End a key; the caller may end its own."""
+    unknown = ProblemError("key_unknown", "There is no such key.")
+    try:
+        org_id, number = ids.parse_id(ids.KEY, call.params["key"])
+    except ValueError as error:
+        raise unknown from error
+    if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
+        raise unknown
+    row = await revoke_key(
+        call.services.pool,
+        act_of(call, org_id),
+        _caller(call),
+        call.services.keyring,
+        key_id=number,
+        scope=call.principal.scope,
+    )
+    if row is None:
+        raise unknown
+    return key_to_wire(row)
+
+
+async def get_audit(call: Call[None, AuditQuery]) -> AuditPage:
+    """Administrative acts within the caller's scope."""
+    query = call.query
+    scope = call.principal.scope if query.account is None else visible(call, query.account)
+    org_id = await org_number(call, org_of(scope)) if scope else None
+    rows = await list_acts(
+        call.services.pool,
+        AuditFilter(
+            scope=scope,
+            org_id=org_id,
+            actor=query.actor,
+            action=query.action,
+            resource=query.resource,
+            since=query.since,
+            until=query.until,
+        ),
+        before=number_cursor(query, LAST),
+        limit=query.limit,
+    )
+    following = str(rows[-1].audit_id) if len(rows) == query.limit else None
+    return AuditPage(audit=[audit_to_wire(row) for row in rows], next_cursor=following)
+
+
+def key_to_wire(row: KeyRow) -> KeyAnswer:
+    """The key as it is shown."""
+    return KeyAnswer(
+        key_id=ids.format_id(ids.KEY, row.org_id, row.key_id),
+        role=_ROLES[Role(row.role)],
+        scope=row.scope,
+        name=row.name,
+        created_at=format_instant(row.created_at),
+        revoked_at=format_instant(row.revoked_at) if row.revoked_at else None,
+    )
+
+
+def audit_to_wire(row: AuditRow) -> AuditAnswer:
+    """The act as it is shown."""
+    return AuditAnswer(
+        audit_id=row.audit_id,
+        at=format_instant(row.recorded_at),
+        actor=row.actor,
+        action=row.action,
+        resource=row.resource,
+        old=row.old,
+        new=row.new,
+        request_id=row.request_id,
+    )
+
+
+def _caller(call: AnyCall) -> Caller:
+    return Caller(actor=call.actor, token=call.token, request_id=call.request_id)
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/keys",
+        summary="Make an API key",
+        handler=post_key,
+        permission=Permission.MANAGE_KEYS,
+        body=KeyRequest,
+        answer=NewKeyAnswer,
+        status=201,
+        needs_key=True,
+        reasons=("account_unknown",),
+        tag="access",
+    ),
+    Route(
+        method="GET",
+        path="/v1/keys",
+        summary="The keys within the caller's scope",
+        handler=get_keys,
+        permission=Permission.MANAGE_KEYS,
+        query=PageQuery,
+        answer=KeyPage,
+        tag="access",
+    ),
+    Route(
+        method="POST",
+        path="/v1/keys/{key}:revoke",
+        summary="End a key",
+        handler=post_key_revoke,
+        permission=Permission.MANAGE_KEYS,
+        answer=KeyAnswer,
+        needs_key=True,
+        reasons=("key_unknown",),
+        tag="access",
+    ),
+    Route(
+        method="GET",
+        path="/v1/audit",
+        summary="Administrative acts",
+        handler=get_audit,
+        permission=Permission.READ_AUDIT,
+        query=AuditQuery,
+        answer=AuditPage,
+        reasons=("account_unknown",),
+        tag="access",
+    ),
+]

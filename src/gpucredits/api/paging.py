@@ -1,0 +1,36 @@
+"""Pages: how many rows, from where on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from gpucredits.api.errors import ProblemError
+
+PAGE_DEFAULT: Final = 100
+PAGE_MAX: Final = 1_000
+LAST: Final = 2**63 - 1
+
+Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX)]
+Cursor = Annotated[str, Meta(max_length=200, description="next_cursor of the page before.")]
+
+
+class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What every list takes."""
+
+    limit: Limit = PAGE_DEFAULT
+    cursor: Cursor | None = None
+
+
+def number_cursor(query: PageQuery, start: int) -> int:
+    """Where to go on, for lists in order of a number."""
+    if query.cursor is None:
+        return start
+    if not query.cursor.isascii() or not query.cursor.isdigit() or int(query.cursor) > LAST:
+        raise ProblemError(
+            "invalid_request",
+            "cursor: must be the next_cursor of an earlier page.",
+            field="cursor",
+        )
+    return int(query.cursor)

@@ -1,0 +1,17 @@
+"""Groups of reasons that several routes may give, for their rows in the route table."""
+
+from __future__ import annotations
+
+NO_ACCOUNT = ("account_unknown",)
+NO_LEASE = ("reservation_unknown",)
+GRANTING = (*NO_ACCOUNT, "window_ended", "grants_full")
+RESERVING = (
+    *NO_ACCOUNT,
+    "account_suspended",
+    "price_unknown",
+    "payer_invalid",
+    "no_payer",
+    "max_amount_too_small",
+    "insufficient_credits",
+)
+TOPUP_DECISION = ("topup_unknown", "topup_state", "grants_full", "window_ended")

@@ -1,0 +1,44 @@
+"""The route table: every path of the API with all that is true of it.
+
+Each noun's module ends with the rows of its handlers; here they come together. From this table the
+server dispatches and the OpenAPI document is made. The hot path comes first, and of two paths that
+fit a request the one listed first serves it.
+"""
+
+from __future__ import annotations
+
+from gpucredits.api import (
+    accounts,
+    balances,
+    credit,
+    heartbeats,
+    keys,
+    ledger,
+    policies,
+    prices,
+    reservations,
+    system,
+    usage,
+)
+from gpucredits.api.call import Route
+from gpucredits.api.openapi import openapi_document
+
+
+def routes(*, has_test_clock: bool = False) -> list[Route]:
+    """Every route of a server."""
+    description = system.Description()
+    table = [
+        *heartbeats.ROUTES,
+        *usage.ROUTES,
+        *reservations.ROUTES,
+        *credit.ROUTES,
+        *prices.ROUTES,
+        *policies.ROUTES,
+        *keys.ROUTES,
+        *ledger.ROUTES,
+        *accounts.ROUTES,
+        *balances.ROUTES,
+        *system.system_routes(description, has_test_clock=has_test_clock),
+    ]
+    description.document.update(openapi_document(table))
+    return table

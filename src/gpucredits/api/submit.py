@@ -1,0 +1,59 @@
+"""Handing commands to the ledger on behalf of a call.
+
+Owns: the key, the fingerprint and the audit note that go with each command, and turning a
+refusal into the end of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from gpucredits.api.call import Call
+from gpucredits.api.errors import RefusedError
+from gpucredits.core.command import Command
+from gpucredits.core.outcome import Outcome
+from gpucredits.core.reasons import Refused, invariant
+from gpucredits.service.acts import Act
+from gpucredits.service.ledger import Request
+
+AnyCall = Call[Any, Any]
+Wanted = TypeVar("Wanted")
+
+
+async def submit(call: AnyCall, org: str | int, command: Command, kind: type[Wanted]) -> Wanted:
+    """Carry out one command; what it gives is of the kind its rule promises."""
+    request = Request(command, call.key, call.fingerprint, call.actor, call.request_id)
+    outcome = await call.services.ledger.submit(org, request, dry_run=call.dry_run)
+    return accepted(outcome, kind)
+
+
+async def submit_all(
+    call: AnyCall, org: str | int, commands: Sequence[tuple[int, Command]], *, atomic: bool
+) -> list[Outcome]:
+    """Carry out the numbered commands of a batch; each has its own key under the call's."""
+    requests = [
+        Request(
+            command,
+            None if call.key is None else f"{call.key}#{position}",
+            call.fingerprint,
+            call.actor,
+            call.request_id,
+        )
+        for position, command in commands
+    ]
+    return await call.services.ledger.submit_all(org, requests, atomic=atomic, dry_run=call.dry_run)
+
+
+def act_of(call: AnyCall, org_id: int) -> Act:
+    """The frame of an administrative act that moves no money."""
+    return Act(org_id=org_id, key=call.key, fingerprint=call.fingerprint, dry_run=call.dry_run)
+
+
+def accepted(outcome: Outcome, kind: type[Wanted]) -> Wanted:
+    """The outcome, unless it is a refusal."""
+    if isinstance(outcome, Refused):
+        raise RefusedError(outcome)
+    invariant(isinstance(outcome, kind), f"{type(outcome).__name__} answers {kind.__name__}")
+    assert isinstance(outcome, kind)  # for the type checker
+    return outcome

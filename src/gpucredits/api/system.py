@@ -1,0 +1,88 @@
+"""Handlers of the server about itself: health, its description, and the test clock."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.service.access import Permission
+from gpucredits.service.health import check_health
+from gpucredits.store.clock import advance_clock, read_clock, read_offset
+from gpucredits.version import __version__
+from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.system import ClockAnswer, ClockRequest, HealthAnswer
+
+SECOND_US = 1_000_000
+
+
+async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
+    """Whether work is moving; 503 when it is not."""
+    status, detail = await check_health(call.services.pool, call.services.ledger.funnel)
+    if status != "ok":
+        call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
+    return HealthAnswer(status=status, version=__version__, detail=detail)
+
+
+async def post_test_clock(call: Call[ClockRequest, NoQuery]) -> ClockAnswer:
+    """Move the server's time on; it never goes back."""
+    pool = call.services.pool
+    offset = await read_offset(pool)
+    step = call.body.advance_seconds * SECOND_US
+    if not call.dry_run:
+        offset = await advance_clock(pool, step)
+    now = await read_clock(pool)
+    return ClockAnswer(now=format_instant(now), offset_seconds=offset // SECOND_US)
+
+
+class Description:
+    """The handler of the OpenAPI document, which is made once."""
+
+    __name__ = "get_openapi"
+    __doc__ = "This document."
+
+    def __init__(self) -> None:
+        self.document: dict[str, Any] = {}
+
+    async def __call__(self, call: Call[None, NoQuery]) -> dict[str, Any]:
+        """The document as it was made when the server started."""
+        del call
+        return self.document
+
+
+def system_routes(description: Description, *, has_test_clock: bool) -> list[Route]:
+    """Health and description always, the clock only on a server that was started with one."""
+    table = [
+        Route(
+            method="GET",
+            path="/healthz",
+            summary="Whether work is moving",
+            handler=get_health,
+            permission=None,
+            answer=HealthAnswer,
+            tag="system",
+        ),
+        Route(
+            method="GET",
+            path="/v1/openapi.json",
+            summary="This document",
+            handler=description,
+            permission=None,
+            answer=dict[str, Any],
+            tag="system",
+        ),
+    ]
+    if has_test_clock:
+        table.append(
+            Route(
+                method="POST",
+                path="/v1/test/clock",
+                summary="Move a test server's time on",
+                handler=post_test_clock,
+                permission=Permission.MOVE_CLOCK,
+                body=ClockRequest,
+                answer=ClockAnswer,
+                tag="system",
+            )
+        )
+    return table

@@ -1,0 +1,231 @@
+"""Handlers of measured use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.paging import PageQuery, number_cursor
+from gpucredits.api.reasons import NO_ACCOUNT
+from gpucredits.api.scope import account_exists, account_param, lease_number, org_number
+from gpucredits.core import ids
+from gpucredits.core.account import org_of
+from gpucredits.core.money import format_credits
+from gpucredits.core.reservation import Reservation
+from gpucredits.service.access import Permission, sees, sees_org
+from gpucredits.service.usage import UsageRow, measured_use, record_use
+from gpucredits.store.clock import read_clock
+from gpucredits.store.reservations import ReservationFilter
+from gpucredits.wire.scalars import Instant, format_instant
+from gpucredits.wire.usage import (
+    GroupingName,
+    JobUsage,
+    PaidGroup,
+    UsageEvent,
+    UsagePage,
+    UsageRequest,
+    UsageResult,
+    UsageResults,
+)
+
+DEFAULT_SPAN_US: Final = 31 * 24 * 3_600 * 1_000_000
+
+Found = tuple[int, str, str, int]  # org, job, node, reservation
+
+
+class UsageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """In which time, grouped by what; the last 31 days by job unless asked otherwise."""
+
+    since: Instant | None = None
+    until: Instant | None = None
+    by: GroupingName = "job"
+
+
+async def post_usage(call: Call[UsageRequest, NoQuery]) -> UsageResults:
+    """Store what a node measured; repeating a report changes nothing."""
+    events = call.body.events
+    for position, event in enumerate(events):
+        check_event(position, event)
+    by_lease = await _by_lease(call, events)
+    by_job = await _by_job(call, events)
+    rows: list[UsageRow] = []
+    places: dict[int, int] = {}
+    for position, event in enumerate(events):
+        found = by_lease.get(position) or by_job.get(position)
+        if found is not None:
+            places[position] = len(rows)
+            rows.append(_row(event, found))
+    fresh = await record_use(call.services.pool, rows, dry_run=call.dry_run)
+    results = [
+        UsageResult(
+            seq=event.seq,
+            reservation_id=event.reservation_id,
+            job_id=event.job_id,
+            status="unknown"
+            if position not in places
+            else "stored"
+            if places[position] in fresh
+            else "duplicate",
+        )
+        for position, event in enumerate(events)
+    ]
+    return UsageResults(results=results, stored=len(fresh), duplicates=len(rows) - len(fresh))
+
+
+async def get_usage(call: Call[None, UsageQuery]) -> UsagePage:
+    """What an account's subtree paid for, and the leases of its jobs beside what was measured."""
+    account, query = account_param(call), call.query
+    org_id = await org_number(call, account)
+    await account_exists(call, org_id, account)
+    services = call.services
+    until = await read_clock(services.pool) if query.until is None else int(query.until)
+    since = max(until - DEFAULT_SPAN_US, 0) if query.since is None else int(query.since)
+    groups = await services.reads.usage(
+        account, since=since, until=until, by=query.by, limit=query.limit
+    )
+    listed = await services.reads.reservations(
+        org_id,
+        ReservationFilter(
+            account=account, tree=True, before=number_cursor(query, 0), limit=query.limit
+        ),
+    )
+    numbers = [lease.reservation_id for lease, _ in listed]
+    measured = await measured_use(services.pool, org_id, numbers)
+    return UsagePage(
+        account=account,
+        since=format_instant(since),
+        until=format_instant(until),
+        by=query.by,
+        paid=[
+            PaidGroup(
+                name=group.name,
+                spent=format_credits(group.amount),
+                reservations=group.reservations,
+            )
+            for group in groups
+        ],
+        leases=[_job_usage(org_id, lease, measured) for lease, _ in listed],
+        next_cursor=str(numbers[-1]) if len(numbers) == query.limit else None,
+    )
+
+
+def _job_usage(org_id: int, lease: Reservation, measured: dict[int, tuple[int, int]]) -> JobUsage:
+    measured_ms, events = measured.get(lease.reservation_id, (0, 0))
+    return JobUsage(
+        reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
+        account=lease.account,
+        job_id=lease.job_id,
+        gpu_type=lease.gpu_type,
+        gpu_count=lease.gpu_count,
+        used_ms=lease.used_ms,
+        gpu_ms=lease.used_ms * lease.gpu_count,
+        settled=format_credits(lease.settled),
+        refunded=format_credits(lease.refunded),
+        measured_ms=measured_ms,
+        events=events,
+        admitted_at=format_instant(lease.admitted_at),
+    )
+
+
+def check_event(position: int, event: UsageEvent) -> None:
+    """Refuse an event that runs backwards or does not say what it is about."""
+    field, wrong = "", ""
+    if event.end_ms < event.start_ms:
+        field, wrong = "end_ms", "must not be before start_ms"
+    elif event.reservation_id is None and (event.account is None or event.job_id is None):
+        field, wrong = "reservation_id", "must be given, or else account and job_id"
+    elif event.reservation_id is not None and event.account is not None:
+        field, wrong = "account", "must be left out where reservation_id is given"
+    if wrong:
+        place = f"events[{position}].{field}"
+        raise ProblemError("invalid_request", f"{place}: {wrong}.", field=place)
+
+
+async def _by_lease(
+    call: Call[UsageRequest, NoQuery], events: list[UsageEvent]
+) -> dict[int, Found]:
+    numbers = {
+        position: number
+        for position, event in enumerate(events)
+        if event.reservation_id is not None
+        and (number := lease_number(event.reservation_id)) is not None
+        and sees_org(call.principal, number[0])
+    }
+    leases = await call.services.directory.leases(sorted(set(numbers.values())))
+    found: dict[int, Found] = {}
+    for position, number in numbers.items():
+        lease = leases.get(number)
+        if lease is not None and sees(call.principal, lease.account):
+            node = events[position].node or call.body.node or lease.node
+            found[position] = (number[0], lease.job_id, str(node), number[1])
+    return found
+
+
+async def _by_job(call: Call[UsageRequest, NoQuery], events: list[UsageEvent]) -> dict[int, Found]:
+    directory = call.services.directory
+    numbers: dict[str, int | None] = {}
+    found: dict[int, Found] = {}
+    for position, event in enumerate(events):
+        path = event.account
+        if event.reservation_id is not None or path is None or not sees(call.principal, path):
+            continue
+        if path not in numbers:
+            org_id = await directory.org_number(org_of(path))
+            known = org_id is not None and await directory.account_number(org_id, path) is not None
+            numbers[path] = org_id if known else None
+        number = numbers[path]
+        if number is not None:
+            node = str(event.node or call.body.node or "")
+            found[position] = (number, str(event.job_id), node, 0)
+    return found
+
+
+def _row(event: UsageEvent, found: Found) -> UsageRow:
+    org_id, job_id, node, reservation = found
+    payload = {
+        "start_ms": event.start_ms,
+        "end_ms": event.end_ms,
+        "account": event.account,
+        "gpu_type": event.gpu_type,
+        "gpu_count": event.gpu_count,
+        "gpu_utilization": event.gpu_utilization,
+    }
+    return UsageRow(
+        org_id,
+        job_id,
+        node,
+        reservation,
+        event.seq,
+        event.end_ms - event.start_ms,
+        {name: _plain(value) for name, value in payload.items() if value is not None},
+    )
+
+
+def _plain(value: str | int) -> str | int:
+    return str(value) if isinstance(value, str) else value
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/usage",
+        summary="Store what a node measured",
+        handler=post_usage,
+        permission=Permission.BEAT,
+        body=UsageRequest,
+        answer=UsageResults,
+        tag="usage",
+    ),
+    Route(
+        method="GET",
+        path="/v1/accounts/{account}/usage",
+        summary="What an account used and paid for",
+        handler=get_usage,
+        permission=Permission.READ,
+        query=UsageQuery,
+        answer=UsagePage,
+        reasons=NO_ACCOUNT,
+        tag="usage",
+    ),
+]

@@ -1,0 +1,118 @@
+"""The composition root: a database, the service on top of it, and the API in front.
+
+Owns: the order in which the parts start and stop, and the one configuration they share.
+Must not: do anything that a part could do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gpucredits.api.asgi import Api
+from gpucredits.api.routes import routes
+from gpucredits.jobs.retention import Retention
+from gpucredits.jobs.sealer import Sealer
+from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.sweeper import Sweeper
+from gpucredits.service.keys import Keyring, ensure_admin_key
+from gpucredits.service.ledger import Ledger
+from gpucredits.service.orgs import Directory
+from gpucredits.service.reads import Reads
+from gpucredits.service.services import Services
+from gpucredits.store.clock import read_offset
+from gpucredits.store.connection import Pool
+from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.migrate import migrate, read_migrations
+from gpucredits.store.pool import PoolOptions, open_pool
+
+ADMIN_KEY_FILE: Final = "admin.key"
+POOL = PoolOptions(connections_min=2, connections_max=16)
+
+
+class ClockMovedError(Exception):
+    """The database's time was moved by a test server; it must not be mistaken for real time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything that can be set."""
+
+    data_dir: Path
+    database_url: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8437
+    test_clock: bool = False
+    pool: PoolOptions = POOL
+
+    @property
+    def admin_key_path(self) -> Path:
+        """Where the first administrator's key is written."""
+        return self.data_dir / ADMIN_KEY_FILE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """A running application: the ASGI callable and what it stands on."""
+
+    config: Config
+    api: Api
+    services: Services
+    database_url: str
+
+
+@asynccontextmanager
+async def running(config: Config) -> AsyncIterator[App]:
+    """Start the parts in order; stop them in reverse, what was accepted being carried out."""
+    async with AsyncExitStack() as stack:
+        url = config.database_url or await _embedded(config, stack)
+        pool = await open_pool(url, config.pool)
+        stack.push_async_callback(_close, pool)
+        async with pool.acquire() as connection:
+            await migrate(connection, read_migrations())
+        await _require_true_time(pool, config)
+        await ensure_admin_key(pool, config.admin_key_path)
+        ledger = Ledger(pool)
+        await ledger.start()
+        stack.push_async_callback(ledger.stop)
+        for job in (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool)):
+            await job.start()
+            stack.push_async_callback(job.stop)
+        services = Services(
+            pool=pool,
+            ledger=ledger,
+            reads=Reads(pool),
+            keyring=Keyring(pool),
+            directory=Directory(pool),
+            has_test_clock=config.test_clock,
+        )
+        api = Api(services, routes(has_test_clock=config.test_clock))
+        yield App(config=config, api=api, services=services, database_url=url)
+
+
+async def _embedded(config: Config, stack: AsyncExitStack) -> str:
+    server = EmbeddedPostgres(config.data_dir)
+    url = await asyncio.to_thread(server.start)
+    stack.push_async_callback(asyncio.to_thread, server.stop)
+    return url
+
+
+async def _require_true_time(pool: Pool, config: Config) -> None:
+    offset_us = await read_offset(pool)
+    if offset_us and not config.test_clock:
+        raise ClockMovedError(
+            f"a test clock has moved this database's time by {offset_us // 1_000_000} s: start "
+            "with --test-clock, or use another data directory or database"
+        )
+
+
+async def _close(pool: Pool) -> None:
+    try:
+        async with asyncio.timeout(10):
+            await pool.close()
+    except TimeoutError:
+        pool.terminate()

@@ -1,0 +1,172 @@
+"""``gpucredits account``: open, list and look at wallets, suspend and resume them."""
+
+from __future__ import annotations
+
+import click
+from rich.tree import Tree
+
+from gpucredits.cli import output, values
+from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
+from gpucredits.client import accounts
+from gpucredits.wire.account import (
+    AccountAnswer,
+    AccountPage,
+    ModelName,
+    StatusName,
+    TreeAnswer,
+    TreeNode,
+)
+
+
+@click.group()
+def account() -> None:
+    """Wallets at org, project or user scope, such as acme/vision/alice."""
+
+
+@account.command("create")
+@click.argument("path", type=values.account)
+@click.option("--model", type=click.Choice(["prepaid", "postpaid"]), help="Default: prepaid.")
+@click.option(
+    "--credit-limit", type=values.amount, help="How far below zero a postpaid account may go."
+)
+@click.option(
+    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+)
+@writes
+def create(
+    session: Session,
+    path: str,
+    *,
+    model: ModelName | None,
+    credit_limit: str | None,
+    metadata: tuple[tuple[str, str], ...],
+    write: Write,
+) -> None:
+    """Open a wallet; its parent must exist."""
+    call = accounts.create_account(
+        path,
+        model=model,
+        credit_limit=credit_limit,
+        metadata=dict(metadata) or None,
+        **write,
+    )
+    session.run(call, show_account)
+
+
+@account.command("list")
+@click.argument("under", type=values.account, required=False)
+@click.option("--model", type=click.Choice(["prepaid", "postpaid"]), help="Only these.")
+@click.option("--status", type=click.Choice(["active", "suspended"]), help="Only these.")
+@pages
+def list_accounts(
+    session: Session,
+    under: str | None,
+    *,
+    model: ModelName | None,
+    status: StatusName | None,
+    page: PageAt,
+    follow: bool,
+) -> None:
+    """Accounts in order of path: all that you see, or UNDER and those below it."""
+    call = accounts.account_page(under=under, model=model, status=status, **page)
+    session.run_pages(call, show_accounts, items="accounts", follow=follow)
+
+
+@account.command("tree")
+@click.argument("path", type=values.account)
+@calls
+def tree(session: Session, path: str) -> None:
+    """An account and everything below it, with balances."""
+    session.run(accounts.tree(path), show_tree)
+
+
+@account.command("show")
+@click.argument("path", type=values.account)
+@calls
+def show(session: Session, path: str) -> None:
+    """One account and its terms."""
+    session.run(accounts.account(path), show_account)
+
+
+@account.command("suspend")
+@click.argument("path", type=values.account)
+@writes
+def suspend(session: Session, path: str, *, write: Write) -> None:
+    """Admit nothing more, and drain what runs."""
+    session.run(accounts.suspend(path, **write), show_account)
+
+
+@account.command("resume")
+@click.argument("path", type=values.account)
+@writes
+def resume(session: Session, path: str, *, write: Write) -> None:
+    """Undo a suspension."""
+    session.run(accounts.resume(path, **write), show_account)
+
+
+def show_account(answer: AccountAnswer) -> None:
+    """One account."""
+    output.print_facts(
+        [
+            ("account", answer.path),
+            ("scope", answer.scope),
+            ("status", answer.status),
+            ("model", answer.model),
+            ("credit limit", answer.credit_limit if answer.model == "postpaid" else ""),
+            ("opened", output.instant(answer.created_at)),
+            ("labels", output.labels(answer.metadata)),
+        ]
+    )
+
+
+def show_accounts(page: AccountPage) -> None:
+    """A page of accounts."""
+    output.print_table(
+        ["account", "scope", "status", "model", ">credit limit", "opened", "labels"],
+        [
+            [
+                row.path,
+                row.scope,
+                row.status,
+                row.model,
+                row.credit_limit if row.model == "postpaid" else "",
+                output.instant(row.created_at),
+                output.labels(row.metadata),
+            ]
+            for row in page.accounts
+        ],
+        empty="No accounts.",
+    )
+
+
+def show_tree(answer: TreeAnswer) -> None:
+    """A branch for each account; plain text is indented instead."""
+    out, root = output.console(), answer.root
+    if out.is_terminal:
+        out.print(_branch(root, Tree(_line(root))))
+    else:
+        _print_indented(root, 0)
+
+
+def _branch(node: TreeNode, tree: Tree) -> Tree:
+    for child in node.children:
+        _branch(child, tree.add(_line(child)))
+    return tree
+
+
+def _print_indented(node: TreeNode, depth: int) -> None:
+    click.echo("  " * depth + _line(node))
+    for child in node.children:
+        _print_indented(child, depth + 1)
+
+
+def _line(node: TreeNode) -> str:
+    own = node.own
+    text = f"{node.path}  available {own.available}, held {own.reserved}, spent {own.spent}"
+    if node.children:
+        whole = node.subtree
+        text += (
+            f"  (with all below: available {whole.available}, held {whole.reserved}, "
+            f"spent {whole.spent})"
+        )
+    return f"{text}  suspended" if node.status == "suspended" else text

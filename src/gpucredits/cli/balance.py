@@ -1,0 +1,42 @@
+"""``gpucredits balance``: what an account holds, now or at any past instant."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from gpucredits.cli import output, values
+from gpucredits.cli.session import Session, calls
+from gpucredits.client import accounts
+from gpucredits.wire.account import BalanceAnswer
+
+
+@click.command()
+@click.argument("account", type=values.account)
+@click.option("--tree", is_flag=True, help="Sum the account and everything below it.")
+@click.option(
+    "--at", type=values.instant, help="As it was then: 2026-01-02T03:04:05Z, or '2h ago'."
+)
+@click.option("--known-at", type=values.instant, help="Only with what had been recorded by then.")
+@calls
+def balance(
+    session: Session, account: str, *, tree: bool, at: datetime | None, known_at: datetime | None
+) -> None:
+    """What ACCOUNT can spend, what is held for running jobs, and what it has spent."""
+    session.run(accounts.balance(account, tree=tree, at=at, known_at=known_at), show_balance)
+
+
+def show_balance(answer: BalanceAnswer) -> None:
+    """One balance."""
+    output.print_facts(
+        [
+            ("account", f"{answer.account} and all below" if answer.tree else answer.account),
+            ("available", answer.available),
+            ("held", answer.reserved),
+            ("spent", answer.spent),
+            ("not yet started", answer.pending if answer.pending != "0" else ""),
+            ("overrun", answer.overrun if answer.overrun != "0" else ""),
+            ("as of", output.instant(answer.as_of)),
+        ]
+    )

@@ -1,0 +1,94 @@
+"""``gpucredits demo``: see it work, in seconds, with nothing left behind.
+
+Owns: the order of the show: a server, the scene, the receipts, the check of the books.
+Must not: use anything that a user of the package could not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from types import FrameType
+
+import click
+
+from gpucredits.cli import output
+from gpucredits.cli.demo.scene import Scene, SceneError
+from gpucredits.cli.demo.screen import Screen
+from gpucredits.cli.demo.server import DemoServer, ServerFailedError, demo_server
+from gpucredits.cli.values import format_ms
+from gpucredits.cli.verify import check
+from gpucredits.cli.verify import show as show_verification
+from gpucredits.client import CallError, Client
+
+NEXT = """\
+What to try next:
+  gpucredits serve                                   your own server; it says where its key is
+  export GPUCREDITS_DATA_DIR=gpucredits-data         so that commands find the server and the key
+  gpucredits account create acme
+  gpucredits grant issue acme 1000 --expires 30d
+  gpucredits price set h100 120
+  gpucredits reserve acme --job train --type h100 --gpus 2
+  gpucredits balance acme"""
+
+
+@click.command()
+def demo() -> None:
+    """Start a server of its own, run a few jobs on it, and check the books."""
+    began = time.monotonic()
+    click.echo("Starting a server with its own PostgreSQL in a temporary directory ...")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    try:
+        with demo_server() as server, Client(server.url, server.key) as client:
+            show(server, client)
+            click.echo("Stopping the server and removing its data ...")
+    except (SceneError, ServerFailedError, CallError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"Done in {time.monotonic() - began:.1f} s.\n")
+    click.echo(NEXT)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End as if nothing more had been asked, so that what was started is stopped and removed."""
+    del frame
+    raise SystemExit(128 + number)
+
+
+def show(server: DemoServer, client: Client) -> None:
+    """The scene, then what it cost whom, then whether the books are right."""
+    click.echo(f"It listens on {server.url}; its clock can be moved.\n")
+    with Screen(output.console()) as screen:
+        scene = Scene(client, screen)
+        scene.play()
+    click.echo("\nReceipts:")
+    show_receipts(client, scene)
+    click.echo("\nThe books, checked in the database itself:")
+    result = asyncio.run(check(server.data_dir, None))
+    show_verification(result)
+    if not result.is_clean:
+        raise SceneError("the books do not hold")
+
+
+def show_receipts(client: Client, scene: Scene) -> None:
+    """What each job used, what it was charged, and which entries say so."""
+    rows = []
+    for job in scene.jobs:
+        lease = client.reservation(job.lease.reservation_id)
+        entries = list(client.entries(account=lease.payer, job_id=job.name))
+        paid_by = sorted({entry.grant_id for entry in entries if entry.grant_id})
+        rows.append(
+            [
+                job.name,
+                lease.payer,
+                f"{lease.gpu_count} x {lease.gpu_type}",
+                format_ms(lease.used_ms),
+                lease.settled,
+                lease.state,
+                str(len(entries)),
+                " ".join(paid_by),
+            ]
+        )
+    columns = ["job", "payer", "GPUs", ">used", ">charged", "state", ">entries", "paid by"]
+    output.print_table(columns, rows, empty="No receipts.")

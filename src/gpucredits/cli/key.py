@@ -1,0 +1,83 @@
+"""``gpucredits key``: API keys with a role and a scope."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import click
+
+from gpucredits.cli import output, values
+from gpucredits.cli.session import PageAt, Session, Write, pages, writes
+from gpucredits.client import keys
+from gpucredits.wire.access import KeyAnswer, KeyPage, NewKeyAnswer, RoleName
+
+
+@click.group()
+def key() -> None:
+    """API keys: who may do what, and where."""
+
+
+@key.command("create")
+@click.argument("role", type=click.Choice(get_args(RoleName)))
+@click.option("--scope", type=values.account, help="Reach this account and all below it only.")
+@click.option("--name", help="What it is for.")
+@writes
+def create(
+    session: Session, role: RoleName, *, scope: str | None, name: str | None, write: Write
+) -> None:
+    """Make a key; its secret is shown this once."""
+    session.run(keys.create_key(role, scope=scope, name=name, **write), show_new_key)
+
+
+@key.command("list")
+@pages
+def list_keys(session: Session, *, page: PageAt, follow: bool) -> None:
+    """Keys in the order they were made, without their secrets."""
+    session.run_pages(keys.key_page(**page), show_keys, items="keys", follow=follow)
+
+
+@key.command("revoke")
+@click.argument("key_id")
+@writes
+def revoke(session: Session, key_id: str, *, write: Write) -> None:
+    """Make a key useless, for good."""
+    session.run(keys.revoke_key(key_id, **write), show_key)
+
+
+def show_new_key(answer: NewKeyAnswer) -> None:
+    """A key with its secret."""
+    show_key(answer)
+    output.print_facts([("secret", answer.secret)])
+
+
+def show_key(answer: KeyAnswer) -> None:
+    """One key."""
+    output.print_facts(
+        [
+            ("key", answer.key_id),
+            ("role", answer.role),
+            ("scope", answer.scope or "the whole system"),
+            ("name", answer.name),
+            ("made", output.instant(answer.created_at)),
+            ("revoked", output.instant(answer.revoked_at)),
+        ]
+    )
+
+
+def show_keys(page: KeyPage) -> None:
+    """A page of keys."""
+    output.print_table(
+        ["key", "role", "scope", "name", "made", "revoked"],
+        [
+            [
+                row.key_id,
+                row.role,
+                row.scope or "the whole system",
+                row.name,
+                output.instant(row.created_at),
+                output.instant(row.revoked_at),
+            ]
+            for row in page.keys
+        ],
+        empty="No keys.",
+    )

@@ -1,0 +1,74 @@
+"""``gpucredits ledger``: the entries, as ordinary debit/credit pairs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import get_args
+
+import click
+
+from gpucredits.cli import output, values
+from gpucredits.cli.session import PageAt, Session, pages
+from gpucredits.client import entries
+from gpucredits.wire.entry import EntryPage, EntryTypeName
+
+
+@click.command()
+@click.argument("account", type=values.account, required=False)
+@click.option("--tree", is_flag=True, help="Entries of all accounts below it too.")
+@click.option("--job", "job_id", help="Only entries of this job.")
+@click.option("--reservation", "reservation_id", help="Only entries of this lease.")
+@click.option("--type", "type_", type=click.Choice(get_args(EntryTypeName)), help="Only these.")
+@click.option("--since", type=values.instant, help="From this instant on.")
+@click.option("--until", type=values.instant, help="Before this instant.")
+@pages
+def ledger(  # noqa: PLR0913  # one argument for each option
+    session: Session,
+    account: str | None,
+    *,
+    tree: bool,
+    job_id: str | None,
+    reservation_id: str | None,
+    type_: EntryTypeName | None,
+    since: datetime | None,
+    until: datetime | None,
+    page: PageAt,
+    follow: bool,
+) -> None:
+    """Entries of ACCOUNT, the latest first."""
+    call = entries.entry_page(
+        account=account,
+        tree=tree or None,
+        job_id=job_id,
+        reservation_id=reservation_id,
+        type=type_,
+        since=since,
+        until=until,
+        **page,
+    )
+    session.run_pages(call, show_entries, items="entries", follow=follow)
+
+
+def show_entries(page: EntryPage) -> None:
+    """A page of entries."""
+    output.print_table(
+        ["entry", "effective", "type", "debit", "credit", ">amount", "grant", "job"],
+        [
+            [
+                row.entry_id,
+                output.instant(row.effective_at),
+                row.type,
+                _side(row.debit_account, row.debit_bucket),
+                _side(row.credit_account, row.credit_bucket),
+                row.amount,
+                row.grant_id or "",
+                row.job_id or "",
+            ]
+            for row in page.entries
+        ],
+        empty="No entries.",
+    )
+
+
+def _side(account: str, bucket: str) -> str:
+    return f"{account}:{bucket}" if bucket and bucket not in account else account

@@ -1,0 +1,84 @@
+"""The command group that every command hangs from.
+
+Owns: the list of commands. Each is imported when it is first needed, so that asking for a balance
+neither waits for the server's modules nor needs them to be installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+
+from gpucredits.version import __version__
+
+# Where each command lives, in the order that help lists them.
+COMMANDS: Final = {
+    "demo": "gpucredits.cli.demo",
+    "serve": "gpucredits.cli.serve",
+    "account": "gpucredits.cli.account",
+    "grant": "gpucredits.cli.grant",
+    "topup": "gpucredits.cli.topup",
+    "transfer": "gpucredits.cli.transfer",
+    "balance": "gpucredits.cli.balance",
+    "ledger": "gpucredits.cli.ledger",
+    "price": "gpucredits.cli.price",
+    "reserve": "gpucredits.cli.reservation",
+    "heartbeat": "gpucredits.cli.reservation",
+    "settle": "gpucredits.cli.reservation",
+    "cancel": "gpucredits.cli.reservation",
+    "refund": "gpucredits.cli.reservation",
+    "reservation": "gpucredits.cli.reservation",
+    "key": "gpucredits.cli.key",
+    "verify": "gpucredits.cli.verify",
+    "completion": "gpucredits.cli.completion",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names in the order of the table."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name; one whose parts are not installed says so when it is run."""
+        del ctx
+        place = COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        try:
+            command = getattr(importlib.import_module(place), cmd_name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] == __package__.partition(".")[0]:
+                raise
+            return _missing(cmd_name, error)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{place}.{cmd_name} is not a command")
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gpucredits")
+def main() -> None:
+    """Metering, budgeting and admission for GPU fleets."""
+
+
+def _missing(name: str, error: ModuleNotFoundError) -> click.Command:
+    @click.command(
+        name,
+        short_help="Needs the server: pip install 'gpucredits[server]'.",
+        context_settings={"ignore_unknown_options": True},
+    )
+    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+    def missing(rest: tuple[str, ...]) -> None:
+        """Needs the server, which is not installed."""
+        del rest
+        raise click.ClickException(
+            f"{name} needs the server ({error.name} is missing): pip install 'gpucredits[server]'"
+        ) from error
+
+    return missing

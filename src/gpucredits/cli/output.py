@@ -1,0 +1,128 @@
+"""What commands print: tables for people, the wire's JSON for scripts, refusals explained.
+
+Owns: how tables, instants and problems look, and the exit codes.
+Must not: call the server.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from gpucredits.client import Ambiguous, Refused, Undecided
+
+EXIT_REFUSED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_UNAVAILABLE: Final = 3
+
+_SHOWN_ELSEWHERE = frozenset({"account", "scope", "available", "needed"})
+
+
+def console() -> Console:
+    """Where tables go; made when needed, because tests and pipes change where that is."""
+    return Console(file=sys.stdout, highlight=False)
+
+
+def print_json(body: bytes) -> None:
+    """An answer as it came."""
+    click.echo(body.decode())
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
+    """Rows under their columns; a column that starts with ``>`` is set to the right.
+
+    On a terminal it has lines and colour; elsewhere it is aligned text that cuts nothing off.
+    """
+    if not rows:
+        click.echo(empty)
+        return
+    out = console()
+    if out.is_terminal:
+        out.print(_rich_table(columns, rows))
+        return
+    names = [column.lstrip(">").upper() for column in columns]
+    widths = [max(len(cell) for cell in cells) for cells in zip(names, *rows, strict=True)]
+    for row in (names, *rows):
+        cells = [
+            cell.rjust(width) if column.startswith(">") else cell.ljust(width)
+            for column, cell, width in zip(columns, row, widths, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def print_facts(facts: Sequence[tuple[str, str | None]]) -> None:
+    """One thing: a line for each of its facts; what is empty is left out."""
+    shown = [(name, value) for name, value in facts if value]
+    width = max((len(name) for name, _ in shown), default=0)
+    out = console()
+    for name, value in shown:
+        if out.is_terminal:
+            out.print(f"[dim]{name:<{width}}[/dim]  {escape(value)}", soft_wrap=True)
+        else:
+            click.echo(f"{name:<{width}}  {value}")
+
+
+def print_refusal(refused: Refused) -> None:
+    """Why not: the word for programs, the sentence for people, and the numbers."""
+    problem = refused.problem
+    click.echo(f"Refused ({problem.reason}): {refused}", err=True)
+    facts: list[tuple[str, str]] = [
+        (name, value)
+        for name, value in (
+            ("account", problem.account),
+            ("scope", problem.scope),
+            ("available", problem.available),
+            ("needed", problem.needed),
+            ("field", problem.field),
+        )
+        if value
+    ]
+    facts += [
+        (name, str(value))
+        for name, value in refused.numbers.items()
+        if name not in _SHOWN_ELSEWHERE
+    ]
+    for name, value in facts:
+        click.echo(f"  {name}: {value}", err=True)
+    if problem.request_id:
+        click.echo(f"  request: {problem.request_id}", err=True)
+
+
+def print_undecided(error: Undecided) -> None:
+    """Nobody decided, and what to do about it."""
+    word = "Unknown" if isinstance(error, Ambiguous) else "Unavailable"
+    click.echo(f"{word}: {error}.", err=True)
+    if isinstance(error, Ambiguous) and error.key:
+        click.echo(f"  Run it again with --idempotency-key {error.key}", err=True)
+
+
+def instant(text: str | None) -> str:
+    """An instant for people: to the second, in UTC."""
+    if not text:
+        return ""
+    return text.replace("T", " ").partition(".")[0].removesuffix("Z") + "Z"
+
+
+def labels(metadata: dict[str, str]) -> str:
+    """Labels on one line."""
+    return " ".join(f"{name}={value}" for name, value in sorted(metadata.items()))
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", border_style="dim", pad_edge=False)
+    for column in columns:
+        table.add_column(
+            column.lstrip(">"),
+            justify="right" if column.startswith(">") else "left",
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table

@@ -1,0 +1,100 @@
+"""``gpucredits price``: what a GPU-hour costs, from when on, and for whom."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from gpucredits.cli import output, values
+from gpucredits.cli.session import PageAt, Session, Write, pages, writes
+from gpucredits.client import prices
+from gpucredits.wire.price import PriceAnswer, PricePage
+
+
+@click.group()
+def price() -> None:
+    """Versioned prices; a running job keeps the price it was admitted at."""
+
+
+@price.command("set")
+@click.argument("gpu_type")
+@click.argument("credits_per_gpu_hour", type=values.amount)
+@click.option("--region", help="Default: default.")
+@click.option("--from", "effective_from", type=values.instant, help="Default: at once.")
+@click.option(
+    "--account", type=values.account, help="A discount for this account and all below it."
+)
+@writes
+def set_price(
+    session: Session,
+    gpu_type: str,
+    credits_per_gpu_hour: str,
+    *,
+    region: str | None,
+    effective_from: datetime | None,
+    account: str | None,
+    write: Write,
+) -> None:
+    """Set a new version of the price of GPU_TYPE."""
+    call = prices.set_price(
+        gpu_type,
+        credits_per_gpu_hour,
+        region=region,
+        effective_from=effective_from,
+        account=account,
+        **write,
+    )
+    session.run(call, show_price)
+
+
+@price.command("list")
+@click.option("--type", "gpu_type", help="Only this type of GPU.")
+@click.option("--region", help="Only this region.")
+@click.option("--account", type=values.account, help="Only discounts for this account.")
+@pages
+def list_prices(
+    session: Session,
+    *,
+    gpu_type: str | None,
+    region: str | None,
+    account: str | None,
+    page: PageAt,
+    follow: bool,
+) -> None:
+    """Versions of prices, the newest first."""
+    call = prices.price_page(gpu_type=gpu_type, region=region, account=account, **page)
+    session.run_pages(call, show_prices, items="prices", follow=follow)
+
+
+def show_price(answer: PriceAnswer) -> None:
+    """One version."""
+    output.print_facts(
+        [
+            ("price", answer.price_id),
+            ("GPU type", answer.gpu_type),
+            ("region", answer.region),
+            ("per GPU-hour", answer.credits_per_gpu_hour),
+            ("from", output.instant(answer.effective_from)),
+            ("for", answer.account),
+        ]
+    )
+
+
+def show_prices(page: PricePage) -> None:
+    """A page of versions."""
+    output.print_table(
+        ["price", "GPU type", "region", ">per GPU-hour", "from", "for"],
+        [
+            [
+                row.price_id,
+                row.gpu_type,
+                row.region,
+                row.credits_per_gpu_hour,
+                output.instant(row.effective_from),
+                row.account or "everybody",
+            ]
+            for row in page.prices
+        ],
+        empty="No prices.",
+    )

@@ -1,0 +1,251 @@
+"""Leases: ``reserve``, ``heartbeat``, ``settle``, ``cancel``, ``refund`` and ``reservation``."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import click
+
+from gpucredits.cli import output, values
+from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
+from gpucredits.client import reservations
+from gpucredits.wire.reservation import (
+    BeatAnswer,
+    ClosedAnswer,
+    CorrectionAnswer,
+    ReservationAnswer,
+    ReservationPage,
+    StateName,
+)
+
+
+@click.command()
+@click.argument("account", type=values.account)
+@click.option("--job", "job_id", required=True, help="The job's id.")
+@click.option("--type", "gpu_type", required=True, help="The type of GPU, such as h100.")
+@click.option("--gpus", "gpu_count", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--region", help="Default: default.")
+@click.option("--node", help="The node it runs on.")
+@click.option(
+    "--window", "window_ms", type=values.duration, help="How far ahead to hold. Default: 2m."
+)
+@click.option(
+    "--max", "max_amount", type=values.amount, help="Never charge the job more than this."
+)
+@click.option(
+    "--payer", type=values.account, help="The account or an ancestor. Default: the nearest."
+)
+@click.option(
+    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+)
+@writes
+def reserve(  # noqa: PLR0913  # one argument for each option
+    session: Session,
+    account: str,
+    *,
+    job_id: str,
+    gpu_type: str,
+    gpu_count: int,
+    region: str | None,
+    node: str | None,
+    window_ms: int | None,
+    max_amount: str | None,
+    payer: str | None,
+    metadata: tuple[tuple[str, str], ...],
+    write: Write,
+) -> None:
+    """Ask for a lease: hold credits for a job of ACCOUNT."""
+    if window_ms is not None and window_ms % 1_000:
+        raise click.BadParameter("must be whole seconds.", param_hint="--window")
+    call = reservations.reserve(
+        account,
+        job_id=job_id,
+        gpu_type=gpu_type,
+        gpu_count=gpu_count,
+        region=region,
+        node=node,
+        window_seconds=None if window_ms is None else window_ms // 1_000,
+        max_amount=max_amount,
+        payer=payer,
+        metadata=dict(metadata) or None,
+        **write,
+    )
+    session.run(call, show_reservation)
+
+
+@click.command()
+@click.argument("reservation_id")
+@click.option(
+    "--used", "used_ms", type=values.duration, required=True, help="Use in all, such as 90s."
+)
+@click.option("--seq", type=click.IntRange(min=1), help="Default: one after the last accepted.")
+@click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+@calls
+def heartbeat(
+    session: Session, reservation_id: str, *, used_ms: int, seq: int | None, dry_run: bool
+) -> None:
+    """Report what a job has used since it was admitted, and renew its lease."""
+    with session.client() as client:
+        if seq is None:
+            seq = client.reservation(reservation_id).seq + 1
+        call = reservations.extend(reservation_id, seq=seq, used_ms=used_ms, dry_run=dry_run)
+        session.print(client.fetch(call), show_beat)
+
+
+@click.command()
+@click.argument("reservation_id")
+@click.option(
+    "--used", "used_ms", type=values.duration, help="Use in all. Default: the last reported."
+)
+@click.option("--seq", type=click.IntRange(min=1), help="The number of this last report.")
+@writes
+def settle(
+    session: Session, reservation_id: str, *, used_ms: int | None, seq: int | None, write: Write
+) -> None:
+    """End a job: charge what it used, release the rest of the hold."""
+    call = reservations.settle(reservation_id, seq=seq, used_ms=used_ms, **write)
+    session.run(call, show_closed)
+
+
+@click.command()
+@click.argument("reservation_id")
+@writes
+def cancel(session: Session, reservation_id: str, *, write: Write) -> None:
+    """Release the hold of a job that never started."""
+    session.run(reservations.cancel(reservation_id, **write), show_closed)
+
+
+@click.command()
+@click.argument("reservation_id")
+@click.argument("amount", type=values.amount)
+@click.option("--note", help="Why.")
+@writes
+def refund(
+    session: Session, reservation_id: str, amount: str, *, note: str | None, write: Write
+) -> None:
+    """Give settled credits back to the grants that paid."""
+    call = reservations.refund(reservation_id, amount, note=note, **write)
+    session.run(call, show_correction)
+
+
+@click.group()
+def reservation() -> None:
+    """Leases, running and ended."""
+
+
+@reservation.command("show")
+@click.argument("reservation_id")
+@calls
+def show(session: Session, reservation_id: str) -> None:
+    """One lease and what it has cost so far."""
+    session.run(reservations.reservation(reservation_id), show_reservation)
+
+
+@reservation.command("list")
+@click.argument("account", type=values.account, required=False)
+@click.option("--tree", is_flag=True, help="Those of all accounts below it too.")
+@click.option("--job", "job_id", help="Only those of this job.")
+@click.option("--node", help="Only those on this node.")
+@click.option("--state", type=click.Choice(get_args(StateName)), help="Only these.")
+@pages
+def list_reservations(
+    session: Session,
+    account: str | None,
+    *,
+    tree: bool,
+    job_id: str | None,
+    node: str | None,
+    state: StateName | None,
+    page: PageAt,
+    follow: bool,
+) -> None:
+    """Leases of ACCOUNT's jobs, the latest first."""
+    call = reservations.reservation_page(
+        account=account, tree=tree or None, job_id=job_id, node=node, state=state, **page
+    )
+    session.run_pages(call, show_reservations, items="reservations", follow=follow)
+
+
+def show_reservation(answer: ReservationAnswer) -> None:
+    """One lease."""
+    is_live = answer.state == "active"
+    output.print_facts(
+        [
+            ("reservation", answer.reservation_id),
+            ("state", answer.state),
+            ("decision", answer.decision if is_live else ""),
+            ("account", answer.account),
+            ("payer", answer.payer if answer.payer != answer.account else ""),
+            ("job", answer.job_id),
+            ("node", answer.node),
+            ("GPUs", f"{answer.gpu_count} x {answer.gpu_type} in {answer.region}"),
+            ("rate", f"{answer.rate_per_hour} credits/hour"),
+            ("held", answer.held),
+            ("settled", answer.settled),
+            ("refunded", answer.refunded if answer.refunded != "0" else ""),
+            ("used", values.format_ms(answer.used_ms)),
+            ("last seq", str(answer.seq)),
+            ("lease ends in", values.format_ms(answer.expires_in_ms) if is_live else ""),
+            ("ended", output.instant(answer.ended_at)),
+            ("labels", output.labels(answer.metadata)),
+        ]
+    )
+
+
+def show_reservations(page: ReservationPage) -> None:
+    """A page of leases."""
+    output.print_table(
+        ["reservation", "state", "account", "job", "GPUs", ">held", ">settled", ">used"],
+        [
+            [
+                row.reservation_id,
+                row.state,
+                row.account,
+                row.job_id,
+                f"{row.gpu_count} x {row.gpu_type}",
+                row.held,
+                row.settled,
+                values.format_ms(row.used_ms),
+            ]
+            for row in page.reservations
+        ],
+        empty="No reservations.",
+    )
+
+
+def show_beat(answer: BeatAnswer) -> None:
+    """What a heartbeat was told."""
+    output.print_facts(
+        [
+            ("reservation", answer.reservation_id),
+            ("decision", answer.decision),
+            ("because", answer.reason),
+            ("settled", answer.settled),
+            ("held", answer.held),
+            ("lease ends in", values.format_ms(answer.expires_in_ms)),
+            ("note", "a duplicate: nothing was charged" if answer.duplicate else answer.flagged),
+        ]
+    )
+
+
+def show_closed(answer: ClosedAnswer) -> None:
+    """How a lease ended."""
+    output.print_facts(
+        [
+            ("reservation", answer.reservation_id),
+            ("state", answer.state),
+            ("settled", answer.settled),
+            ("released", answer.released),
+            ("used", values.format_ms(answer.used_ms)),
+        ]
+    )
+
+
+def show_correction(answer: CorrectionAnswer) -> None:
+    """What was given back, lot by lot."""
+    click.echo(f"{answer.amount} credits for {answer.reservation_id}.")
+    output.print_table(
+        ["grant", ">amount"],
+        [[lot.grant_id or lot.kind, lot.amount] for lot in answer.lots],
+        empty="",
+    )

@@ -1,0 +1,162 @@
+"""``gpucredits serve``: run the server until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import uvicorn
+import uvloop
+
+from gpucredits.app import App, ClockMovedError, Config, running
+from gpucredits.store.durability import UnsafeDatabaseError
+from gpucredits.store.errors import Unavailable
+from gpucredits.store.migrate import MigrationError
+from gpucredits.store.run_as import EmbeddedPostgresError
+
+START_ERRORS = (
+    ClockMovedError,
+    EmbeddedPostgresError,
+    MigrationError,
+    UnsafeDatabaseError,
+    Unavailable,
+)
+GRACE_S = 20
+BACKLOG = 2_048
+
+
+@click.command()
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("gpucredits-data"),
+    show_default=True,
+    envvar="GPUCREDITS_DATA_DIR",
+    help="Where the embedded database and the admin key live.",
+)
+@click.option(
+    "--database-url",
+    envvar="GPUCREDITS_DATABASE_URL",
+    help="A PostgreSQL of your own instead of the embedded one.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8437,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--test-clock",
+    is_flag=True,
+    help="Let POST /v1/test/clock move time on. The database is for tests ever after.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
+def serve(  # one argument for each option
+    *,
+    data_dir: Path,
+    database_url: str | None,
+    host: str,
+    port: int,
+    test_clock: bool,
+    as_json: bool,
+) -> None:
+    """Run the server: its own PostgreSQL by default, restarted and recovered by itself."""
+    config = Config(
+        data_dir=data_dir.absolute(),
+        database_url=database_url,
+        host=host,
+        port=port,
+        test_clock=test_clock,
+    )
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    try:
+        listener = listen(config)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(run(config, listener, as_json=as_json))
+    except START_ERRORS as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(
+            f"cannot listen on {host}:{port}: {error.strerror or error}"
+        ) from error
+
+
+async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None:
+    """Serve until SIGTERM or SIGINT, then finish what was begun."""
+    async with running(config) as app:
+        options = uvicorn.Config(
+            app.api,
+            http="httptools",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
+            timeout_keep_alive=75,
+            backlog=BACKLOG,
+        )
+        server = Server(options)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, server.stop)
+        announce(app, listener, as_json=as_json)
+        await server.serve(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """A server that leaves signals to us: after it, the funnel and the database stop in order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Catch nothing and raise nothing again."""
+        yield
+
+    def stop(self) -> None:
+        """Take no more requests; the second time, wait for none."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def listen(config: Config) -> socket.socket:
+    """Take the port before anything else is started."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((config.host, config.port))
+    listener.set_inheritable(False)
+    return listener
+
+
+def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
+    """Say where it listens and where its data and key are."""
+    host, port = listener.getsockname()[:2]
+    shown_host = f"[{host}]" if ":" in host else host
+    config = app.config
+    facts = {
+        "url": f"http://{shown_host}:{port}",
+        "data_dir": str(config.data_dir),
+        "admin_key": str(config.admin_key_path),
+        "database": "external" if config.database_url else "embedded",
+        "test_clock": config.test_clock,
+    }
+    if as_json:
+        click.echo(json.dumps(facts))
+    else:
+        click.echo(f"gpucredits listens on {facts['url']}")
+        click.echo(f"  data       {facts['data_dir']} ({facts['database']} PostgreSQL)")
+        click.echo(f"  admin key  {facts['admin_key']}")
+        click.echo(f"  API        {facts['url']}/v1/openapi.json")
+        if config.test_clock:
+            click.echo("  TEST CLOCK: time on this server can be moved")
+    sys.stdout.flush()

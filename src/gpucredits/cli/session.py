@@ -1,0 +1,225 @@
+"""A command's way to its server: which one, with which key, and what its answers become.
+
+Owns: the options that every command has, where address and key come from, and turning the
+outcomes of calls into output and exit codes. The environment is read here and nowhere else.
+Must not: know single commands.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
+
+import click
+import msgspec
+
+from gpucredits.cli import output
+from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
+from gpucredits.client.operations import Paged
+
+Answer = TypeVar("Answer")
+Page = TypeVar("Page", bound=Paged)
+Given = ParamSpec("Given")
+
+URL_DEFAULT: Final = "http://127.0.0.1:8437"
+KEY_FILE: Final = "admin.key"
+SERVER_FILE: Final = "server.json"
+
+
+class Write(TypedDict):
+    """The options of every write, as calls take them."""
+
+    key: str | None
+    dry_run: bool
+
+
+class PageAt(TypedDict):
+    """Which page of a list, as calls take it."""
+
+    limit: int | None
+    cursor: str | None
+
+
+class ServerFile(msgspec.Struct):
+    """What a running server writes of itself into its data directory."""
+
+    url: str
+
+
+class Session:
+    """The options of one run of a command, and a client made from them when it is needed."""
+
+    def __init__(
+        self,
+        *,
+        url: str | None,
+        key: str | None,
+        data_dir: Path | None,
+        as_json: bool,
+        timeout_s: float,
+    ) -> None:
+        self.as_json = as_json
+        self._url = url
+        self._key = key
+        self._data_dir = data_dir
+        self._timeout_s = timeout_s
+
+    def client(self) -> Client:
+        """A client for the server that the options, the environment or a data directory name."""
+        url = self._url or address_in(self._data_dir) or URL_DEFAULT
+        key = self._key or key_in(self._data_dir)
+        if not key:
+            raise click.UsageError(
+                "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
+                "directory with --data-dir."
+            )
+        return Client(url, key, retry=Retry(deadline_s=self._timeout_s))
+
+    def run(self, call: Call[Answer], show: Callable[[Answer], None]) -> None:
+        """Make a call, and print its answer as JSON or as ``show`` does."""
+        with self.client() as client:
+            self.print(client.fetch(call), show)
+
+    def print(self, reply: Reply[Answer], show: Callable[[Answer], None]) -> None:
+        """Print an answer as JSON or as ``show`` does."""
+        if self.as_json:
+            output.print_json(reply.body)
+        else:
+            show(reply.value)
+
+    def run_pages(
+        self, call: Call[Page], show: Callable[[Page], None], *, items: str, follow: bool
+    ) -> None:
+        """As ``run``, for a list: one page, or with ``follow`` all of them as if they were one."""
+        with self.client() as client:
+            replies = [client.fetch(call)]
+            while follow and (cursor := replies[-1].value.next_cursor):
+                replies.append(client.fetch(call.at(cursor)))
+        if len(replies) == 1:
+            self.print(replies[0], show)
+        elif self.as_json:
+            output.print_json(merged(replies, items))
+        else:
+            page = replies[0].value
+            setattr(page, items, [item for r in replies for item in getattr(r.value, items)])
+            page.next_cursor = None
+            show(page)
+        if not self.as_json and replies[-1].value.next_cursor and not follow:
+            click.echo(
+                f"There is more: --all, or --cursor {replies[-1].value.next_cursor}", err=True
+            )
+
+
+def merged(replies: Sequence[Reply[Any]], items: str) -> bytes:
+    """Several pages as one page of the same shape, item by item as they came."""
+    raw = msgspec.json.Decoder(dict[str, msgspec.Raw])
+    listed = msgspec.json.Decoder(list[msgspec.Raw])
+    pages = [raw.decode(reply.body) for reply in replies]
+    everything = [item for page in pages for item in listed.decode(page[items])]
+    return msgspec.json.encode({**pages[0], items: everything, "next_cursor": None})
+
+
+def address_in(data_dir: Path | None) -> str | None:
+    """The address of the server that runs on a data directory."""
+    if data_dir is None:
+        return None
+    path = data_dir / SERVER_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ServerFile).url
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise click.UsageError(f"{path} cannot be read: {error}") from error
+
+
+def key_in(data_dir: Path | None) -> str | None:
+    """The admin key that the first start of a server left in its data directory."""
+    if data_dir is None:
+        return None
+    path = data_dir / KEY_FILE
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        raise click.UsageError(
+            f"There is no {KEY_FILE} in {data_dir}: has a server run there?"
+        ) from None
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read: {error}") from error
+
+
+def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[..., None]:
+    """Give a command the options of every command, and a session made from them."""
+
+    @click.option("--url", envvar="GPUCREDITS_URL", show_envvar=True, help="The server's address.")
+    @click.option("--key", envvar="GPUCREDITS_API_KEY", show_envvar=True, help="Your API key.")
+    @click.option(
+        "--data-dir",
+        envvar="GPUCREDITS_DATA_DIR",
+        show_envvar=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help="A local server's data: its address and admin key are found there.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print the server's answer as it is.")
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0.1),
+        default=30.0,
+        show_default=True,
+        help="Seconds to go on asking a server that does not answer.",
+    )
+    @functools.wraps(command)
+    def with_session(
+        *args: Any,
+        url: str | None,
+        key: str | None,
+        data_dir: Path | None,
+        as_json: bool,
+        timeout_s: float,
+        **given: Any,
+    ) -> None:
+        session = Session(url=url, key=key, data_dir=data_dir, as_json=as_json, timeout_s=timeout_s)
+        try:
+            command(session, *args, **given)
+        except Invalid as error:
+            raise click.UsageError(f"{error}.".replace("..", ".")) from error
+        except Refused as refused:
+            if as_json:
+                output.print_json(refused.body)
+            else:
+                output.print_refusal(refused)
+            raise click.exceptions.Exit(output.EXIT_REFUSED) from refused
+        except Undecided as error:
+            output.print_undecided(error)
+            raise click.exceptions.Exit(output.EXIT_UNAVAILABLE) from error
+
+    return with_session
+
+
+def writes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that changes something its options; they arrive as ``write``."""
+
+    @click.option("--idempotency-key", help="Run it once for this key, however often it is sent.")
+    @click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+    @functools.wraps(command)
+    def with_write(*args: Any, idempotency_key: str | None, dry_run: bool, **given: Any) -> None:
+        command(*args, write=Write(key=idempotency_key, dry_run=dry_run), **given)
+
+    return calls(with_write)
+
+
+def pages(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that lists something its options; they arrive as ``page`` and ``follow``."""
+
+    @click.option("--limit", type=click.IntRange(1, 1_000), help="Rows on a page.")
+    @click.option("--cursor", help="Start at this page: the next_cursor of the one before.")
+    @click.option("--all", "follow", is_flag=True, help="Follow the pages to the end.")
+    @functools.wraps(command)
+    def with_page(
+        *args: Any, limit: int | None, cursor: str | None, follow: bool, **given: Any
+    ) -> None:
+        command(*args, page=PageAt(limit=limit, cursor=cursor), follow=follow, **given)
+
+    return calls(with_page)

@@ -1,0 +1,119 @@
+"""Values as people write them on a command line: amounts, paths, durations, instants, labels.
+
+Owns: the human forms, and a clear message for what is none of them.
+Must not: talk to a server.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from gpucredits.core.account import check_path
+from gpucredits.core.money import parse_credits
+from gpucredits.wire.scalars import parse_instant
+
+_UNITS_MS = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 7 * 86_400_000,
+}
+_PART = re.compile(r"(\d{1,12})(ms|s|m|h|d|w)", re.ASCII)
+_DURATION = re.compile(r"(?:\d{1,12}(?:ms|s|m|h|d|w))+", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def account(text: str) -> str:
+    """A path such as acme/vision/alice."""
+    try:
+        return check_path(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} {error}.") from error
+
+
+def amount(text: str) -> str:
+    """An amount of credits such as 12.5, kept as the text it is."""
+    digits = text.replace("_", "").replace(",", "")
+    try:
+        micros = parse_credits(digits)
+    except ValueError:
+        micros = -1
+    if micros < 0:
+        raise click.BadParameter(
+            f"{text!r} is not an amount: write a number of credits with at most 6 decimals, such "
+            "as 12.5."
+        )
+    return digits
+
+
+def duration(text: str) -> int:
+    """Milliseconds of a length of time such as 90s, 1h30m or 2d; a bare number is seconds."""
+    ms = duration_ms(text)
+    if ms is None:
+        raise click.BadParameter(f"{text!r} is not a duration: write 90s, 15m, 1h30m or 2d.")
+    return ms
+
+
+def instant(text: str) -> datetime:
+    """An instant: RFC 3339, a date, ``now``, ``30d`` from now, or ``2h ago``.
+
+    What is relative counts from this machine's clock.
+    """
+    moment = _instant(text.strip(), datetime.now(UTC))
+    if moment is None:
+        raise click.BadParameter(
+            f"{text!r} is not an instant: write 2026-03-01T00:00:00Z, 2026-03-01, now, 30d (from "
+            "now) or '2h ago'."
+        )
+    return moment
+
+
+def label(text: str) -> tuple[str, str]:
+    """A label such as team=vision: its key and its value."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise click.BadParameter(f"{text!r} is not a label: write key=value.")
+    return name, value
+
+
+def duration_ms(text: str) -> int | None:
+    """Milliseconds of a duration, or None when it is none."""
+    if text.isascii() and text.isdigit() and len(text) <= 12:
+        return int(text) * _UNITS_MS["s"]
+    if _DURATION.fullmatch(text) is None:
+        return None
+    return sum(int(number) * _UNITS_MS[unit] for number, unit in _PART.findall(text))
+
+
+def format_ms(ms: int) -> str:
+    """A duration for people, such as 1h30m or 12.5s."""
+    if ms < 60_000:
+        whole, rest = divmod(ms, 1_000)
+        return f"{whole}.{rest:03d}".rstrip("0").rstrip(".") + "s"
+    seconds = ms // 1_000
+    parts = []
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, length)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+def _instant(text: str, now: datetime) -> datetime | None:
+    if text == "now":
+        return now
+    is_past = text.endswith(" ago")
+    ms = None if text.isdigit() else duration_ms(text.removesuffix(" ago").lstrip("+"))
+    try:
+        if ms is not None:
+            return now - timedelta(milliseconds=ms) if is_past else now + timedelta(milliseconds=ms)
+        full = f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text
+        micros = parse_instant(full)
+    except (ValueError, OverflowError):
+        return None
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)

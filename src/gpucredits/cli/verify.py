@@ -1,0 +1,117 @@
+"""``gpucredits verify``: check every rule of the books on the live database.
+
+Owns: finding the database, and showing what was found. It works on the database itself, not through
+the API: whoever checks the books must not have to trust the server that keeps them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import click
+
+from gpucredits.cli import output
+from gpucredits.service.verify import Finding, Verification
+from gpucredits.service.verify import verify as verify_books
+from gpucredits.store.attach import address_in_use
+from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
+from gpucredits.store.errors import Unavailable
+from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.store.run_as import EmbeddedPostgresError
+
+POOL = PoolOptions(connections_min=1, connections_max=2)
+
+
+@click.command()
+@click.option(
+    "--data-dir",
+    envvar="GPUCREDITS_DATA_DIR",
+    show_envvar=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A local server's data, whether it runs or not.",
+)
+@click.option(
+    "--database-url",
+    envvar="GPUCREDITS_DATABASE_URL",
+    show_envvar=True,
+    help="A PostgreSQL of your own.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def verify(*, data_dir: Path | None, database_url: str | None, as_json: bool) -> None:
+    """Check that every entry balances and every balance follows from the entries.
+
+    Exits with 1 when a rule is broken, and shows the rows that break it.
+    """
+    if data_dir is None and database_url is None:
+        raise click.UsageError("Give --data-dir or --database-url: which books shall be checked?")
+    try:
+        result = asyncio.run(check(data_dir, database_url))
+    except EmbeddedPostgresError as error:
+        raise click.UsageError(str(error)) from error
+    except (Unavailable, OSError) as error:
+        click.echo(f"Unavailable: {error}", err=True)
+        raise click.exceptions.Exit(output.EXIT_UNAVAILABLE) from error
+    if as_json:
+        click.echo(json.dumps(to_plain(result), default=str))
+    else:
+        show(result)
+    if not result.is_clean:
+        raise click.exceptions.Exit(output.EXIT_REFUSED)
+
+
+async def check(data_dir: Path | None, database_url: str | None) -> Verification:
+    """Check the books of a database."""
+    async with database(data_dir, database_url) as url:
+        pool = await open_pool(url, POOL)
+        try:
+            return await verify_books(pool)
+        finally:
+            await pool.close()
+
+
+@asynccontextmanager
+async def database(data_dir: Path | None, database_url: str | None) -> AsyncIterator[str]:
+    """The address of the database; an embedded one that does not run is started for the while."""
+    if database_url is not None or data_dir is None:
+        yield database_url or ""
+        return
+    if not (data_dir / "postgres").is_dir():
+        raise EmbeddedPostgresError(f"there are no books in {data_dir}")
+    if address := address_in_use(data_dir, DATABASE):
+        yield address
+        return
+    server = EmbeddedPostgres(data_dir)
+    try:
+        yield await asyncio.to_thread(server.start)
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+def show(result: Verification) -> None:
+    """What was checked, and every broken rule with some of its rows."""
+    for finding in result.findings:
+        click.echo(f"BROKEN  {finding.rule}: {finding.claim}")
+        columns = list(finding.rows[0]) if finding.rows else []
+        rows = [[str(row[column]) for column in columns] for row in finding.rows]
+        output.print_table(columns, rows, empty="")
+    verdict = "all hold" if result.is_clean else f"{len(result.findings)} broken"
+    click.echo(f"Checked {len(result.rules)} rules over {result.entries} entries: {verdict}.")
+
+
+def to_plain(result: Verification) -> dict[str, object]:
+    """The result for scripts."""
+    return {
+        "is_clean": result.is_clean,
+        "entries": result.entries,
+        "rules": list(result.rules),
+        "findings": [finding_to_plain(finding) for finding in result.findings],
+    }
+
+
+def finding_to_plain(finding: Finding) -> dict[str, object]:
+    """One broken rule for scripts."""
+    return {"rule": finding.rule, "claim": finding.claim, "rows": finding.rows}

@@ -1,0 +1,25 @@
+"""The Python client: typed, with and without an event loop.
+
+Owns: calling the HTTP API, asking again with the same key, and telling the four outcomes apart.
+Must not: import the server, or read the environment.
+"""
+
+from gpucredits.client.attempts import ONCE, Retry
+from gpucredits.client.call import Call, Reply
+from gpucredits.client.errors import Ambiguous, CallError, Invalid, Refused, Unavailable, Undecided
+from gpucredits.client.transport import AsyncClient, Client
+
+__all__ = [
+    "ONCE",
+    "Ambiguous",
+    "AsyncClient",
+    "Call",
+    "CallError",
+    "Client",
+    "Invalid",
+    "Refused",
+    "Reply",
+    "Retry",
+    "Unavailable",
+    "Undecided",
+]

@@ -1,0 +1,205 @@
+"""Every method of the clients, named once for both.
+
+Owns: turning a function that describes a call into a method that makes it: of ``Client`` it
+returns the answer, of ``AsyncClient`` something to await. Lists are iterators over all pages.
+Must not: know how calls are sent.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+
+from gpucredits.client import accounts as account_calls
+from gpucredits.client import credit as credit_calls
+from gpucredits.client import entries as entry_calls
+from gpucredits.client import keys as key_calls
+from gpucredits.client import policies as policy_calls
+from gpucredits.client import prices as price_calls
+from gpucredits.client import reservations as reservation_calls
+from gpucredits.client import system as system_calls
+from gpucredits.client import usage as usage_calls
+from gpucredits.client.call import Call
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+
+
+class Sender(ABC):
+    """A client whose calls return."""
+
+    @abstractmethod
+    def send(self, call: Call[Answer]) -> Answer:
+        """Make a call."""
+
+
+class AsyncSender(ABC):
+    """A client whose calls are awaited."""
+
+    @abstractmethod
+    async def send(self, call: Call[Answer]) -> Answer:
+        """Make a call."""
+
+
+class Paged(Protocol):
+    """An answer that may have another after it."""
+
+    next_cursor: str | None
+
+
+Page = TypeVar("Page", bound=Paged)
+
+
+class Operation(Generic[Given, Answer]):
+    """A method that makes one call."""
+
+    def __init__(self, build: Callable[Given, Call[Answer]]) -> None:
+        self._build = build
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: Sender, owner: type) -> Callable[Given, Answer]: ...
+    @overload
+    def __get__(
+        self, client: AsyncSender, owner: type
+    ) -> Callable[Given, Coroutine[Any, Any, Answer]]: ...
+    def __get__(
+        self, client: Sender | AsyncSender | None, owner: type
+    ) -> Self | Callable[Given, Answer] | Callable[Given, Coroutine[Any, Any, Answer]]:
+        """The method, bound to a client."""
+        build = self._build
+        if client is None:
+            return self
+        if isinstance(client, Sender):
+
+            @functools.wraps(build)
+            def call(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+                return client.send(build(*args, **kwargs))
+
+            return call
+
+        @functools.wraps(build)
+        async def call_async(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+            return await client.send(build(*args, **kwargs))
+
+        return call_async
+
+
+class Listing(Generic[Given, Page, Item]):
+    """A method that iterates over the items of all pages, fetching each when it is needed."""
+
+    def __init__(
+        self, build: Callable[Given, Call[Page]], items: Callable[[Page], Sequence[Item]]
+    ) -> None:
+        self._build = build
+        self._items = items
+        self.__doc__ = build.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, client: Sender, owner: type) -> Callable[Given, Iterator[Item]]: ...
+    @overload
+    def __get__(self, client: AsyncSender, owner: type) -> Callable[Given, AsyncIterator[Item]]: ...
+    def __get__(
+        self, client: Sender | AsyncSender | None, owner: type
+    ) -> Self | Callable[Given, Iterator[Item]] | Callable[Given, AsyncIterator[Item]]:
+        """The method, bound to a client."""
+        build = self._build
+        if client is None:
+            return self
+        if isinstance(client, Sender):
+
+            @functools.wraps(build)
+            def iterate(*args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
+                return self._iterate(client, build(*args, **kwargs))
+
+            return iterate
+
+        @functools.wraps(build)
+        def iterate_async(*args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
+            return self._iterate_async(client, build(*args, **kwargs))
+
+        return iterate_async
+
+    def _iterate(self, client: Sender, call: Call[Page] | None) -> Iterator[Item]:
+        while call is not None:
+            page = client.send(call)
+            yield from self._items(page)
+            call = call.at(page.next_cursor) if page.next_cursor else None
+
+    async def _iterate_async(
+        self, client: AsyncSender, call: Call[Page] | None
+    ) -> AsyncIterator[Item]:
+        while call is not None:
+            page = await client.send(call)
+            for item in self._items(page):
+                yield item
+            call = call.at(page.next_cursor) if page.next_cursor else None
+
+
+class Operations:
+    """What can be asked of a server. Methods named after a thing in the plural follow all pages."""
+
+    create_account = Operation(account_calls.create_account)
+    update_account = Operation(account_calls.update_account)
+    suspend = Operation(account_calls.suspend)
+    resume = Operation(account_calls.resume)
+    account = Operation(account_calls.account)
+    account_page = Operation(account_calls.account_page)
+    accounts = Listing(account_calls.account_page, lambda page: page.accounts)
+    tree = Operation(account_calls.tree)
+    balance = Operation(account_calls.balance)
+
+    issue = Operation(credit_calls.issue)
+    issue_all = Operation(credit_calls.issue_all)
+    grant_page = Operation(credit_calls.grant_page)
+    grants = Listing(credit_calls.grant_page, lambda page: page.grants)
+    create_topup = Operation(credit_calls.create_topup)
+    topup = Operation(credit_calls.topup)
+    topup_page = Operation(credit_calls.topup_page)
+    topups = Listing(credit_calls.topup_page, lambda page: page.topups)
+    confirm_topup = Operation(credit_calls.confirm_topup)
+    fail_topup = Operation(credit_calls.fail_topup)
+    reverse_topup = Operation(credit_calls.reverse_topup)
+    transfer = Operation(credit_calls.transfer)
+
+    reserve = Operation(reservation_calls.reserve)
+    reserve_all = Operation(reservation_calls.reserve_all)
+    reservation = Operation(reservation_calls.reservation)
+    reservation_page = Operation(reservation_calls.reservation_page)
+    reservations = Listing(reservation_calls.reservation_page, lambda page: page.reservations)
+    heartbeats = Operation(reservation_calls.heartbeats)
+    extend = Operation(reservation_calls.extend)
+    settle = Operation(reservation_calls.settle)
+    cancel = Operation(reservation_calls.cancel)
+    refund = Operation(reservation_calls.refund)
+    adjust = Operation(reservation_calls.adjust)
+
+    set_price = Operation(price_calls.set_price)
+    price_page = Operation(price_calls.price_page)
+    prices = Listing(price_calls.price_page, lambda page: page.prices)
+
+    entry_page = Operation(entry_calls.entry_page)
+    entries = Listing(entry_calls.entry_page, lambda page: page.entries)
+
+    create_key = Operation(key_calls.create_key)
+    revoke_key = Operation(key_calls.revoke_key)
+    key_page = Operation(key_calls.key_page)
+    keys = Listing(key_calls.key_page, lambda page: page.keys)
+    audit_page = Operation(key_calls.audit_page)
+    audit = Listing(key_calls.audit_page, lambda page: page.audit)
+
+    report_usage = Operation(usage_calls.report_usage)
+    usage_page = Operation(usage_calls.usage_page)
+    used_leases = Listing(usage_calls.usage_page, lambda page: page.leases)
+    policy = Operation(policy_calls.policy)
+    set_policy = Operation(policy_calls.set_policy)
+
+    health = Operation(system_calls.health)
+    advance_clock = Operation(system_calls.advance_clock)

@@ -1,0 +1,146 @@
+"""The two clients: the same calls, sent by httpx while waiting or while others run.
+
+Owns: connections. Must not: describe calls (``operations`` does) or judge replies (``attempts``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+
+from gpucredits.client.attempts import Attempts, Retry
+from gpucredits.client.call import Call, Reply
+from gpucredits.client.errors import Invalid
+from gpucredits.client.operations import AsyncSender, Operations, Sender
+from gpucredits.version import __version__
+
+Answer = TypeVar("Answer")
+
+
+class Client(Operations, Sender):
+    """A client whose methods return when the server has answered.
+
+    ``key`` is the API key; ``retry`` bounds how long one call may take in all. Use it as a context
+    manager or call ``close``. It may be shared by threads.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        retry: Retry | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._retry = retry or Retry()
+        self._http = httpx.Client(
+            base_url=_checked(url), headers=_headers(key), transport=transport, trust_env=False
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the connections."""
+        self._http.close()
+
+    def send(self, call: Call[Answer]) -> Answer:
+        """Make a call, and only return its answer."""
+        return self.fetch(call).value
+
+    def fetch(self, call: Call[Answer]) -> Reply[Answer]:
+        """Make a call: its answer, with the bytes as they came."""
+        attempts = Attempts(call, self._retry)
+        while True:
+            try:
+                response = self._http.send(attempts.request(self._http))
+            except httpx.TransportError as error:
+                pause_s = attempts.failed(error)
+            else:
+                reply = attempts.answered(response)
+                if isinstance(reply, Reply):
+                    return reply
+                pause_s = reply
+            time.sleep(pause_s)
+
+
+class AsyncClient(Operations, AsyncSender):
+    """A client whose methods are awaited.
+
+    As ``Client``, but for an event loop: ``async with AsyncClient(url, key) as client``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        retry: Retry | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._retry = retry or Retry()
+        self._http = httpx.AsyncClient(
+            base_url=_checked(url), headers=_headers(key), transport=transport, trust_env=False
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Give up the connections."""
+        await self._http.aclose()
+
+    async def send(self, call: Call[Answer]) -> Answer:
+        """Make a call, and only return its answer."""
+        return (await self.fetch(call)).value
+
+    async def fetch(self, call: Call[Answer]) -> Reply[Answer]:
+        """Make a call: its answer, with the bytes as they came."""
+        attempts = Attempts(call, self._retry)
+        while True:
+            try:
+                response = await self._http.send(attempts.request(self._http))
+            except httpx.TransportError as error:
+                pause_s = attempts.failed(error)
+            else:
+                reply = attempts.answered(response)
+                if isinstance(reply, Reply):
+                    return reply
+                pause_s = reply
+            await asyncio.sleep(pause_s)
+
+
+def _checked(url: str) -> str:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise Invalid(f"{url!r} is not an address ({error})", field="url") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise Invalid(f"{url!r} must be an address such as http://127.0.0.1:8437", field="url")
+    return url.rstrip("/")
+
+
+def _headers(key: str) -> dict[str, str]:
+    if not key.isascii() or not key.isprintable() or not key.strip():
+        raise Invalid("must be the text of an API key", field="key")
+    return {"Authorization": f"Bearer {key.strip()}", "User-Agent": f"gpucredits/{__version__}"}

@@ -1,0 +1,54 @@
+"""The loop that every background job runs in.
+
+Owns: starting, stopping, resting between ticks, and surviving a database that is away.
+Must not: know what a tick does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from contextlib import suppress
+
+from gpucredits.service.errors import Busy
+from gpucredits.store.errors import Conflict, Unavailable
+
+logger = logging.getLogger(__name__)
+
+
+class Paced(ABC):
+    """A job whose ``tick`` does a bounded piece of work and says whether more is waiting."""
+
+    def __init__(self, *, rest_s: float) -> None:
+        self.rest_s = rest_s
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    async def tick(self) -> bool:
+        """Do a bounded piece of work; True to go on without a rest."""
+
+    async def start(self) -> None:
+        """Begin to tick."""
+        self._stopping.clear()
+        self._task = asyncio.create_task(self._run(), name=type(self).__name__)
+
+    async def stop(self) -> None:
+        """Finish the tick under way and end."""
+        self._stopping.set()
+        if self._task is not None:
+            await self._task
+            self._task = None
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            more = False
+            try:
+                more = await self.tick()
+            except (Busy, Conflict, Unavailable) as error:
+                logger.warning("%s rests: %s", type(self).__name__, error)
+            except Exception:
+                logger.exception("%s failed and goes on", type(self).__name__)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), 0 if more else self.rest_s)

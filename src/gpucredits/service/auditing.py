@@ -1,0 +1,132 @@
+"""What the audit log says of the ledger's administrative commands.
+
+Owns: which commands are administrative acts, and what is written down of each: the state before
+and after. Running jobs (reserve, beat, settle, cancel) are not acts; the ledger is their record.
+Must not: write anything; the batch saves the notes with the money.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gpucredits.core import ids
+from gpucredits.core.account import Account
+from gpucredits.core.book import Book
+from gpucredits.core.command import (
+    Adjust,
+    Command,
+    ConfirmTopUp,
+    CreateAccount,
+    FailTopUp,
+    Issue,
+    Refund,
+    ReverseTopUp,
+    TopUp,
+    Transfer,
+    UpdateAccount,
+)
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import (
+    AccountSaved,
+    Adjusted,
+    Granted,
+    Outcome,
+    Refunded,
+    ToppedUp,
+    Transferred,
+)
+from gpucredits.wire.scalars import format_end, format_instant
+
+ACTIONS: dict[type, str] = {
+    CreateAccount: "account.create",
+    UpdateAccount: "account.update",
+    Issue: "credits.issue",
+    TopUp: "topup.record",
+    ConfirmTopUp: "topup.confirm",
+    FailTopUp: "topup.fail",
+    ReverseTopUp: "topup.reverse",
+    Transfer: "credits.transfer",
+    Refund: "credits.refund",
+    Adjust: "credits.adjust",
+}
+Act = tuple[int, int, str, str, str, str | None, str | None, str]  # as audit_log's columns
+State = dict[str, Any]
+
+
+def state_before(book: Book, command: Command) -> State | None:
+    """What a command is about to change, for those that change something that was there."""
+    if isinstance(command, UpdateAccount):
+        account = book.paths.get(command.path)
+        return None if account is None else _terms(account)
+    if isinstance(command, ConfirmTopUp | FailTopUp | ReverseTopUp):
+        row = book.topups.get(command.topup_id)
+        return None if row is None else {"status": row.status.name.lower()}
+    return None
+
+
+def act_of(  # one argument for each column that the outcome does not give
+    org_id: int,
+    now: int,
+    command: Command,
+    outcome: Outcome,
+    *,
+    before: State | None,
+    actor: str,
+    request_id: str,
+) -> Act | None:
+    """The row of an administrative act; None for refusals and for everything else."""
+    action = ACTIONS.get(type(command))
+    after = None if action is None else state_after(org_id, outcome)
+    if action is None or after is None:
+        return None
+    resource, state = after
+    return (org_id, now, actor, action, resource, _json(before), _json(state), request_id)
+
+
+def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
+    """(resource, state) that an act left behind; the resource is an account where it can be."""
+    match outcome:
+        case AccountSaved(account=account):
+            return account.path, _terms(account)
+        case Granted(grant=grant, path=path):
+            state = {
+                "grant_id": ids.format_id(ids.GRANT, org_id, grant.grant_id),
+                "amount": format_credits(grant.amount),
+                "source": grant.source.name.lower(),
+                "starts_at": format_instant(grant.starts_at),
+                "expires_at": format_end(grant.expires_at),
+            }
+            return path, state
+        case ToppedUp(topup=topup, path=path):
+            state = {
+                "topup_id": ids.format_id(ids.TOPUP, org_id, topup.topup_id),
+                "amount": format_credits(topup.amount),
+                "payment_reference": topup.payment_reference,
+                "status": topup.status.name.lower(),
+            }
+            return path, state
+        case Transferred(source=source, target=target, amount=amount):
+            return source, {"to": target, "amount": format_credits(amount)}
+        case (
+            Refunded(reservation_id=number, amount=amount)
+            | Adjusted(reservation_id=number, amount=amount)
+        ):
+            text = ids.format_id(ids.RESERVATION, org_id, number)
+            return text, {"amount": format_credits(amount)}
+        case _:
+            return None
+
+
+def _terms(account: Account) -> State:
+    return {
+        "model": account.model.name.lower(),
+        "credit_limit": format_credits(account.credit_limit),
+        "status": account.status.name.lower(),
+        "metadata": dict(account.metadata),
+    }
+
+
+def _json(state: State | None) -> str | None:
+    return None if state is None else msgspec.json.encode(state).decode()

@@ -1,0 +1,316 @@
+"""One batch: lock and load, decide every command in order, save, commit.
+
+Owns: the transaction, idempotent replay, all-or-nothing groups, dry runs, and what is recorded
+besides the money (answers by key, refusals, drains).
+Must not: queue, retry or connect (the funnel does), or decide (the core does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from gpucredits.core.book import Book, Org
+from gpucredits.core.command import Beat, Command
+from gpucredits.core.decide import decide
+from gpucredits.core.outcome import Beaten, Outcome
+from gpucredits.core.reasons import Refused
+from gpucredits.core.reservation import Decision, ReservationState
+from gpucredits.service.auditing import Act, State, act_of, state_before
+from gpucredits.service.errors import KeyReused
+from gpucredits.service.outcomes import decode, detached, encode
+from gpucredits.store.book import Page, Pages, load_and_lock
+from gpucredits.store.book_save import Answer, DecisionMade, save
+from gpucredits.store.connection import Connection
+from gpucredits.store.needs import Needs
+from gpucredits.store.transaction import transaction
+
+ENDED = frozenset(state.name.lower() for state in ReservationState)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command with the caller's key, a hash of what was asked, and who asked."""
+
+    command: Command
+    key: str | None = None
+    fingerprint: bytes = b""
+    actor: str = ""
+    request_id: str = ""
+
+
+@dataclass(slots=True)
+class Minutes:
+    """What is written beside the books: answers to keys, refusals and drains, who did what."""
+
+    answers: list[Answer] = field(default_factory=list)
+    decisions: list[DecisionMade] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class CommandJob:
+    """Requests of one org that are answered together; several are all or nothing."""
+
+    org_id: int
+    requests: Sequence[Request]
+    answer: asyncio.Future[list[Outcome]]
+    dry_run: bool = False
+    queued_at: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """How many commands it is."""
+        return len(self.requests)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.answer.done()
+
+    def add_needs(self, needs: Needs) -> None:
+        """The rows and keys that its requests touch."""
+        for request in self.requests:
+            needs.add(self.org_id, request.command)
+            if request.key is not None and not self.dry_run:
+                needs.keys.add((self.org_id, request.key))
+
+    def run(self, page: Page | None, minutes: Minutes) -> list[Outcome] | KeyReused:
+        """Decide it on its org's page; an unknown org's book is empty, and nothing is kept."""
+        if page is None:
+            nobody = Book(Org(self.org_id, ""))
+            return [decide(nobody, each.command, 0) for each in self.requests]
+        if self.dry_run:
+            return rehearse(page, self.requests)
+        if len(self.requests) == 1:
+            outcome = decide_request(page, self.requests[0], minutes)
+            return outcome if isinstance(outcome, KeyReused) else [outcome]
+        return decide_together(page, self.requests, minutes)
+
+    def deliver(self, result: list[Outcome] | KeyReused) -> None:
+        """Answer the caller, if there still is one."""
+        if self.answer.done():
+            return
+        if isinstance(result, KeyReused):
+            self.answer.set_exception(result)
+        else:
+            self.answer.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Tell the caller that it was not decided."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    def split(self) -> list[CommandJob]:
+        """It cannot be taken apart."""
+        return [self]
+
+
+@dataclass(slots=True, eq=False)
+class BeatCall:
+    """The heartbeats of one caller, answered when the last of its jobs is."""
+
+    results: list[Outcome | Exception | None]
+    done: asyncio.Future[None]
+    pending: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class BeatJob:
+    """Heartbeats of one org out of one call, with their places in it."""
+
+    org_id: int
+    beats: list[Beat]
+    places: list[int]
+    call: BeatCall
+    queued_at: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """How many heartbeats it is."""
+        return len(self.beats)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.call.done.done()
+
+    def add_needs(self, needs: Needs) -> None:
+        """The leases that report."""
+        needs.add_beats(self.org_id, self.beats)
+
+    def run(self, page: Page | None, minutes: Minutes) -> list[Outcome]:
+        """Decide each heartbeat in order."""
+        if page is None:
+            nobody = Book(Org(self.org_id, ""))
+            return [decide(nobody, beat, 0) for beat in self.beats]
+        book, now = page.book, page.now
+        outcomes: list[Outcome] = []
+        for beat in self.beats:
+            outcome = decide(book, beat, now)
+            if type(outcome) is Beaten and outcome.decision is not Decision.CONTINUE:
+                note_beat(self.org_id, now, beat, outcome, minutes)
+            outcomes.append(outcome)
+        return outcomes
+
+    def deliver(self, result: list[Outcome] | KeyReused) -> None:
+        """Put the answers in their places."""
+        assert isinstance(result, list)  # heartbeats have no keys
+        results = self.call.results
+        for place, outcome in zip(self.places, result, strict=True):
+            results[place] = outcome
+        self._finish()
+
+    def fail(self, error: Exception) -> None:
+        """Put the error in every place."""
+        for place in self.places:
+            self.call.results[place] = error
+        self._finish()
+
+    def split(self) -> list[BeatJob]:
+        """One job for each heartbeat, so that one that cannot be decided harms no other."""
+        self.call.pending += len(self.beats) - 1
+        return [
+            BeatJob(self.org_id, [beat], [place], self.call, self.queued_at)
+            for beat, place in zip(self.beats, self.places, strict=True)
+        ]
+
+    def _finish(self) -> None:
+        self.call.pending -= 1
+        if not self.call.pending and not self.call.done.done():
+            self.call.done.set_result(None)
+
+
+Job = CommandJob | BeatJob
+Result = list[Outcome] | KeyReused
+
+
+async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
+    """Carry out a batch in one transaction; what each job is to be told once this returns."""
+    needs = Needs()
+    for job in jobs:
+        job.add_needs(needs)
+    minutes = Minutes()
+    async with transaction(connection):
+        pages = await load_and_lock(connection, needs)
+        results = run_all(jobs, pages, minutes)
+        await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
+    return results
+
+
+def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[Result]:
+    """Decide the jobs of a batch in order."""
+    return [job.run(pages.get(job.org_id), minutes) for job in jobs]
+
+
+def decide_request(page: Page, request: Request, minutes: Minutes) -> Outcome | KeyReused:
+    """Decide one request, unless its key says that it was decided before."""
+    known = replay(page, request)
+    if known is not None:
+        return known
+    before = state_before(page.book, request.command)
+    outcome = detached(decide(page.book, request.command, page.now))
+    note(page, request, outcome, minutes, before)
+    return outcome
+
+
+def decide_together(
+    page: Page, requests: Sequence[Request], minutes: Minutes
+) -> list[Outcome] | KeyReused:
+    """Decide requests as one: the first refusal takes everything back and is everyone's answer."""
+    known = [replay(page, request) for request in requests]
+    for each in known:
+        if isinstance(each, KeyReused):
+            return each
+    outcomes: list[Outcome] = []
+    book = page.book
+    states = [state_before(book, request.command) for request in requests]
+    book.begin()
+    for request, before in zip(requests, known, strict=True):
+        assert not isinstance(before, KeyReused)  # for the type checker
+        outcome = before or detached(decide(book, request.command, page.now))
+        if isinstance(outcome, Refused) and before is None:
+            book.take_back()
+            outcomes = [outcome] * len(requests)
+            break
+        outcomes.append(outcome)
+    else:
+        book.keep()
+    for request, before, outcome, state in zip(requests, known, outcomes, states, strict=True):
+        if before is None:
+            note(page, request, outcome, minutes, state)
+    return outcomes
+
+
+def rehearse(page: Page, requests: Sequence[Request]) -> list[Outcome]:
+    """Decide requests for real and take everything back; keys are neither read nor used."""
+    page.book.begin()
+    outcomes = []
+    for request in requests:
+        outcomes.append(detached(decide(page.book, request.command, page.now)))
+        if isinstance(outcomes[-1], Refused):
+            outcomes = [outcomes[-1]] * len(requests)
+            break
+    page.book.take_back()
+    return outcomes
+
+
+def replay(page: Page, request: Request) -> Outcome | KeyReused | None:
+    """The answer that a key was given before, if it was used before."""
+    if request.key is None:
+        return None
+    known = page.answers.get(request.key)
+    if known is None:
+        return None
+    fingerprint, stored = known
+    return decode(stored) if fingerprint == request.fingerprint else KeyReused(request.key)
+
+
+def note(
+    page: Page, request: Request, outcome: Outcome, minutes: Minutes, before: State | None
+) -> None:
+    """Record the answer to a key, a refusal with its reason, and an administrative act."""
+    org_id = page.book.org.org_id
+    act = act_of(
+        org_id,
+        page.now,
+        request.command,
+        outcome,
+        before=before,
+        actor=request.actor,
+        request_id=request.request_id,
+    )
+    if act is not None:
+        minutes.acts.append(act)
+    if request.key is not None:
+        stored = encode(outcome)
+        page.answers[request.key] = (request.fingerprint, stored)
+        minutes.answers.append((org_id, request.key, request.fingerprint, stored, page.now))
+    if isinstance(outcome, Refused):
+        minutes.decisions.append(
+            (
+                org_id,
+                page.now,
+                type(request.command).__name__,
+                "refuse",
+                outcome.reason.value,
+                getattr(request.command, "reservation_id", 0),
+                request.actor,
+                msgspec.json.encode(outcome.detail).decode(),
+            )
+        )
+    elif isinstance(outcome, Beaten) and isinstance(request.command, Beat):
+        note_beat(org_id, page.now, request.command, outcome, minutes)
+
+
+def note_beat(org_id: int, now: int, beat: Beat, outcome: Beaten, minutes: Minutes) -> None:
+    """Record that a running job was told to drain or stop; a job that had ended is no news."""
+    if outcome.duplicate or outcome.decision is Decision.CONTINUE or outcome.reason in ENDED:
+        return
+    lease_id = beat.reservation_id
+    minutes.decisions.append(
+        (org_id, now, "Beat", outcome.decision.value, outcome.reason, lease_id, "", "{}")
+    )

@@ -1,0 +1,44 @@
+"""Whether work is moving: the database answers, and nothing waits in the funnel for long.
+
+Must not: write anything, or take the word of a process that merely exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Literal
+
+from gpucredits.service.funnel import Funnel, Lane
+from gpucredits.store.clock import read_clock
+from gpucredits.store.connection import Pool
+from gpucredits.store.errors import Conflict, Unavailable
+
+STALLED_S: Final = 5.0
+PROBE_TIMEOUT_S: Final = 3.0
+
+Verdict = tuple[Literal["ok", "stalled", "unavailable"], str]
+
+
+async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
+    """The verdict, and why."""
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT_S):
+            await read_clock(pool)
+    except (Unavailable, Conflict, TimeoutError) as error:
+        return "unavailable", f"the database does not answer: {str(error) or 'too slow'}"
+    now = asyncio.get_running_loop().time()
+    waited = max((_longest_wait(lane, now) for lane in funnel.lanes), default=0.0)
+    if waited > STALLED_S:
+        return "stalled", f"a command has waited for {waited:.1f} s"
+    return "ok", ""
+
+
+def _longest_wait(lane: Lane, now: float) -> float:
+    """How long the first in any of a lane's queues has waited."""
+    waits = [
+        now - jobs[0].queued_at
+        for queue in lane.queues.values()
+        for jobs in (queue.commands, queue.beats)
+        if jobs
+    ]
+    return max(waits, default=0.0)

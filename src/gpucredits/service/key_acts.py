@@ -1,0 +1,118 @@
+"""Making, listing and revoking keys, as administrative acts.
+
+Owns: what is recorded of them. A new secret is shown once, and again only to who asked for it
+with the same idempotency key.
+Must not: store a secret in the clear.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+
+import msgspec
+
+from gpucredits.service.acts import Act, perform
+from gpucredits.service.keys import Keyring, hash_of, new_secret, seal, unseal
+from gpucredits.store import keys
+from gpucredits.store.audit import AuditNote
+from gpucredits.store.connection import Connection, Pool
+from gpucredits.store.errors import driver_errors
+from gpucredits.store.keys import KeyRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, with which secret, in which call."""
+
+    actor: str
+    token: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key with its secret, and whether it had been made before; no secret for a stranger."""
+
+    row: KeyRow
+    secret: str | None
+    is_replay: bool
+
+
+class _Record(msgspec.Struct):
+    row: KeyRow
+    sealed: str
+
+
+async def create_key(
+    pool: Pool, act: Act, caller: Caller, *, role: str, scope: str, name: str
+) -> NewKey:
+    """Make a key."""
+    secret = new_secret()
+    pad = act.key or ""
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        row = await keys.insert(
+            db,
+            org_id=act.org_id,
+            secret_hash=hash_of(secret),
+            name=name,
+            role=role,
+            scope=scope,
+            created_by=caller.actor,
+        )
+        sealed = b64encode(seal(secret, token=caller.token, key=pad)).decode()
+        note = AuditNote(
+            caller.actor,
+            "key.create",
+            f"key:{row.key_id}",
+            caller.request_id,
+            new={"role": role, "scope": scope, "name": name},
+        )
+        return msgspec.json.encode(_Record(row, sealed)), note
+
+    done = await perform(pool, act, work)
+    record = msgspec.json.decode(done.answer, type=_Record)
+    shown = unseal(b64decode(record.sealed), token=caller.token, key=pad)
+    return NewKey(record.row, shown, done.is_replay)
+
+
+async def revoke_key(
+    pool: Pool, act: Act, caller: Caller, keyring: Keyring, *, key_id: int, scope: str
+) -> KeyRow | None:
+    """End a key at once in this process, and within its memory's seconds in the others."""
+    evicted: list[bytes] = []
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        found = await keys.revoke(db, org_id=act.org_id, key_id=key_id, scope=scope)
+        if found is None:
+            raise KeyUnknown
+        row, secret_hash = found
+        evicted.append(secret_hash)
+        note = AuditNote(
+            caller.actor,
+            "key.revoke",
+            f"key:{row.key_id}",
+            caller.request_id,
+            old={"role": row.role, "scope": row.scope, "name": row.name},
+        )
+        return msgspec.json.encode(row), note
+
+    try:
+        done = await perform(pool, act, work)
+    except KeyUnknown:
+        return None
+    for secret_hash in evicted:
+        keyring.forget(secret_hash)
+    return msgspec.json.decode(done.answer, type=KeyRow)
+
+
+async def list_keys(pool: Pool, *, scope: str, after: int, limit: int) -> list[KeyRow]:
+    """Keys whose scope lies within a scope."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            return await keys.page(db, scope=scope, after=after, limit=limit)
+
+
+class KeyUnknown(Exception):  # noqa: N818  # it states what happened
+    """There is no such key in the caller's scope."""

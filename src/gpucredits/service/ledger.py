@@ -1,0 +1,167 @@
+"""The one door to writes: commands in, outcomes out.
+
+Owns: finding the org of a request, and what callers see of the funnel.
+Must not: decide anything about money (core does) or speak SQL (store does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import cast
+
+from gpucredits.core.account import org_of
+from gpucredits.core.book import Book, Org
+from gpucredits.core.command import Beat, CreateAccount, Sweep
+from gpucredits.core.decide import decide
+from gpucredits.core.outcome import Outcome, Swept
+from gpucredits.core.reasons import InvariantBroken
+from gpucredits.service.batch import BeatCall, BeatJob, CommandJob, Request
+from gpucredits.service.errors import Busy
+from gpucredits.service.funnel import DEFAULTS, Funnel, FunnelOptions
+from gpucredits.store.clock import read_clock
+from gpucredits.store.connection import Pool
+from gpucredits.store.errors import Unavailable
+from gpucredits.store.orgs import ensure_org, find_org
+
+__all__ = ["Ledger", "Request", "Undecided"]
+
+Undecided = Busy | Unavailable | InvariantBroken
+ORGS_KNOWN_MAX = 100_000
+SWEPT_AT_ONCE = 500
+
+
+class Ledger:
+    """Writes to the ledger. Refusals are values; see service.errors for what is raised.
+
+    Start it before the first write; stopping it carries out what was accepted.
+    """
+
+    def __init__(self, pool: Pool, options: FunnelOptions = DEFAULTS) -> None:
+        self.pool = pool
+        self.funnel = Funnel(pool, options)
+        self._org_ids: dict[str, int] = {}
+
+    async def start(self) -> None:
+        """Begin to carry out commands."""
+        await self.funnel.start()
+
+    async def stop(self) -> None:
+        """Take no more commands, and end when all that were taken are answered."""
+        await self.funnel.stop()
+
+    async def submit(self, org: str | int, request: Request, *, dry_run: bool = False) -> Outcome:
+        """Carry out one command. ``org`` is the org's path or number.
+
+        Raises Busy, KeyReused, Unavailable, or InvariantBroken.
+        """
+        return (await self.submit_all(org, [request], atomic=True, dry_run=dry_run))[0]
+
+    async def submit_all(
+        self, org: str | int, requests: Sequence[Request], *, atomic: bool, dry_run: bool = False
+    ) -> list[Outcome]:
+        """Carry out several commands of one org; the answers are in the order of the requests.
+
+        ``atomic``: all or nothing, and after a refusal every position holds that refusal.
+        """
+        if not requests:
+            return []
+        org_id = await self.org_id(org, requests[0], dry_run=dry_run)
+        if org_id is None:
+            return await self._without_org(str(org), requests)
+        if atomic:
+            return await self._enqueue(org_id, requests, dry_run=dry_run)
+        groups = await asyncio.gather(
+            *(self._enqueue(org_id, [request], dry_run=dry_run) for request in requests),
+            return_exceptions=True,
+        )
+        outcomes = []
+        for group in groups:
+            if isinstance(group, BaseException):
+                raise group
+            outcomes.extend(group)
+        return outcomes
+
+    async def beat(self, beats: Sequence[tuple[int, Beat]]) -> list[Outcome | Undecided]:
+        """Record heartbeats given as (org number, beat); answers are in the same order.
+
+        What could not be decided stands in its own place and harms no neighbour: send it again.
+        """
+        if not beats:
+            return []
+        call = BeatCall([None] * len(beats), asyncio.get_running_loop().create_future())
+        jobs = self._beat_jobs(beats, call)
+        call.pending = len(jobs)
+        for job in jobs:
+            try:
+                self.funnel.put(job, ahead=False)
+            except Busy as busy:
+                job.fail(busy)
+        await call.done
+        return cast("list[Outcome | Undecided]", call.results)
+
+    async def sweep(self, org_id: int, account_ids: Sequence[int]) -> int:
+        """Write down what the clock has made true of accounts; how many entries that took."""
+        entries = 0
+        for start in range(0, len(account_ids), SWEPT_AT_ONCE):
+            chosen = account_ids[start : start + SWEPT_AT_ONCE]
+            jobs = [self._job(org_id, [Request(Sweep(account_id=each))]) for each in chosen]
+            for job in jobs:
+                self.funnel.put(job, ahead=False)
+            for group in await asyncio.gather(*(job.answer for job in jobs)):
+                entries += sum(each.entries for each in group if isinstance(each, Swept))
+        return entries
+
+    async def org_id(
+        self, org: str | int, request: Request | None = None, *, dry_run: bool = True
+    ) -> int | None:
+        """The number of an org; one that a request opens is made first, to be locked."""
+        if isinstance(org, int):
+            return org
+        org_id = self._org_ids.get(org)
+        if org_id is None:
+            opens = (
+                request is not None
+                and isinstance(request.command, CreateAccount)
+                and request.command.path == org_of(org)
+            )
+            find = ensure_org if opens and not dry_run else find_org
+            org_id = await find(self.pool, org)
+            if org_id is not None and len(self._org_ids) < ORGS_KNOWN_MAX:
+                self._org_ids[org] = org_id
+        return org_id
+
+    async def _enqueue(
+        self, org_id: int, requests: Sequence[Request], *, dry_run: bool
+    ) -> list[Outcome]:
+        job = self._job(org_id, requests, dry_run=dry_run)
+        self.funnel.put(job)
+        return await job.answer
+
+    def _job(
+        self, org_id: int, requests: Sequence[Request], *, dry_run: bool = False
+    ) -> CommandJob:
+        answer = asyncio.get_running_loop().create_future()
+        return CommandJob(org_id, requests, answer, dry_run)
+
+    def _beat_jobs(self, beats: Sequence[tuple[int, Beat]], call: BeatCall) -> list[BeatJob]:
+        """The beats of a call by org, in jobs that fit into a batch."""
+        groups: dict[int, tuple[list[Beat], list[int]]] = {}
+        for place, (org_id, beat) in enumerate(beats):
+            group = groups.get(org_id)
+            if group is None:
+                group = groups[org_id] = ([], [])
+            group[0].append(beat)
+            group[1].append(place)
+        most = self.funnel.options.org_share_max
+        return [
+            BeatJob(org_id, group[start : start + most], places[start : start + most], call)
+            for org_id, (group, places) in groups.items()
+            for start in range(0, len(group), most)
+        ]
+
+    async def _without_org(self, path: str, requests: Sequence[Request]) -> list[Outcome]:
+        """An org that does not exist has nothing to lock and nowhere to remember answers."""
+        book = Book(Org(0, path))
+        now = await read_clock(self.pool)
+        return [decide(book, request.command, now) for request in requests]

@@ -1,0 +1,26 @@
+"""What the edge is given: the service's parts, in one bundle.
+
+Must not: do anything itself; app.py fills it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpucredits.service.keys import Keyring
+from gpucredits.service.ledger import Ledger
+from gpucredits.service.orgs import Directory
+from gpucredits.service.reads import Reads
+from gpucredits.store.connection import Pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """Doors to the ledger, the reads and the keys; whether the clock may be moved."""
+
+    pool: Pool
+    ledger: Ledger
+    reads: Reads
+    keyring: Keyring
+    directory: Directory
+    has_test_clock: bool = False

@@ -1,0 +1,54 @@
+"""Checking the whole ledger against its rules, while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpucredits.store.connection import Pool
+from gpucredits.store.verify import (
+    CHECKS,
+    count_entries,
+    offending_rows,
+    one_moment,
+    wrong_entry_types,
+)
+
+ROWS_SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that is broken: what it claims, and some of the rows that break it."""
+
+    rule: str
+    claim: str
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was checked and what was found."""
+
+    rules: tuple[str, ...]
+    entries: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every rule holds."""
+        return not self.findings
+
+
+async def verify(pool: Pool) -> Verification:
+    """Check every rule on one moment of the live database."""
+    findings = []
+    async with one_moment(pool) as connection:
+        for check in CHECKS:
+            rows = await offending_rows(connection, check, limit=ROWS_SHOWN_MAX)
+            findings.append(Finding(check.name, check.claim, rows))
+        claim = "the ledger's view shows entries as the rules mean them"
+        findings.append(Finding("entry_types", claim, await wrong_entry_types(connection)))
+        entries = await count_entries(connection)
+    rules = tuple(finding.rule for finding in findings)
+    return Verification(rules, entries, tuple(each for each in findings if each.rows))

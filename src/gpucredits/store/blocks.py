@@ -1,0 +1,55 @@
+"""Seals: hash-chained blocks over an org's entries, behind the last committed one."""
+
+from __future__ import annotations
+
+from gpucredits.store.connection import Connection
+from gpucredits.store.errors import driver_errors
+
+BEHIND = """
+SELECT o.org_id FROM orgs o
+LEFT JOIN LATERAL (
+    SELECT b.last_entry_id FROM blocks b WHERE b.org_id = o.org_id
+    ORDER BY b.block_id DESC LIMIT 1
+) AS sealed ON true
+WHERE o.next_entry_id - 1 > coalesce(sealed.last_entry_id, 0)
+ORDER BY o.next_entry_id - coalesce(sealed.last_entry_id, 0) DESC LIMIT $1
+"""
+SEAL = """
+WITH span AS (
+    SELECT o.org_id, coalesce(b.block_id, 0) + 1 AS block_id,
+        coalesce(b.last_entry_id, 0) + 1 AS first_id,
+        least(o.next_entry_id - 1, coalesce(b.last_entry_id, 0) + $2) AS last_id,
+        coalesce(b.hash, ''::bytea) AS previous
+    FROM orgs o
+    LEFT JOIN LATERAL (
+        SELECT block_id, last_entry_id, hash FROM blocks WHERE blocks.org_id = o.org_id
+        ORDER BY block_id DESC LIMIT 1
+    ) AS b ON true
+    WHERE o.org_id = ANY ($1::integer[])
+), sealed AS (
+    INSERT INTO blocks (org_id, block_id, first_entry_id, last_entry_id, previous_hash, hash,
+        sealed_at)
+    SELECT org_id, block_id, first_id, last_id, previous,
+        block_hash(org_id, first_id, last_id, previous), (SELECT ledger_now())
+    FROM span WHERE last_id >= first_id
+    ON CONFLICT DO NOTHING
+    RETURNING last_entry_id - first_entry_id + 1 AS entries
+)
+SELECT coalesce(sum(entries), 0)::bigint FROM sealed
+"""
+
+
+async def orgs_unsealed(connection: Connection, *, limit: int) -> list[int]:
+    """Orgs with entries that no block covers, the furthest behind first."""
+    with driver_errors():
+        return [row["org_id"] for row in await connection.fetch(BEHIND, limit)]
+
+
+async def seal(connection: Connection, org_ids: list[int], *, entries_max: int) -> int:
+    """Seal one more block of each org; how many entries that covered.
+
+    Two at once seal the same block, and one of them does nothing.
+    """
+    with driver_errors():
+        sealed: int = await connection.fetchval(SEAL, org_ids, entries_max)
+    return sealed

@@ -1,0 +1,259 @@
+"""Filling books: lock the orgs of a batch, take the time, load every row the commands touch.
+
+Owns: what a stored row looks like as a row of the core. One call is one round trip.
+Must not: decide anything or write (book_save does).
+
+Leases are loaded without what no rule reads (job, GPU type, region, node, metadata), because tens
+of thousands of them are loaded each second; store/reservations.py reads them whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from gpucredits.core.account import Account, Model, Status
+from gpucredits.core.book import Book, Org
+from gpucredits.core.grant import Grant, GrantState, Source, consumption_order
+from gpucredits.core.price import Price
+from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.topup import TopUpRow, TopUpStatus
+from gpucredits.store.connection import Connection
+from gpucredits.store.needs import Needs
+from gpucredits.store.statement import numbers
+
+OPEN_BOOK = (
+    "SELECT * FROM open_book($1, $2, $3::text::integer[], $4::text::bigint[],"
+    " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
+)
+MODELS = tuple(Model)
+STATUSES = tuple(Status)
+SOURCES = tuple(Source)
+GRANT_STATES = tuple(GrantState)
+LEASE_STATES = tuple(ReservationState)
+DECISIONS = tuple(Decision)
+TOPUP_STATUSES = tuple(TopUpStatus)
+
+StoredRow = Sequence[Any]  # a row as the driver gives it, its columns in the order of book_row
+
+
+@dataclass(slots=True)
+class Page:
+    """The book of one org, with what is needed to tell what changed in it."""
+
+    book: Book
+    now: int
+    first_new_id: int
+    first_new_entry_id: int
+    settings: dict[int, tuple[object, ...]] = field(default_factory=dict)
+    grant_states: dict[int, GrantState] = field(default_factory=dict)
+    lease_states: dict[int, tuple[ReservationState, Decision]] = field(default_factory=dict)
+    topup_statuses: dict[int, TopUpStatus] = field(default_factory=dict)
+    answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+
+
+Pages = dict[int, Page]
+
+
+async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = True) -> Pages:
+    """One page for each org that exists, locked until the transaction ends unless told not to.
+
+    A page's ``now`` was read after the lock was held and is never before the org's clock.
+    """
+    rows = await connection.fetch(
+        OPEN_BOOK,
+        lock,
+        sorted(needs.orgs),
+        numbers(needs.lease_orgs),
+        numbers(needs.lease_ids),
+        *columns(needs.paths, 2),
+        *columns(needs.account_ids, 2),
+        *columns(needs.topups, 2),
+        *columns(needs.corrected, 2),
+        *columns(needs.prices, 4),
+        *columns(needs.keys, 2),
+    )
+    pages: Pages = {}
+    for row in rows:
+        kind = row[0]
+        if kind == 0:
+            pages[row[1]] = open_page(row)
+        else:
+            FILL[kind](pages[row[1]], row)
+    for page in pages.values():
+        for lots in page.book.grants.values():
+            if len(lots) > 1:
+                lots.sort(key=consumption_order)
+    return pages
+
+
+def columns(rows: Iterable[tuple[Any, ...]], width: int) -> Iterable[Sequence[Any]]:
+    """Rows as columns, in a stable order; as many empty columns when there are none."""
+    found = list(zip(*sorted(rows), strict=True))
+    return found or [()] * width
+
+
+def open_page(row: StoredRow) -> Page:
+    """The page of an org: (org, now; next id, next entry id, clock, version; path)."""
+    _, org_id, now, next_id, next_entry_id, clock, version = row[:7]
+    org = Org(org_id, row[21], next_id, next_entry_id, clock, version)
+    return Page(Book(org), now, next_id, next_entry_id)
+
+
+def fill_suspended(page: Page, row: StoredRow) -> None:
+    """A suspended account: (path)."""
+    page.book.suspended = (*page.book.suspended, row[21])
+
+
+def fill_account(page: Page, row: StoredRow) -> None:
+    """An account with its balance, and whether the clock has made something of it due."""
+    account = Account(
+        account_id=row[2],
+        path=row[21],
+        model=MODELS[row[3]],
+        credit_limit=row[4],
+        status=STATUSES[row[5]],
+        remaining=row[6],
+        reserved=row[7],
+        spent=row[8],
+        debt=row[9],
+        overrun=row[10],
+        version=row[11],
+        due_at=row[12],
+        funded_until=row[13],
+        has_budget=bool(row[14]),
+        created_at=row[15],
+        metadata=from_json(row[22]),
+    )
+    book = page.book
+    book.accounts[account.account_id] = account
+    book.paths[account.path] = account
+    book.grants.setdefault(account.account_id, [])
+    page.settings[account.account_id] = settings_of(account)
+    if row[16]:
+        book.complete.add(account.account_id)
+
+
+def settings_of(account: Account) -> tuple[object, ...]:
+    """What of an account changes rarely, so that it is written only when it did."""
+    return (
+        account.model,
+        account.credit_limit,
+        account.status,
+        account.has_budget,
+        account.metadata,
+    )
+
+
+def fill_grant(page: Page, row: StoredRow) -> None:
+    """A grant; it may come twice, as an open one and as one that is named."""
+    book = page.book
+    grant_id = row[2]
+    if grant_id in book.lots:
+        return
+    grant = Grant(
+        grant_id,
+        row[3],
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        SOURCES[row[9]],
+        GRANT_STATES[row[10]],
+        row[11],
+        row[12],
+        from_json(row[22]),
+    )
+    book.lots[grant_id] = grant
+    page.grant_states[grant_id] = grant.state
+    if grant.remaining:
+        book.grants.setdefault(grant.account_id, []).append(grant)
+
+
+def fill_lease(page: Page, row: StoredRow) -> None:
+    """A lease, as far as the rules read it; it may come twice, as named and as due."""
+    book = page.book
+    lease_id = row[2]
+    if lease_id in book.reservations:
+        return
+    state, decision = row[11], row[12]
+    paid = row[24]
+    book.reservations[lease_id] = Reservation(
+        lease_id,
+        row[21],
+        row[3],
+        row[4],
+        "",
+        "",
+        row[5],
+        "",
+        "",
+        row[6],
+        0,
+        row[7],
+        row[10],
+        row[19],
+        row[8],
+        row[9],
+        row[13],
+        row[14],
+        row[15],
+        row[16],
+        row[17],
+        row[18],
+        LEASE_STATES[state],
+        DECISIONS[decision],
+        row[20],
+        tuple(zip(paid[::2], paid[1::2], strict=True)),
+    )
+    if state or decision:
+        page.lease_states[lease_id] = (LEASE_STATES[state], DECISIONS[decision])
+
+
+def fill_topup(page: Page, row: StoredRow) -> None:
+    """A top-up."""
+    topup = TopUpRow(
+        topup_id=row[2],
+        account_id=row[3],
+        amount=row[4],
+        status=TOPUP_STATUSES[row[5]],
+        grant_id=row[6],
+        expires_at=row[7],
+        priority=row[8],
+        created_at=row[9],
+        payment_reference=row[21],
+        metadata=from_json(row[22]),
+    )
+    page.book.topups[topup.topup_id] = topup
+    page.topup_statuses[topup.topup_id] = topup.status
+
+
+def fill_price(page: Page, row: StoredRow) -> None:
+    """The version in force of a price: (type, region, owner)."""
+    page.book.prices.append(Price(row[2], row[21], row[22], row[3], row[4], row[23]))
+
+
+def fill_answer(page: Page, row: StoredRow) -> None:
+    """What a key was used for, and what was answered."""
+    page.answers[row[21]] = (row[25], row[26])
+
+
+FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
+    fill_suspended,  # never used: orgs are opened, not filled
+    fill_suspended,
+    fill_account,
+    fill_grant,
+    fill_lease,
+    fill_topup,
+    fill_price,
+    fill_answer,
+)
+
+
+def from_json(text: str) -> dict[str, str]:
+    """Metadata as stored."""
+    return {} if text == "{}" else msgspec.json.decode(text, type=dict[str, str])

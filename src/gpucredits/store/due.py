@@ -1,0 +1,44 @@
+"""Finding accounts of which the clock has made something true that is not written down.
+
+No index is on when they are due, because heartbeats move it: the accounts are walked in order,
+a bounded number at a time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gpucredits.store.connection import Connection, Pool
+from gpucredits.store.errors import driver_errors
+
+WALK = """
+WITH walked AS MATERIALIZED (
+    SELECT org_id, account_id, due_at FROM accounts
+    WHERE (org_id, account_id) > ($1::integer, $2::bigint)
+    ORDER BY org_id, account_id LIMIT $3
+), last AS (
+    SELECT org_id, account_id FROM walked ORDER BY org_id DESC, account_id DESC LIMIT 1
+)
+SELECT w.org_id, w.account_id, false AS is_last FROM walked w
+WHERE w.due_at <= (SELECT ledger_now()) - $4::bigint
+UNION ALL
+SELECT l.org_id, l.account_id, true FROM last l
+"""
+
+
+class Place(NamedTuple):
+    """Where a walk over all accounts stands."""
+
+    org_id: int = 0
+    account_id: int = 0
+
+
+async def find_due(
+    connection: Connection | Pool, after: Place, *, walk_max: int, grace_us: int
+) -> tuple[list[Place], Place]:
+    """Accounts that are due among the next ones, and where to go on; at the end, from the start."""
+    with driver_errors():
+        rows = await connection.fetch(WALK, after.org_id, after.account_id, walk_max, grace_us)
+    due = [Place(row[0], row[1]) for row in rows if not row[2]]
+    last = next((Place(row[0], row[1]) for row in rows if row[2]), Place())
+    return due, last

@@ -1,0 +1,75 @@
+"""Domain events: what is announced when rows have changed.
+
+Owns: which changes are news. Heartbeats are not: the entries are that stream.
+Must not: deliver anything (the outbox's readers do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gpucredits.core.account import Account
+from gpucredits.core.book import Row
+from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.money import format_credits
+from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.topup import TopUpRow
+from gpucredits.store.book import Page
+
+Event = tuple[str, int, str]  # type, the number of the row it is about, payload as JSON
+Payload = Mapping[str, str | int]
+RUNNING = (ReservationState.ACTIVE, Decision.CONTINUE)
+ENDINGS = {
+    ReservationState.SETTLED: "reservation.settled",
+    ReservationState.CANCELED: "reservation.canceled",
+    ReservationState.EXPIRED: "reservation.lapsed",
+}
+
+
+def events_of(page: Page, row: Row, events: list[Event]) -> None:
+    """Add what is news about a changed row."""
+    match row:
+        case Reservation():
+            if row.reservation_id >= page.first_new_id or (row.state or row.decision != "continue"):
+                lease_events(page, row, events)
+        case Grant():
+            grant_events(page, row, events)
+        case TopUpRow():
+            if page.topup_statuses.get(row.topup_id) is not row.status:
+                payload: Payload = {"amount": format_credits(row.amount), "grant": row.grant_id}
+                events.append(event(f"topup.{row.status.name.lower()}", row.topup_id, payload))
+        case Account():
+            if row.account_id >= page.first_new_id:
+                events.append(event("account.opened", row.account_id, {"path": row.path}))
+
+
+def lease_events(page: Page, row: Reservation, events: list[Event]) -> None:
+    """A lease was given, began to drain, or ended."""
+    number = row.reservation_id
+    payload: Payload = {"account": row.account, "settled": format_credits(row.settled)}
+    if number >= page.first_new_id:
+        opened = {**payload, "job_id": row.job_id, "held": format_credits(row.held)}
+        events.append(event("reservation.opened", number, opened))
+    state, decision = page.lease_states.get(number, RUNNING)
+    if row.state is not state and row.state in ENDINGS:
+        events.append(event(ENDINGS[row.state], number, payload))
+    elif row.decision is not decision and row.decision is Decision.DRAIN:
+        events.append(event("reservation.draining", number, payload))
+
+
+def grant_events(page: Page, row: Grant, events: list[Event]) -> None:
+    """A grant was issued or has expired."""
+    payload: Payload = {"account_id": row.account_id, "amount": format_credits(row.amount)}
+    before = page.grant_states.get(row.grant_id)
+    if before is None:
+        events.append(event("grant.issued", row.grant_id, payload))
+    if row.state is not before and row.state in (GrantState.ENDED, GrantState.HELD_OVER):
+        remaining = {**payload, "held_over": format_credits(row.remaining)}
+        events.append(event("grant.expired", row.grant_id, remaining))
+
+
+def event(kind: str, number: int, payload: Payload) -> Event:
+    """An event with its payload as JSON."""
+    return kind, number, msgspec.json.encode(payload).decode()

@@ -1,0 +1,111 @@
+"""Balances of the past: the nearest stored snapshot and the entries since.
+
+Owns: snapshots, and the sums of entries by effective and recorded time.
+Must not: know what the clock would make due (the reader adds that).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gpucredits.store.connection import Connection
+from gpucredits.store.errors import driver_errors
+
+# Segments between snapshots in which nothing took effect by the time asked for are left out.
+SUMS_AT = """
+WITH base AS (
+    SELECT entry_id, available, reserved, spent FROM snapshots
+    WHERE org_id = $1 AND account_id = $2 AND latest_effective_at <= $3 AND recorded_at <= $4
+    ORDER BY entry_id DESC LIMIT 1
+), bounds AS (
+    SELECT coalesce((SELECT entry_id FROM base), 0) AS base_id,
+        coalesce(max(entry_id) FILTER (WHERE earliest_effective_at <= $3), 0) AS until_id,
+        coalesce(max(entry_id), 0) AS last_id
+    FROM snapshots WHERE org_id = $1 AND account_id = $2
+), since AS (
+    SELECT sum(m.available) AS available, sum(m.reserved) AS reserved, sum(m.spent) AS spent
+    FROM bounds b
+    JOIN entry_moves m ON m.org_id = $1 AND m.account_id = $2 AND m.entry_id > b.base_id
+        AND (m.entry_id <= b.until_id OR m.entry_id > b.last_id)
+    WHERE m.effective_at <= $3 AND m.recorded_at <= $4
+)
+SELECT (coalesce(base.available, 0) + coalesce(since.available, 0))::bigint,
+    (coalesce(base.reserved, 0) + coalesce(since.reserved, 0))::bigint,
+    (coalesce(base.spent, 0) + coalesce(since.spent, 0))::bigint
+FROM since LEFT JOIN base ON true
+"""
+BEHIND = """
+SELECT o.org_id FROM orgs o LEFT JOIN snapshot_marks m ON m.org_id = o.org_id
+WHERE o.next_entry_id - 1 - coalesce(m.entry_id, 0) >= $1
+ORDER BY o.org_id LIMIT $2
+"""
+MARK = """
+INSERT INTO snapshot_marks (org_id, entry_id) VALUES ($1, 0)
+ON CONFLICT (org_id) DO UPDATE SET entry_id = snapshot_marks.entry_id
+RETURNING entry_id
+"""
+TAKE = """
+WITH segment AS (
+    SELECT account_id, max(entry_id) AS entry_id, max(recorded_at) AS recorded_at,
+        max(effective_at) AS latest, min(effective_at) AS earliest,
+        sum(available) AS available, sum(reserved) AS reserved, sum(spent) AS spent
+    FROM entry_moves WHERE org_id = $1 AND entry_id > $2 AND entry_id <= $3
+    GROUP BY account_id
+), added AS (
+    INSERT INTO snapshots (org_id, account_id, entry_id, recorded_at, latest_effective_at,
+        earliest_effective_at, available, reserved, spent)
+    SELECT $1, s.account_id, s.entry_id, s.recorded_at,
+        greatest(s.latest, coalesce(p.latest_effective_at, s.latest)), s.earliest,
+        s.available + coalesce(p.available, 0), s.reserved + coalesce(p.reserved, 0),
+        s.spent + coalesce(p.spent, 0)
+    FROM segment s
+    LEFT JOIN LATERAL (
+        SELECT latest_effective_at, available, reserved, spent FROM snapshots p
+        WHERE p.org_id = $1 AND p.account_id = s.account_id ORDER BY p.entry_id DESC LIMIT 1
+    ) AS p ON true
+    RETURNING 1
+), marked AS (
+    UPDATE snapshot_marks SET entry_id = $3 WHERE org_id = $1
+)
+SELECT count(*) FROM added
+"""
+
+
+class Buckets(NamedTuple):
+    """Sums of entries."""
+
+    available: int
+    reserved: int
+    spent: int
+
+
+async def sums_at(
+    connection: Connection, org_id: int, account_id: int, *, at: int, known_at: int
+) -> Buckets:
+    """An account's buckets by the entries that took effect by ``at``, recorded by ``known_at``."""
+    return Buckets(*await connection.fetchrow(SUMS_AT, org_id, account_id, at, known_at))
+
+
+async def orgs_behind(connection: Connection, *, entries: int, limit: int) -> list[int]:
+    """Orgs with at least so many entries since their last snapshots."""
+    with driver_errors():
+        return [row["org_id"] for row in await connection.fetch(BEHIND, entries, limit)]
+
+
+async def take_snapshots(connection: Connection, org_id: int, *, entries_max: int) -> int:
+    """Store the sums of every account that has entries since the last time; how many there were.
+
+    Safe to run twice at once: the mark's row is locked, and the second finds nothing left to do.
+    """
+    with driver_errors():
+        async with connection.transaction():
+            mark = await connection.fetchval(MARK, org_id)
+            head = await connection.fetchval(
+                "SELECT next_entry_id - 1 FROM orgs WHERE org_id = $1", org_id
+            )
+            if head <= mark:
+                return 0
+            taken: int = await connection.fetchval(
+                TAKE, org_id, mark, min(head, mark + entries_max)
+            )
+    return taken

@@ -1,0 +1,86 @@
+"""Which rows each kind of command needs in its book.
+
+Owns: the arrays with which a book is opened, one entry for each row or account wanted.
+Must not: decide anything; a row that is not there is the rules' business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpucredits.core.account import lineage
+from gpucredits.core.command import (
+    Adjust,
+    Beat,
+    Cancel,
+    Command,
+    ConfirmTopUp,
+    CreateAccount,
+    FailTopUp,
+    Issue,
+    Refund,
+    Reserve,
+    ReverseTopUp,
+    Settle,
+    Sweep,
+    TopUp,
+    Transfer,
+    UpdateAccount,
+)
+
+
+@dataclass(slots=True)
+class Needs:
+    """What a batch of commands touches, as (org, …) lists side by side."""
+
+    orgs: set[int] = field(default_factory=set)
+    lease_orgs: list[int] = field(default_factory=list)
+    lease_ids: list[int] = field(default_factory=list)
+    paths: set[tuple[int, str]] = field(default_factory=set)
+    account_ids: set[tuple[int, int]] = field(default_factory=set)
+    topups: set[tuple[int, int]] = field(default_factory=set)
+    corrected: set[tuple[int, int]] = field(default_factory=set)
+    prices: set[tuple[int, str, str, str]] = field(default_factory=set)
+    keys: set[tuple[int, str]] = field(default_factory=set)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether rows beyond accounts, grants and leases are wanted."""
+        return bool(self.topups or self.corrected or self.prices or self.keys)
+
+    def add_beats(self, org_id: int, beats: list[Beat]) -> None:
+        """Leases of one org that report; a lease named twice is loaded once."""
+        self.orgs.add(org_id)
+        ids = {beat.reservation_id for beat in beats}
+        self.lease_ids.extend(ids)
+        self.lease_orgs.extend([org_id] * len(ids))
+
+    def add(self, org_id: int, command: Command) -> None:
+        """The rows that one command may read or change."""
+        self.orgs.add(org_id)
+        match command:
+            case Beat() | Settle() | Cancel():
+                self._lease(org_id, command.reservation_id)
+            case Refund() | Adjust():
+                self._lease(org_id, command.reservation_id)
+                self.corrected.add((org_id, command.reservation_id))
+            case Reserve():
+                owners = lineage(command.account)
+                self.paths.update((org_id, path) for path in owners)
+                self.prices.update(
+                    (org_id, command.gpu_type, command.region, owner) for owner in (*owners, "")
+                )
+            case CreateAccount() | UpdateAccount():
+                self.paths.update((org_id, path) for path in lineage(command.path))
+            case Issue() | TopUp():
+                self.paths.add((org_id, command.account))
+            case Transfer():
+                self.paths.update(((org_id, command.source), (org_id, command.target)))
+            case ConfirmTopUp() | FailTopUp() | ReverseTopUp():
+                self.topups.add((org_id, command.topup_id))
+            case Sweep():
+                self.account_ids.add((org_id, command.account_id))
+
+    def _lease(self, org_id: int, reservation_id: int) -> None:
+        self.lease_orgs.append(org_id)
+        self.lease_ids.append(reservation_id)

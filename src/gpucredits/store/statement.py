@@ -1,0 +1,66 @@
+"""One statement out of several parts, so that a batch of changes is one round trip.
+
+Owns: how arrays of columns become the rows of an UPDATE or INSERT, and how they travel. The texts
+are constants; values travel only as parameters.
+
+Columns of numbers travel as array literals: the driver looks at every element of an array to see
+whether it is an array itself, and writing the literal costs a third of that on both sides together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+ROWS = "ROWS"  # in a part's text: the rows that its columns make
+NUMBERS = frozenset({"integer", "bigint", "boolean"})
+CODE = "code"  # a type of column: an enum's number
+
+CASTS = {CODE: "::text::smallint[]"} | {kind: f"::text::{kind}[]" for kind in NUMBERS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A change of one table: its name in the statement, its columns' types, its text."""
+
+    name: str
+    types: tuple[str, ...]
+    sql: str
+
+
+def part(name: str, types: str, sql: str) -> Part:
+    """A part whose column types are named in one string."""
+    return Part(name, tuple(types.split()), sql)
+
+
+@cache
+def statement(parts: tuple[Part, ...]) -> str:
+    """The text that makes all the changes at once, in whatever order the database likes."""
+    number = 0
+    texts = []
+    for each in parts:
+        places = []
+        for kind in each.types:
+            number += 1
+            places.append(f"${number}{CASTS.get(kind, f'::{kind}[]')}")
+        rows = f"unnest({', '.join(places)})"
+        texts.append(f"{each.name} AS ({each.sql.replace(ROWS, rows)})")
+    return f"WITH {', '.join(texts)} SELECT 1"
+
+
+def parameters(kind: Part, rows: Iterable[Sequence[Any]]) -> list[object]:
+    """The columns of a part's rows, as its statement takes them."""
+    values: list[object] = []
+    for name, column in zip(kind.types, zip(*rows, strict=True), strict=True):
+        if name == CODE:
+            values.append(numbers(map(int, column)))
+        else:
+            values.append(numbers(column) if name in NUMBERS else column)
+    return values
+
+
+def numbers(column: Iterable[int]) -> str:
+    """Plain integers (or booleans) as an array literal."""
+    return f"{{{str(list(column))[1:-1]}}}"

@@ -1,0 +1,296 @@
+"""The ledger's rules as questions to the database: each names the rows that break it.
+
+Owns: one query for each rule, to be run on one consistent snapshot.
+Must not: repair anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from gpucredits.core.entry import PAIRS
+from gpucredits.store.connection import Connection, Pool
+from gpucredits.store.snapshot import snapshot
+
+
+class Check(NamedTuple):
+    """A rule: its name, what it claims, and the query for rows that break it."""
+
+    name: str
+    claim: str
+    query: str
+
+
+CHECKS = (
+    Check(
+        "entries_balance",
+        "every entry moves something between two accounts or buckets that exist",
+        """SELECT e.org_id, e.entry_id, e.type, e.amount, e.reserve FROM entries e
+        LEFT JOIN accounts a ON a.org_id = e.org_id AND a.account_id = e.account_id
+        LEFT JOIN accounts o ON o.org_id = e.org_id AND o.account_id = e.other_id
+        WHERE a.account_id IS NULL OR e.amount < 0 OR (e.amount = 0 AND e.reserve = 0)
+            OR e.type NOT BETWEEN 1 AND 13
+            OR (e.type = 3 AND (o.account_id IS NULL OR e.other_id = e.account_id))
+            OR (e.type <> 3 AND e.other_id <> 0)""",
+    ),
+    Check(
+        "trial_balance",
+        "over the ledger, debits equal credits",
+        """SELECT org_id, sum(amount) FILTER (WHERE debit_account IS NOT NULL) AS debits,
+            sum(amount) FILTER (WHERE credit_account IS NOT NULL) AS credits, sum(amount) AS moved
+        FROM ledger_entries GROUP BY org_id
+        HAVING count(*) FILTER (WHERE debit_account IS NULL OR credit_account IS NULL) > 0""",
+    ),
+    Check(
+        "entry_ids",
+        "an org's entry ids have no gap and end where its counter says",
+        """SELECT o.org_id, o.next_entry_id, e.least, e.most, e.entries FROM orgs o
+        LEFT JOIN (
+            SELECT org_id, min(entry_id) AS least, max(entry_id) AS most, count(*) AS entries
+            FROM entries GROUP BY org_id
+        ) AS e ON e.org_id = o.org_id
+        WHERE coalesce(e.entries, 0) <> o.next_entry_id - 1
+            OR coalesce(e.least, 1) <> 1 OR coalesce(e.most, 0) <> o.next_entry_id - 1""",
+    ),
+    Check(
+        "entry_times",
+        "entries are recorded in the order of their ids, and never before they took effect",
+        """SELECT org_id, entry_id, recorded_at, effective_at, previous FROM (
+            SELECT e.org_id, e.entry_id, e.recorded_at, e.effective_at, o.clock,
+                lag(e.recorded_at) OVER (PARTITION BY e.org_id ORDER BY e.entry_id) AS previous
+            FROM entries e LEFT JOIN orgs o ON o.org_id = e.org_id
+        ) AS s
+        WHERE recorded_at < previous OR effective_at > recorded_at
+            OR recorded_at > coalesce(clock, 0)""",
+    ),
+    Check(
+        "balances",
+        "balances equal the replay of the entries",
+        """SELECT a.org_id, a.account_id, a.path,
+            a.remaining - a.reserved - a.debt AS available, m.available AS replayed_available,
+            a.reserved, m.reserved AS replayed_reserved, a.spent, m.spent AS replayed_spent
+        FROM accounts a LEFT JOIN (
+            SELECT org_id, account_id, sum(available) AS available, sum(reserved) AS reserved,
+                sum(spent) AS spent
+            FROM entry_moves GROUP BY org_id, account_id
+        ) AS m ON m.org_id = a.org_id AND m.account_id = a.account_id
+        WHERE a.remaining - a.reserved - a.debt <> coalesce(m.available, 0)
+            OR a.reserved <> coalesce(m.reserved, 0) OR a.spent <> coalesce(m.spent, 0)""",
+    ),
+    Check(
+        "debts",
+        "debt and overrun equal the replay of the entries",
+        """SELECT a.org_id, a.account_id, a.path, a.debt, e.debt AS replayed_debt, a.overrun,
+            e.overrun AS replayed_overrun
+        FROM accounts a LEFT JOIN (
+            SELECT org_id, account_id,
+                sum(CASE WHEN type IN (6, 9, 13) AND grant_id = 0 THEN amount WHEN type = 12
+                    OR (type = 7 AND grant_id = 0) THEN -amount ELSE 0 END) AS debt,
+                sum(CASE type WHEN 10 THEN amount WHEN 11 THEN -amount ELSE 0 END) AS overrun
+            FROM entries GROUP BY org_id, account_id
+        ) AS e ON e.org_id = a.org_id AND e.account_id = a.account_id
+        WHERE a.debt <> coalesce(e.debt, 0) OR a.overrun <> coalesce(e.overrun, 0)""",
+    ),
+    Check(
+        "funds",
+        "what an account has left is what its active and held-over grants have left",
+        """SELECT a.org_id, a.account_id, a.path, a.remaining, g.remaining AS in_grants
+        FROM accounts a LEFT JOIN (
+            SELECT org_id, account_id, sum(remaining) AS remaining FROM grants
+            WHERE state IN (0, 1) GROUP BY org_id, account_id
+        ) AS g ON g.org_id = a.org_id AND g.account_id = a.account_id
+        WHERE a.remaining <> coalesce(g.remaining, 0)""",
+    ),
+    Check(
+        "grants",
+        "grants' remainders equal the replay of the entries and lie within their amounts",
+        """SELECT g.org_id, g.grant_id, g.account_id, g.state, g.amount, g.remaining, g.is_open,
+            e.remaining AS replayed
+        FROM grants g LEFT JOIN (
+            SELECT org_id, grant_id, sum(amount) AS remaining FROM (
+                SELECT org_id, grant_id,
+                    CASE WHEN type IN (1, 2, 7) THEN amount
+                        WHEN type IN (3, 6, 8, 9, 11, 12, 13) THEN -amount ELSE 0 END AS amount
+                FROM entries WHERE grant_id > 0
+                UNION ALL
+                SELECT org_id, other_grant_id, amount FROM entries WHERE other_grant_id > 0
+            ) AS moved GROUP BY org_id, grant_id
+        ) AS e ON e.org_id = g.org_id AND e.grant_id = g.grant_id
+        LEFT JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
+        WHERE g.remaining <> CASE g.state WHEN 2 THEN g.amount ELSE coalesce(e.remaining, 0) END
+            OR g.remaining NOT BETWEEN 0 AND g.amount OR a.account_id IS NULL
+            OR g.is_open <> (g.remaining > 0 AND g.state <> 3)""",
+    ),
+    Check(
+        "floor",
+        "no balance is or ever was below its floor",
+        """SELECT h.org_id, h.account_id, min(h.entry_id) AS first_entry_id,
+            min(h.available) AS lowest, a.credit_limit_max
+        FROM (
+            SELECT org_id, account_id, entry_id, sum(available) OVER (
+                PARTITION BY org_id, account_id ORDER BY entry_id ROWS UNBOUNDED PRECEDING
+            ) AS available
+            FROM entry_moves
+        ) AS h
+        JOIN accounts a ON a.org_id = h.org_id AND a.account_id = h.account_id
+        WHERE h.available < -a.credit_limit_max
+        GROUP BY h.org_id, h.account_id, a.credit_limit_max
+        UNION ALL
+        SELECT org_id, account_id, NULL, remaining - reserved - debt, credit_limit_max
+        FROM accounts
+        WHERE remaining - reserved - debt < -model * credit_limit
+            OR model * credit_limit > credit_limit_max""",
+    ),
+    Check(
+        "holds",
+        "what an account has reserved is the sum of its live reservations' holds",
+        """SELECT coalesce(a.org_id, r.org_id) AS org_id,
+            coalesce(a.account_id, r.payer_id) AS account_id, a.path, a.reserved, r.held
+        FROM accounts a FULL JOIN (
+            SELECT org_id, payer_id, sum(held) AS held FROM reservations
+            GROUP BY org_id, payer_id
+        ) AS r ON r.org_id = a.org_id AND r.payer_id = a.account_id
+        WHERE coalesce(a.reserved, -1) <> coalesce(r.held, 0)
+        UNION ALL
+        SELECT org_id, payer_id, account, reservation_id, held FROM reservations
+        WHERE held <> 0 AND state <> 0""",
+    ),
+    Check(
+        "settlements",
+        "what a reservation has settled is the cost of the time it used at its pinned price",
+        """SELECT org_id, reservation_id, settled, gpu_count, price, used_ms,
+            div(gpu_count::numeric * price * used_ms, 3600000) AS cost
+        FROM reservations
+        WHERE settled <> div(gpu_count::numeric * price * used_ms, 3600000)""",
+    ),
+    Check(
+        "reservations",
+        "reservations equal the replay of their entries, and who paid adds up",
+        """SELECT r.org_id, r.reservation_id, r.held, e.held AS replayed_held, r.settled,
+            e.settled AS replayed_settled, r.adjusted, r.refunded, p.paid
+        FROM reservations r
+        LEFT JOIN (
+            SELECT org_id, reservation_id, max(seq) AS seq, sum(reserve
+                + CASE type WHEN 4 THEN amount WHEN 5 THEN -amount WHEN 6 THEN -amount ELSE 0 END)
+                AS held,
+                sum(CASE type WHEN 6 THEN amount ELSE 0 END) AS settled,
+                sum(CASE type WHEN 9 THEN amount ELSE 0 END) AS adjusted,
+                sum(CASE type WHEN 7 THEN amount ELSE 0 END) AS refunded
+            FROM entries WHERE reservation_id <> 0 GROUP BY org_id, reservation_id
+        ) AS e ON e.org_id = r.org_id AND e.reservation_id = r.reservation_id
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(r.paid[place]), 0) AS paid
+            FROM generate_series(2, cardinality(r.paid), 2) AS place
+        ) AS p
+        WHERE r.held <> coalesce(e.held, 0) OR r.settled <> coalesce(e.settled, 0)
+            OR r.adjusted <> coalesce(e.adjusted, 0) OR r.refunded <> coalesce(e.refunded, 0)
+            OR p.paid <> r.settled + r.adjusted - r.refunded OR coalesce(e.seq, 0) > r.seq""",
+    ),
+    Check(
+        "one_effect",
+        "a heartbeat is settled at most once",
+        """SELECT org_id, reservation_id, seq, count(*) AS entries FROM entries
+        WHERE type = 6 GROUP BY org_id, reservation_id, seq
+        HAVING count(DISTINCT recorded_at) > 1 OR count(*) > count(DISTINCT grant_id)""",
+    ),
+    Check(
+        "ids",
+        "no id of an org is at or beyond its counter",
+        """SELECT o.org_id, o.next_id, i.most FROM orgs o JOIN (
+            SELECT org_id, max(id) AS most FROM (
+                SELECT org_id, account_id AS id FROM accounts
+                UNION ALL SELECT org_id, grant_id FROM grants
+                UNION ALL SELECT org_id, reservation_id FROM reservations
+                UNION ALL SELECT org_id, topup_id FROM topups
+            ) AS numbers GROUP BY org_id
+        ) AS i ON i.org_id = o.org_id
+        WHERE i.most >= o.next_id""",
+    ),
+    Check(
+        "chain",
+        "blocks follow one another, and their hashes are those of their entries",
+        """SELECT org_id, block_id, first_entry_id, last_entry_id FROM (
+            SELECT b.*, o.next_entry_id, lag(b.hash) OVER w AS hash_before,
+                coalesce(lag(b.last_entry_id) OVER w, 0) AS entry_before,
+                coalesce(lag(b.block_id) OVER w, 0) AS block_before
+            FROM blocks b LEFT JOIN orgs o ON o.org_id = b.org_id
+            WINDOW w AS (PARTITION BY b.org_id ORDER BY b.block_id)
+        ) AS c
+        WHERE previous_hash <> coalesce(hash_before, ''::bytea)
+            OR first_entry_id <> entry_before + 1 OR block_id <> block_before + 1
+            OR last_entry_id >= coalesce(next_entry_id, 0)
+            OR hash <> block_hash(org_id, first_entry_id, last_entry_id, previous_hash)""",
+    ),
+    Check(
+        "snapshots",
+        "snapshots equal the replay of the entries up to them",
+        """SELECT org_id, account_id, entry_id, available, reserved, spent FROM (
+            SELECT s.*, a.available AS a, a.reserved AS r, a.spent AS p FROM snapshots s
+            CROSS JOIN LATERAL (
+                SELECT sum(m.available) AS available, sum(m.reserved) AS reserved,
+                    sum(m.spent) AS spent
+                FROM entry_moves m WHERE m.org_id = s.org_id AND m.account_id = s.account_id
+                    AND m.entry_id <= s.entry_id
+            ) AS a
+        ) AS c
+        WHERE available IS DISTINCT FROM a OR reserved IS DISTINCT FROM r
+            OR spent IS DISTINCT FROM p""",
+    ),
+    Check(
+        "insert_only",
+        "entries, blocks and the audit log refuse to be changed",
+        """SELECT 0 AS org_id, wanted.name AS missing_trigger FROM (
+            VALUES ('entries_insert_only', 'entries'), ('blocks_insert_only', 'blocks'),
+                ('audit_log_insert_only', 'audit_log')
+        ) AS wanted(name, relation)
+        LEFT JOIN pg_trigger t ON t.tgname = wanted.name AND t.tgrelid = wanted.relation::regclass
+            AND t.tgenabled IN ('O', 'A')
+        WHERE t.oid IS NULL""",
+    ),
+    Check(
+        "constraints",
+        "the database itself keeps balances, grants and holds within their bounds",
+        """SELECT 0 AS org_id, wanted.name AS missing_constraint FROM (
+            VALUES ('accounts_floor', 'accounts'), ('accounts_remaining_check', 'accounts'),
+                ('accounts_reserved_check', 'accounts'), ('accounts_spent_check', 'accounts'),
+                ('accounts_debt_check', 'accounts'), ('accounts_overrun_check', 'accounts'),
+                ('grants_remaining', 'grants'), ('reservations_held_check', 'reservations'),
+                ('entries_amount_check', 'entries')
+        ) AS wanted(name, relation)
+        LEFT JOIN pg_constraint c ON c.conname = wanted.name
+            AND c.conrelid = wanted.relation::regclass AND c.convalidated
+        WHERE c.oid IS NULL""",
+    ),
+)
+ENTRY_TYPES = "SELECT type, name, debit, credit FROM entry_types ORDER BY type"
+
+
+@asynccontextmanager
+async def one_moment(pool: Pool) -> AsyncIterator[Connection]:
+    """A connection that sees one moment of the whole database; others go on writing."""
+    async with snapshot(pool) as connection:
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        yield connection
+
+
+async def offending_rows(
+    connection: Connection, check: Check, *, limit: int
+) -> list[dict[str, Any]]:
+    """Rows that break a rule, at most so many."""
+    rows = await connection.fetch(f"{check.query} LIMIT {limit:d}", timeout=None)
+    return [dict(row) for row in rows]
+
+
+async def wrong_entry_types(connection: Connection) -> list[dict[str, Any]]:
+    """Types of entries that the database shows otherwise than the rules mean them."""
+    stored = {tuple(row) for row in await connection.fetch(ENTRY_TYPES)}
+    meant = {(kind.value, kind.name.lower(), *pair) for kind, pair in PAIRS.items()}
+    return [{"org_id": 0, "entry_type": repr(row)} for row in sorted(stored ^ meant)]
+
+
+async def count_entries(connection: Connection) -> int:
+    """How many entries there are."""
+    entries: int = await connection.fetchval("SELECT count(*) FROM entries", timeout=None)
+    return entries

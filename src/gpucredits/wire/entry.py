@@ -1,0 +1,116 @@
+"""Ledger entries on the wire: ordinary debit/credit pairs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from gpucredits.core import ids
+from gpucredits.core.entry import PAIRS, Entry, EntryType
+from gpucredits.core.money import format_credits
+from gpucredits.wire.scalars import CreditsText, InstantText, format_instant
+
+EntryTypeName = Literal[
+    "issue",
+    "topup",
+    "transfer",
+    "reserve",
+    "release",
+    "settle",
+    "refund",
+    "expire",
+    "adjust",
+    "overrun",
+    "collect",
+    "repay",
+    "reverse",
+]
+
+
+class EntryAnswer(Struct, kw_only=True):
+    """One balanced pair; a heartbeat's settlement and renewal share an entry id."""
+
+    entry_id: str
+    type: EntryTypeName
+    debit_account: str
+    debit_bucket: str
+    credit_account: str
+    credit_bucket: str
+    amount: CreditsText
+    effective_at: InstantText
+    recorded_at: InstantText
+    grant_id: str | None
+    reservation_id: str | None
+    job_id: str | None
+    seq: int | None
+
+
+class EntryPage(Struct, kw_only=True):
+    """Entries in the order they were written."""
+
+    entries: list[EntryAnswer]
+    next_cursor: str | None = None
+
+
+ENTRY_TYPES: dict[EntryTypeName, EntryType] = {
+    "issue": EntryType.ISSUE,
+    "topup": EntryType.TOPUP,
+    "transfer": EntryType.TRANSFER,
+    "reserve": EntryType.RESERVE,
+    "release": EntryType.RELEASE,
+    "settle": EntryType.SETTLE,
+    "refund": EntryType.REFUND,
+    "expire": EntryType.EXPIRE,
+    "adjust": EntryType.ADJUST,
+    "overrun": EntryType.OVERRUN,
+    "collect": EntryType.COLLECT,
+    "repay": EntryType.REPAY,
+    "reverse": EntryType.REVERSE,
+}
+_NAMES: dict[EntryType, EntryTypeName] = {kind: name for name, kind in ENTRY_TYPES.items()}
+
+
+def entry_to_wire(
+    org_id: int, entry: Entry, *, recorded_at: int, account: str, other: str, job_id: str
+) -> list[EntryAnswer]:
+    """The pairs of a stored row: first that of its hold, if any, then that of its type."""
+    moves = []
+    if entry.reserve:
+        kind = EntryType.RESERVE if entry.reserve > 0 else EntryType.RELEASE
+        moves.append((kind, abs(entry.reserve)))
+    if entry.amount:
+        moves.append((entry.type, entry.amount))
+    lease = entry.reservation_id
+    answers = []
+    for kind, amount in moves:
+        debit, credit = (_place(bucket, account, other) for bucket in PAIRS[kind])
+        answers.append(
+            EntryAnswer(
+                entry_id=ids.format_id(ids.ENTRY, org_id, entry.entry_id),
+                type=_NAMES[kind],
+                debit_account=debit[0],
+                debit_bucket=debit[1],
+                credit_account=credit[0],
+                credit_bucket=credit[1],
+                amount=format_credits(amount),
+                effective_at=format_instant(entry.effective_at),
+                recorded_at=format_instant(recorded_at),
+                grant_id=ids.format_id(ids.GRANT, org_id, entry.grant_id)
+                if entry.grant_id > 0
+                else None,
+                reservation_id=ids.format_id(ids.RESERVATION, org_id, lease) if lease else None,
+                job_id=job_id or None,
+                seq=entry.seq or None,
+            )
+        )
+    return answers
+
+
+def _place(bucket: str, account: str, other: str) -> tuple[str, str]:
+    """(account, bucket) of one side of a pair."""
+    if bucket.startswith("system:"):
+        return bucket, "available"
+    if bucket.startswith("other:"):
+        return other, bucket.removeprefix("other:")
+    return account, bucket

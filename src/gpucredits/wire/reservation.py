@@ -1,0 +1,362 @@
+"""Leases on the wire: reserve, heartbeat, settle, cancel, refund, adjust."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from gpucredits.core import bounds, ids
+from gpucredits.core.command import Adjust, Refund, Reserve, Settle
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import Adjusted, Beaten, Closed, Refunded, Reserved
+from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.wire.problem import Problem
+from gpucredits.wire.scalars import (
+    AccountPath,
+    Amount,
+    CreditsText,
+    InstantText,
+    Metadata,
+    Name,
+    Note,
+    format_instant,
+)
+
+RESERVATIONS_BATCH_MAX = 1_000
+BEATS_MAX = 5_000
+SEQ_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
+SECONDS_PER_HOUR = 3_600
+_RATE_DECIMALS = 12
+
+StateName = Literal["active", "settled", "canceled", "expired"]
+DecisionName = Literal["continue", "throttle", "drain", "stop"]
+Seq = Annotated[int, Meta(ge=1, le=SEQ_MAX, description="Rises with every report of a node.")]
+UsedMs = Annotated[
+    int, Meta(ge=0, le=bounds.USED_MS_MAX, description="Use since admission in all.")
+]
+GpuCount = Annotated[int, Meta(ge=1, le=bounds.GPU_COUNT_MAX)]
+WindowSeconds = Annotated[
+    int, Meta(ge=bounds.WINDOW_MS_MIN // 1_000, le=bounds.WINDOW_MS_MAX // 1_000)
+]
+EscrowWindows = Annotated[int, Meta(ge=0, le=bounds.ESCROW_WINDOWS_MAX)]
+RateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,12})?$", description="Credits per second.")]
+
+_STATES: dict[ReservationState, StateName] = {
+    ReservationState.ACTIVE: "active",
+    ReservationState.SETTLED: "settled",
+    ReservationState.CANCELED: "canceled",
+    ReservationState.EXPIRED: "expired",
+}
+
+
+class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Ask for a lease: GPUs of one type for a job on one node."""
+
+    account: AccountPath
+    job_id: Name
+    gpu_type: Name
+    gpu_count: GpuCount = 1
+    region: Name = field(default_factory=lambda: Name("default"))
+    node: Name | None = None
+    window_seconds: WindowSeconds = bounds.WINDOW_MS_DEFAULT // 1_000
+    escrow_windows: EscrowWindows = 0
+    max_amount: Amount | None = None
+    payer: AccountPath | None = None
+    metadata: Metadata | None = None
+
+
+class ReserveBatch(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Many leases in one org; ``atomic``: all or nothing, as for a job over many nodes."""
+
+    items: Annotated[list[ReserveRequest], Meta(min_length=1, max_length=RESERVATIONS_BATCH_MAX)]
+    atomic: bool = False
+
+
+class ReservationAnswer(Struct, kw_only=True):
+    """A lease and what it has cost so far."""
+
+    reservation_id: str
+    state: StateName
+    account: str
+    payer: str
+    job_id: str
+    node: str
+    gpu_type: str
+    gpu_count: int
+    region: str
+    rate_per_second: RateText
+    rate_per_hour: CreditsText
+    price_id: str | None
+    window_seconds: int
+    escrow_windows: int
+    max_amount: CreditsText | None
+    held: CreditsText
+    settled: CreditsText
+    refunded: CreditsText
+    used_ms: int
+    seq: int
+    decision: DecisionName
+    admitted_at: InstantText
+    expires_at: InstantText
+    expires_in_ms: int
+    ended_at: InstantText | None
+    metadata: dict[str, str]
+
+
+class ReservationPage(Struct, kw_only=True):
+    """Reservations, the latest first."""
+
+    reservations: list[ReservationAnswer]
+    next_cursor: str | None = None
+
+
+class ReserveResult(Struct, kw_only=True, omit_defaults=True):
+    """One item of a batch: the lease, or why not."""
+
+    status: int
+    reservation: ReservationAnswer | None = None
+    problem: Problem | None = None
+
+
+class ReserveResults(Struct, kw_only=True):
+    """One result for each item, in order."""
+
+    results: list[ReserveResult]
+
+
+class ExtendRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A heartbeat for one lease."""
+
+    seq: Seq
+    used_ms: UsedMs
+
+
+class BeatRequest(Struct, forbid_unknown_fields=True):
+    """One beat of many."""
+
+    reservation_id: str
+    seq: Seq
+    used_ms: UsedMs
+
+
+class HeartbeatsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What one node reports: a beat for each of its leases."""
+
+    beats: Annotated[list[BeatRequest], Meta(max_length=BEATS_MAX)]
+    node: Name | None = None
+
+
+class BeatAnswer(Struct, omit_defaults=True):
+    """What was charged so far, and whether to go on.
+
+    No decision means that there is none yet, for the ``reason`` given: send the beat again.
+    """
+
+    reservation_id: str
+    decision: DecisionName | None
+    settled: CreditsText
+    held: CreditsText
+    expires_in_ms: int
+    state: StateName | None = None
+    reason: str = ""
+    duplicate: bool = False
+    flagged: str = ""
+
+
+class HeartbeatsAnswer(Struct):
+    """One result for each beat, in order."""
+
+    results: list[BeatAnswer]
+
+
+class SettleRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The job ended; without ``used_ms`` the last accepted use stands."""
+
+    seq: Seq | None = None
+    used_ms: UsedMs | None = None
+
+
+class CancelRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The job never started."""
+
+
+class ClosedAnswer(Struct, kw_only=True):
+    """How a reservation ended and what its end released."""
+
+    reservation_id: str
+    state: StateName
+    settled: CreditsText
+    released: CreditsText
+    used_ms: int
+
+
+class CorrectionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Give back, or charge on top of, what a reservation settled."""
+
+    reservation_id: str
+    amount: Amount
+    note: Note = field(default_factory=lambda: Note(""))
+
+
+class PaidLot(Struct, kw_only=True):
+    """A part of a correction; a lot without a grant is debt or the house's overrun."""
+
+    grant_id: str | None
+    kind: Literal["grant", "debt", "overrun"]
+    amount: CreditsText
+
+
+class CorrectionAnswer(Struct, kw_only=True):
+    """What was given back or charged, lot by lot."""
+
+    reservation_id: str
+    amount: CreditsText
+    lots: list[PaidLot]
+
+
+def reserve_from_wire(request: ReserveRequest) -> Reserve:
+    """The core's command."""
+    return Reserve(
+        account=str(request.account),
+        job_id=str(request.job_id),
+        gpu_type=str(request.gpu_type),
+        gpu_count=request.gpu_count,
+        region=str(request.region),
+        node=str(request.node or ""),
+        window_ms=request.window_seconds * 1_000,
+        escrow_windows=request.escrow_windows,
+        max_amount=int(request.max_amount or 0),
+        payer=str(request.payer or ""),
+        metadata=dict(request.metadata or {}),
+    )
+
+
+def settle_from_wire(reservation: int, request: SettleRequest) -> Settle:
+    """The core's command."""
+    return Settle(reservation_id=reservation, seq=request.seq, used_ms=request.used_ms)
+
+
+def refund_from_wire(reservation: int, request: CorrectionRequest) -> Refund:
+    """The core's command."""
+    return Refund(reservation_id=reservation, amount=int(request.amount), note=str(request.note))
+
+
+def adjust_from_wire(reservation: int, request: CorrectionRequest) -> Adjust:
+    """The core's command."""
+    return Adjust(reservation_id=reservation, amount=int(request.amount), note=str(request.note))
+
+
+def reservation_to_wire(
+    org_id: int, lease: Reservation, *, account: str, payer: str, expires_in_ms: int
+) -> ReservationAnswer:
+    """The lease as it is shown."""
+    return ReservationAnswer(
+        reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
+        state=_STATES[lease.state],
+        account=account,
+        payer=payer,
+        job_id=lease.job_id,
+        node=lease.node,
+        gpu_type=lease.gpu_type,
+        gpu_count=lease.gpu_count,
+        region=lease.region,
+        rate_per_second=format_rate(lease.rate_per_hour),
+        rate_per_hour=format_credits(lease.rate_per_hour),
+        price_id=format_price_id(lease.price_id),
+        window_seconds=lease.window_ms // 1_000,
+        escrow_windows=lease.escrow_windows,
+        max_amount=format_credits(lease.max_amount) if lease.max_amount else None,
+        held=format_credits(lease.held),
+        settled=format_credits(lease.settled),
+        refunded=format_credits(lease.refunded),
+        used_ms=lease.used_ms,
+        seq=lease.seq,
+        decision=decision_name(lease.decision),
+        admitted_at=format_instant(lease.admitted_at),
+        expires_at=format_instant(lease.expires_at),
+        expires_in_ms=expires_in_ms,
+        ended_at=format_instant(lease.ended_at) if lease.ended_at else None,
+        metadata=lease.metadata,
+    )
+
+
+def reserved_to_wire(org_id: int, outcome: Reserved) -> ReservationAnswer:
+    """The answer to a reserve."""
+    return reservation_to_wire(
+        org_id,
+        outcome.reservation,
+        account=outcome.account,
+        payer=outcome.payer,
+        expires_in_ms=outcome.expires_in_ms,
+    )
+
+
+def beaten_to_wire(reservation_id: str, outcome: Beaten) -> BeatAnswer:
+    """The answer to a heartbeat."""
+    return BeatAnswer(
+        reservation_id,
+        decision_name(outcome.decision),
+        format_credits(outcome.settled),
+        format_credits(outcome.held),
+        outcome.expires_in_ms,
+        _STATES[outcome.state],
+        outcome.reason,
+        outcome.duplicate,
+        outcome.flagged,
+    )
+
+
+def closed_to_wire(reservation_id: str, outcome: Closed) -> ClosedAnswer:
+    """The answer to a settle or a cancel."""
+    return ClosedAnswer(
+        reservation_id=reservation_id,
+        state=_STATES[outcome.state],
+        settled=format_credits(outcome.settled),
+        released=format_credits(outcome.released),
+        used_ms=outcome.used_ms,
+    )
+
+
+def correction_to_wire(
+    org_id: int, reservation_id: str, outcome: Refunded | Adjusted
+) -> CorrectionAnswer:
+    """The answer to a refund or an adjustment."""
+    return CorrectionAnswer(
+        reservation_id=reservation_id,
+        amount=format_credits(outcome.amount),
+        lots=[_lot(org_id, grant_id, amount) for grant_id, amount in outcome.lots],
+    )
+
+
+def decision_name(decision: Decision) -> DecisionName:
+    """The word for a decision."""
+    return _DECISIONS[decision]
+
+
+def format_price_id(price_id: int) -> str | None:
+    """The text of a price's id; list prices and discounts share one numbering."""
+    return ids.format_id(ids.PRICE, 0, price_id) if price_id else None
+
+
+def format_rate(rate_per_hour: int) -> str:
+    """Credits per second, cut after 12 decimals; the hour's rate is the exact one."""
+    whole, fraction = divmod(rate_per_hour * 10**6 // SECONDS_PER_HOUR, 10**_RATE_DECIMALS)
+    digits = f"{fraction:012d}".rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)
+
+
+_DECISIONS: dict[Decision, DecisionName] = {
+    Decision.CONTINUE: "continue",
+    Decision.THROTTLE: "throttle",
+    Decision.DRAIN: "drain",
+    Decision.STOP: "stop",
+}
+
+
+def _lot(org_id: int, grant_id: int, amount: int) -> PaidLot:
+    if grant_id > 0:
+        text = ids.format_id(ids.GRANT, org_id, grant_id)
+        return PaidLot(grant_id=text, kind="grant", amount=format_credits(amount))
+    kind: Literal["debt", "overrun"] = "overrun" if grant_id < 0 else "debt"
+    return PaidLot(grant_id=None, kind=kind, amount=format_credits(amount))

@@ -1,0 +1,310 @@
+"""Small values on the wire: amounts, instants, paths, names and metadata.
+
+Owns: how each is written in JSON and in a query, its bounds, and its JSON schema. A decoded value
+is already in the core's units: micro-credits, microseconds since 1970 UTC.
+Must not: use floats: a JSON number is read as the decimal text it was written as.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from gpucredits.core import bounds
+from gpucredits.core.account import check_path
+from gpucredits.core.money import AMOUNT_MAX, format_credits, parse_credits
+
+T = TypeVar("T")
+
+METADATA_KEY_LENGTH_MAX: Final = 64
+NOTE_LENGTH_MAX: Final = 500
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# Control characters, line separators and marks that reorder or hide text are not printable.
+_UNPRINTABLE = (
+    r"\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff"
+)
+_NAME_PATTERN = rf"[^{_UNPRINTABLE}]{{1,{bounds.NAME_LENGTH_MAX}}}"
+_NOTE_PATTERN = rf"[^{_UNPRINTABLE}]{{0,{NOTE_LENGTH_MAX}}}"
+_KEY_PATTERN = rf"[A-Za-z0-9._:/-]{{1,{METADATA_KEY_LENGTH_MAX}}}"
+_PATH_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}(/[a-z0-9][a-z0-9._-]{0,62}){0,2}"
+_INSTANT_PATTERN = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})"  # RFC 3339
+_NAME = re.compile(_NAME_PATTERN)
+_NOTE = re.compile(_NOTE_PATTERN)
+_KEY = re.compile(_KEY_PATTERN, re.ASCII)
+_INSTANT = re.compile(_INSTANT_PATTERN, re.ASCII | re.IGNORECASE)
+_PLUS_LOST = re.compile(r" (?=\d{2}:\d{2}$)", re.ASCII)
+_DIGITS_MAX = 40  # more digits than any amount has; keeps hostile numbers from being expanded
+
+CreditsText = Annotated[
+    str, Meta(pattern=r"^-?\d+(\.\d{1,6})?$", description="Credits, a decimal string.")
+]
+InstantText = Annotated[str, Meta(description="RFC 3339 in UTC.")]
+
+
+class Credits(int):
+    """Micro-credits, not negative."""
+
+    __slots__ = ()
+
+
+class Amount(Credits):
+    """Micro-credits, more than nothing."""
+
+    __slots__ = ()
+
+
+class HourPrice(int):
+    """Micro-credits per GPU-hour, not negative."""
+
+    __slots__ = ()
+
+
+class Instant(int):
+    """Microseconds since 1970 UTC."""
+
+    __slots__ = ()
+
+
+class AccountPath(str):
+    """A well formed path such as acme/vision/alice."""
+
+    __slots__ = ()
+
+
+class Name(str):
+    """A printable name: of a job, a node, a region, a type of GPU, a payment."""
+
+    __slots__ = ()
+
+
+class Note(str):
+    """A printable remark, possibly empty."""
+
+    __slots__ = ()
+
+
+class Metadata(dict[str, str]):
+    """A few labels: bounded keys and values, all text."""
+
+
+class MetadataFilter(dict[str, str]):
+    """Labels to look for: ``key=value``, or a JSON object of several."""
+
+
+def from_wire(kind: type, value: Any) -> Any:
+    """The hook msgspec calls for the types above; ValueError says what would be right."""
+    convert = _FROM_WIRE.get(kind)
+    if convert is None:
+        raise NotImplementedError(kind)
+    return convert(value)
+
+
+def to_plain(value: Any) -> Any:
+    """The hook for encoding decoded requests again, for fingerprints and by the client."""
+    if isinstance(value, Instant):
+        return format_instant(value)
+    if isinstance(value, Credits | HourPrice):
+        return format_credits(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, dict):
+        return dict(value)
+    raise NotImplementedError(type(value))
+
+
+def schema_of(kind: type) -> dict[str, Any]:
+    """The JSON schema of the types above."""
+    return _SCHEMAS[kind]
+
+
+def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """A decoder that reads the types above and keeps numbers exact."""
+    return msgspec.json.Decoder(kind, dec_hook=from_wire, float_hook=Decimal)
+
+
+def format_instant(micros: int) -> str:
+    """RFC 3339 in UTC, with microseconds where there are any."""
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return moment.isoformat().removesuffix("+00:00") + "Z"
+
+
+def format_end(micros: int) -> str | None:
+    """An instant that may be never."""
+    return None if micros >= bounds.NEVER_US else format_instant(micros)
+
+
+def parse_instant(value: Any) -> Instant:
+    """Read RFC 3339 with its offset; a plus sign that a query turned into a space is a plus."""
+    if isinstance(value, str):
+        text = _PLUS_LOST.sub("+", value)
+        if _INSTANT.fullmatch(text):
+            try:
+                micros = (datetime.fromisoformat(text.upper()) - _EPOCH) // _MICROSECOND
+            except (ValueError, OverflowError):
+                micros = -1  # a day, an hour or an offset that does not exist
+            if micros >= 0:
+                return Instant(micros)
+    raise ValueError(
+        "must be an instant from 1970 on in RFC 3339 with its offset, such as "
+        "2026-03-01T00:00:00Z or 2026-03-01T04:00:00+04:00"
+    )
+
+
+def parse_amount(value: Any) -> int:
+    """Micro-credits from a decimal string, or from a number that is exact."""
+    if isinstance(value, bool):
+        text = ""
+    elif isinstance(value, int):
+        text = str(value) if abs(value) <= AMOUNT_MAX else "9" * 13
+    elif isinstance(value, Decimal):
+        text = _decimal_text(value)
+    else:
+        text = value if isinstance(value, str) else ""
+    return parse_credits(text)
+
+
+def _decimal_text(value: Decimal) -> str:
+    if not value.is_finite() or abs(value.adjusted()) > _DIGITS_MAX:
+        return ""
+    if len(value.as_tuple().digits) > _DIGITS_MAX:
+        return ""
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _credits(value: Any) -> Credits:
+    micros = parse_amount(value)
+    if micros < 0:
+        raise ValueError("must not be negative")
+    return Credits(micros)
+
+
+def _amount(value: Any) -> Amount:
+    micros = parse_amount(value)
+    if micros <= 0:
+        raise ValueError("must be more than 0")
+    return Amount(micros)
+
+
+def _hour_price(value: Any) -> HourPrice:
+    micros = parse_amount(value)
+    if not 0 <= micros <= bounds.PRICE_MAX:
+        raise ValueError(f"must be from 0 to {format_credits(bounds.PRICE_MAX)}")
+    return HourPrice(micros)
+
+
+def _path(value: Any) -> AccountPath:
+    if not isinstance(value, str):
+        raise ValueError("must be a path such as acme/vision/alice")  # noqa: TRY004  # msgspec reports ValueError with its place
+    return AccountPath(check_path(value))
+
+
+def _name(value: Any) -> Name:
+    if not isinstance(value, str) or _NAME.fullmatch(value) is None:
+        raise ValueError(f"must be text of 1 to {bounds.NAME_LENGTH_MAX} printable characters")
+    return Name(value)
+
+
+def _note(value: Any) -> Note:
+    if not isinstance(value, str) or _NOTE.fullmatch(value) is None:
+        raise ValueError(f"must be text of at most {NOTE_LENGTH_MAX} printable characters")
+    return Note(value)
+
+
+def _metadata(value: Any) -> Metadata:
+    if not isinstance(value, dict) or len(value) > bounds.METADATA_KEYS_MAX:
+        raise ValueError(f"must be an object of at most {bounds.METADATA_KEYS_MAX} labels")
+    for key, text in value.items():
+        if _KEY.fullmatch(key) is None:
+            raise ValueError(
+                f"must have keys of 1 to {METADATA_KEY_LENGTH_MAX} letters, digits and . _ : / -"
+            )
+        if not isinstance(text, str) or _NOTE.fullmatch(text) is None:
+            raise ValueError(
+                f"must have values that are text of at most {bounds.METADATA_VALUE_LENGTH_MAX} "
+                "printable characters"
+            )
+    return Metadata(value)
+
+
+def _metadata_filter(value: Any) -> MetadataFilter:
+    labels: Any = None
+    if isinstance(value, str) and value.startswith("{"):
+        with suppress(msgspec.DecodeError):
+            labels = msgspec.json.decode(value)
+    elif isinstance(value, str) and "=" in value:
+        name, _, text = value.partition("=")
+        labels = {name: text}
+    if not isinstance(labels, dict):
+        raise ValueError('must be key=value, or a JSON object such as {"team": "vision"}')  # noqa: TRY004  # msgspec reports ValueError with its place
+    return MetadataFilter(_metadata(labels))
+
+
+_FROM_WIRE: dict[type, Any] = {
+    Credits: _credits,
+    Amount: _amount,
+    HourPrice: _hour_price,
+    Instant: parse_instant,
+    AccountPath: _path,
+    Name: _name,
+    Note: _note,
+    Metadata: _metadata,
+    MetadataFilter: _metadata_filter,
+}
+
+
+def _number_schema(description: str, *, is_positive: bool = False) -> dict[str, Any]:
+    text = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
+    if is_positive:
+        text = rf"^(?!0+(\.0+)?$){text[1:]}"
+    least = {"exclusiveMinimum": 0} if is_positive else {"minimum": 0}
+    return {
+        "anyOf": [{"type": "string", "pattern": text}, {"type": "number", **least}],
+        "description": description,
+        "examples": ["12.5"],
+    }
+
+
+_SCHEMAS: dict[type, dict[str, Any]] = {
+    Credits: _number_schema("Credits: a decimal string, or a number that is exact to 6 decimals."),
+    Amount: _number_schema(
+        "Credits, more than 0: a decimal string, or a number that is exact.", is_positive=True
+    ),
+    HourPrice: _number_schema("Credits per GPU-hour: a decimal string, or an exact number."),
+    Instant: {
+        "type": "string",
+        "format": "date-time",
+        "description": "RFC 3339 with its offset.",
+        "examples": ["2026-03-01T04:00:00+04:00"],
+    },
+    AccountPath: {
+        "type": "string",
+        "pattern": f"^{_PATH_PATTERN}$",
+        "description": "org, org/project or org/project/user.",
+        "examples": ["acme/vision/alice"],
+    },
+    Name: {"type": "string", "pattern": f"^{_NAME_PATTERN}$"},
+    Note: {"type": "string", "pattern": f"^{_NOTE_PATTERN}$"},
+    MetadataFilter: {
+        "type": "string",
+        "description": "key=value, or a JSON object of several labels.",
+        "examples": ["team=vision"],
+    },
+    Metadata: {
+        "type": "object",
+        "maxProperties": bounds.METADATA_KEYS_MAX,
+        "propertyNames": {"pattern": f"^{_KEY_PATTERN}$"},
+        "additionalProperties": {
+            "type": "string",
+            "maxLength": bounds.METADATA_VALUE_LENGTH_MAX,
+        },
+    },
+}

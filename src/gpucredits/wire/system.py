@@ -1,0 +1,32 @@
+"""The server about itself: health, and the clock of a test server."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from gpucredits.wire.scalars import InstantText
+
+ADVANCE_SECONDS_MAX = 10 * 366 * 24 * 3_600
+
+
+class HealthAnswer(Struct, kw_only=True):
+    """Whether work is moving."""
+
+    status: Literal["ok", "stalled", "unavailable"]
+    version: str
+    detail: str = ""
+
+
+class ClockRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Move the clock of a test server forward."""
+
+    advance_seconds: Annotated[int, Meta(ge=0, le=ADVANCE_SECONDS_MAX)]
+
+
+class ClockAnswer(Struct, kw_only=True):
+    """The time it now is on this server."""
+
+    now: InstantText
+    offset_seconds: int

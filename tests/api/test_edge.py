@@ -1,0 +1,220 @@
+"""What is refused at the edge: sizes, media types, shapes and hostile values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.http import Caller, fresh_name, problem
+
+HOSTILE = [
+    "'; DROP TABLE entries; --",
+    '" OR ""="',
+    "%' OR 1=1 --",
+    "{{7*7}} ${7*7} <script>alert(1)</script>",
+    "\\'; SELECT pg_sleep(10); --",
+    "$$; $1 :name %s ?",
+    "名前 🚀 ünïcode",
+]
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        ('"0"', "more than 0"),
+        ('"-1"', "more than 0"),
+        ("-1", "more than 0"),
+        ("0", "more than 0"),
+        ('"0.0000001"', "6 after"),
+        ("0.0000001", "6 after"),
+        ("1e-7", "6 after"),
+        ("1e400", "12 digits"),
+        ("1e99999999", "12 digits"),
+        ("123456789012345678901234567890", "12 digits"),
+        ('"1000000001"', "at most"),
+        ('"NaN"', "decimal string"),
+        ('"Infinity"', "decimal string"),
+        ('"1e3"', "decimal string"),
+        ('" 1"', "decimal string"),
+        ('"1,5"', "decimal string"),
+        ('"٣"', "decimal string"),
+        ('""', "decimal string"),
+        ("true", "decimal string"),
+        ("null", "decimal string"),
+        ("[]", "decimal string"),
+        ("{}", "decimal string"),
+    ],
+)
+def test_amounts_that_are_not_exact_positive_credits_are_refused(
+    admin: Caller, amount: str, said: str
+) -> None:
+    """Zero, negative, too fine, too large and not a number: 422 that names the field."""
+    content = f'{{"account": "acme", "amount": {amount}}}'
+    answer = admin.post("/v1/credits/issue", content=content)
+    assert problem(answer) == (422, "invalid_request")
+    assert answer.json()["field"] == "amount"
+    assert said in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("amount", ['"12.5"', "12.5", "12.500000", "1.25e1", "12.50000000000"])
+def test_a_number_is_accepted_where_it_is_exact(admin: Caller, org: str, amount: str) -> None:
+    """The same amount, however it is written, is the same credits."""
+    content = f'{{"account": "{org}", "amount": {amount}}}'
+    answer = admin.post("/v1/credits/issue", content=content)
+    assert answer.json()["amount"] == "12.5"
+
+
+def test_a_number_never_passes_through_a_float(admin: Caller, org: str) -> None:
+    """An amount that a float cannot hold arrives to the last micro-credit."""
+    content = f'{{"account": "{org}", "amount": 999999999.999999}}'
+    assert admin.post("/v1/credits/issue", content=content).json()["amount"] == "999999999.999999"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "nonsense", '{"amount": NaN}', '{"account": "\\ud800"}', b"\xff\xfe", "[" * 5_000],
+)
+def test_what_is_not_json_is_400(admin: Caller, content: str | bytes) -> None:
+    """Broken JSON, broken text and absurd nesting end at the edge."""
+    answer = admin.post(
+        "/v1/credits/issue", content=content, headers={"content-type": "application/json"}
+    )
+    assert problem(answer) in {(400, "malformed_request"), (422, "invalid_request")}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/accounts", {"path": "Acme"}, "path"),
+        ("/v1/accounts", {"path": "a/b/c/d"}, "path"),
+        ("/v1/accounts", {"path": "acme/balance"}, "path"),
+        ("/v1/accounts", {"path": "acme/../x"}, "path"),
+        ("/v1/accounts", {"path": "acme", "model": "free"}, "model"),
+        ("/v1/accounts", {"path": "acme", "credit_limit": "-1"}, "credit_limit"),
+        ("/v1/accounts", {"path": "acme", "metadata": {"k": 1}}, "metadata"),
+        ("/v1/accounts", {"path": "acme", "metadata": {"k": "x" * 501}}, "metadata"),
+        ("/v1/accounts", {"path": "acme", "metadata": {"k y": "x"}}, "metadata"),
+        ("/v1/accounts", {"path": "acme", "metadata": {"k": "a\0b"}}, "metadata"),
+        (
+            "/v1/accounts",
+            {"path": "acme", "metadata": {str(n): "x" for n in range(21)}},
+            "metadata",
+        ),
+        ("/v1/credits/issue", {"account": "a", "amount": "1", "priority": -1}, "priority"),
+        ("/v1/credits/issue", {"account": "a", "amount": "1", "priority": 1.5}, "priority"),
+        ("/v1/credits/issue", {"account": "a", "amount": "1", "source": "air"}, "source"),
+        (
+            "/v1/credits/issue",
+            {"account": "a", "amount": "1", "expires_at": "2026-01-01T00:00:00"},
+            "expires_at",
+        ),
+        (
+            "/v1/credits/issue",
+            {"account": "a", "amount": "1", "expires_at": "2026-02-30T00:00:00Z"},
+            "expires_at",
+        ),
+        ("/v1/credits/issue", {"account": "a", "amount": "1", "expires_at": 5}, "expires_at"),
+        ("/v1/reservations", {"account": "a", "job_id": "", "gpu_type": "x"}, "job_id"),
+        ("/v1/reservations", {"account": "a", "job_id": "a\nb", "gpu_type": "x"}, "job_id"),
+        ("/v1/reservations", {"account": "a", "job_id": "x" * 201, "gpu_type": "x"}, "job_id"),
+        (
+            "/v1/reservations",
+            {"account": "a", "job_id": "j", "gpu_type": "x", "gpu_count": 0},
+            "gpu_count",
+        ),
+        (
+            "/v1/reservations",
+            {"account": "a", "job_id": "j", "gpu_type": "x", "window_seconds": 10**9},
+            "window_seconds",
+        ),
+        ("/v1/prices", {"gpu_type": "x", "credits_per_gpu_hour": "-1"}, "credits_per_gpu_hour"),
+        ("/v1/keys", {"role": "root"}, "role"),
+    ],
+)
+def test_values_out_of_bounds_are_422_and_name_the_field(
+    admin: Caller, path: str, body: dict[str, Any], field: str
+) -> None:
+    """The answer says which field is wrong and what would be right."""
+    answer = admin.post(path, body)
+    assert problem(answer) == (422, "invalid_request")
+    assert answer.json()["field"] == field
+
+
+def test_unknown_fields_are_refused(admin: Caller) -> None:
+    """A misspelt field is an error, not silence."""
+    answer = admin.post("/v1/credits/issue", {"account": "a", "amount": "1", "expiry": "x"})
+    assert problem(answer) == (422, "invalid_request")
+    assert "expiry" in answer.json()["detail"]
+    answer = admin.get("/v1/prices", params={"gpu": "x"})
+    assert problem(answer) == (422, "invalid_request")
+    assert problem(admin.get("/v1/prices?limit=5&limit=6")) == (422, "invalid_request")
+    assert problem(admin.get("/v1/prices?limit=0")) == (422, "invalid_request")
+    assert problem(admin.get("/v1/prices?cursor=x'")) == (422, "invalid_request")
+
+
+def test_a_body_that_is_too_large_is_413(admin: Caller) -> None:
+    """The bound holds for announced and for streamed bodies."""
+    large = b'{"path": "' + b"a" * (5 * 1024 * 1024) + b'"}'
+    assert problem(admin.post("/v1/accounts", content=large)) == (413, "too_large")
+    parts = (large[start : start + 65_536] for start in range(0, len(large), 65_536))
+    assert problem(admin.post("/v1/accounts", content=parts)) == (413, "too_large")
+
+
+def test_batches_are_bounded(admin: Caller) -> None:
+    """A batch has a largest size, and is not empty."""
+    item = {"account": "a", "amount": "1"}
+    for items in ([], [item] * 1_001):
+        answer = admin.post("/v1/credits/issue:batch", {"items": items})
+        assert problem(answer) == (422, "invalid_request")
+    beats = [{"reservation_id": "rsv_1_1", "seq": 1, "used_ms": 0}] * 5_001
+    assert problem(admin.post("/v1/heartbeats", {"beats": beats})) == (422, "invalid_request")
+
+
+def test_another_media_type_is_415(admin: Caller) -> None:
+    """Only JSON is read."""
+    answer = admin.post("/v1/accounts", content="path=acme", headers={"content-type": "text/plain"})
+    assert problem(answer) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_kept_as_text(admin: Caller, org: str, gpu_type: str, text: str) -> None:
+    """Names, metadata and filters are data wherever they go, and come back unchanged."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "100", "metadata": {"note": text}})
+    lease = admin.made(
+        "/v1/reservations",
+        {
+            "account": org,
+            "job_id": text,
+            "node": text,
+            "gpu_type": gpu_type,
+            "metadata": {"label": text},
+        },
+    )
+    assert (lease["job_id"], lease["node"]) == (text, text)
+    assert lease["metadata"] == {"label": text}
+    admin.made("/v1/prices", {"gpu_type": text, "region": text, "credits_per_gpu_hour": "1"})
+    listed = admin.read("/v1/prices", params={"gpu_type": text, "region": text})["prices"]
+    assert {price["gpu_type"] for price in listed} == {text}
+    assert admin.read("/v1/audit", params={"actor": text})["audit"] == []
+    topup = {"account": org, "amount": "1", "payment_reference": text}
+    assert admin.made("/v1/topups", topup)["payment_reference"] == text
+
+
+def test_filters_understand_offsets(admin: Caller) -> None:
+    """An offset with a plus sign is the same instant, encoded in the query or not."""
+    name = fresh_name("gpu-")
+    start = "2026-03-01T04:00:00+04:00"
+    price = {"gpu_type": name, "credits_per_gpu_hour": "1", "effective_from": start}
+    assert admin.made("/v1/prices", price)["effective_from"] == "2026-03-01T00:00:00Z"
+    for when, count in (
+        ("2026-03-01T00:00:00Z", 1),
+        ("2026-02-28T23:59:59.999999Z", 0),
+        ("2026-03-01T04:00:00+04:00", 1),
+        ("2026-03-01T04:00:00%2B04:00", 1),
+        ("2026-03-01T03:59:59+04:00", 0),
+        ("2026-03-01T14:00:00+14:00", 1),
+        ("2026-02-28T10:00:00-14:00", 1),
+    ):
+        found = admin.read(f"/v1/prices?gpu_type={name}&effective_by={when}")
+        assert len(found["prices"]) == count, when

@@ -1,0 +1,228 @@
+"""Keys: one effect, the same answer; dry runs: none at all."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from support.http import Caller, fresh_name, problem
+from support.postgres import sql
+
+
+def test_the_same_request_has_one_effect_and_one_answer(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """A retry gets the answer of the first call, however its JSON is written."""
+    issue = {"account": org, "amount": "10"}
+    first = admin.made("/v1/credits/issue", issue, key="same")
+    spaced = f'{{ "amount" : 10.000 , "account": "{org}" }}'
+    assert admin.post("/v1/credits/issue", content=spaced, key="same").json() == first
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    assert admin.made("/v1/reservations", lease, key="lease") == admin.made(
+        "/v1/reservations", lease, key="lease"
+    )
+    settle = f"/v1/reservations/{admin.made('/v1/reservations', lease)['reservation_id']}:settle"
+    assert admin.made(settle, {}, key="end") == admin.made(settle, {}, key="end")
+
+
+def test_a_refusal_is_remembered_too(admin: Caller, org: str, gpu_type: str) -> None:
+    """The same key gets the same refusal even when the request would now succeed."""
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    assert problem(admin.post("/v1/reservations", lease, key="early")) == (402, "no_payer")
+    admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
+    assert problem(admin.post("/v1/reservations", lease, key="early")) == (402, "no_payer")
+    admin.made("/v1/reservations", lease, key="later")
+
+
+def test_an_answer_outlives_what_it_was_about(admin: Caller, org: str, gpu_type: str) -> None:
+    """After the grant expired and the lease lapsed, a retry still gets the first answer."""
+    grant = {"account": org, "amount": "10", "expires_at": admin.instant(hours=12)}
+    issued = admin.made("/v1/credits/issue", grant, key="grant")
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    leased = admin.made("/v1/reservations", lease, key="lease")
+    admin.advance(24 * 3_600)
+    assert admin.made("/v1/credits/issue", grant, key="grant") == issued
+    assert admin.made("/v1/reservations", lease, key="lease") == leased
+    assert admin.post("/v1/reservations", lease).status_code == 402
+
+
+def test_another_request_with_the_same_key_is_409(admin: Caller, org: str) -> None:
+    """A key belongs to one request: another body, path or kind of act is refused."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "10"}, key="taken")
+    for path, body in (
+        ("/v1/credits/issue", {"account": org, "amount": "11"}),
+        ("/v1/credits/transfer", {"from": org, "to": f"{org}/vision", "amount": "10"}),
+        ("/v1/prices", {"gpu_type": "x", "credits_per_gpu_hour": "1", "account": org}),
+    ):
+        answer = admin.post(path, body, key="taken")
+        assert problem(answer) == (409, "idempotency_key_reused")
+
+
+def test_keys_belong_to_an_org(admin: Caller, org: str) -> None:
+    """Two tenants may use the same key without knowing of each other."""
+    other = fresh_name("org")
+    admin.made("/v1/accounts", {"path": other})
+    first = admin.made("/v1/credits/issue", {"account": org, "amount": "1"}, key="shared")
+    second = admin.made("/v1/credits/issue", {"account": other, "amount": "2"}, key="shared")
+    assert (first["account"], second["account"]) == (org, other)
+
+
+@pytest.mark.parametrize("kind", ["issue", "price", "limits"])
+def test_copies_in_flight_have_one_effect(admin: Caller, org: str, kind: str) -> None:
+    """Many copies at once: every caller gets the same answer, and one of them did it."""
+    method, path, body = {
+        "issue": ("POST", "/v1/credits/issue", {"account": org, "amount": "1"}),
+        "price": (
+            "POST",
+            "/v1/prices",
+            {"gpu_type": fresh_name("gpu-"), "credits_per_gpu_hour": "1"},
+        ),
+        "limits": ("PUT", f"/v1/accounts/{org}/limits", {"settings": {"gpus": 4}}),
+    }[kind]
+    key = fresh_name("copies")
+
+    def send(_: int) -> Any:
+        answer = admin.call(method, path, body, key=key)
+        assert answer.status_code in (200, 201), answer.text
+        return answer.json()
+
+    with ThreadPoolExecutor(16) as threads:
+        answers = list(threads.map(send, range(48)))
+    assert all(answer == answers[0] for answer in answers)
+    if kind == "issue":
+        acts = admin.read("/v1/audit", params={"account": org, "action": "credits.issue"})
+        assert len(acts["audit"]) == 1
+
+
+def test_batches_have_one_key_for_all(admin: Caller, org: str, gpu_type: str) -> None:
+    """A batch is repeated as a whole; another batch under its key is refused."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
+    lease = {"account": org, "gpu_type": gpu_type}
+    items = [{**lease, "job_id": "wide", "node": f"n{number}"} for number in range(4)]
+    batch = {"items": items, "atomic": True}
+    first = admin.made("/v1/reservations:batch", batch, key="batch")
+    assert [result["status"] for result in first["results"]] == [201] * 4
+    assert admin.made("/v1/reservations:batch", batch, key="batch") == first
+    answer = admin.post("/v1/reservations:batch", {"items": items[:3]}, key="batch")
+    assert problem(answer) == (409, "idempotency_key_reused")
+
+
+def test_an_atomic_batch_is_all_or_nothing(admin: Caller, org: str, gpu_type: str) -> None:
+    """When one lease cannot be paid for, none is given; not atomic, the others are."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "3"})
+    lease = {"account": org, "gpu_type": gpu_type, "job_id": "wide"}
+    items = [{**lease, "node": f"n{number}"} for number in range(4)]
+    answer = admin.post("/v1/reservations:batch?atomic=true", {"items": items})
+    assert problem(answer) == (402, "insufficient_credits")
+    answer = admin.post("/v1/reservations:batch", {"items": items, "atomic": True})
+    assert problem(answer) == (402, "insufficient_credits")
+    results = admin.made("/v1/reservations:batch", {"items": items})["results"]
+    assert [result["status"] for result in results] == [201, 201, 402, 402]
+    assert results[2]["problem"]["index"] == 2
+
+
+def test_a_batch_may_span_orgs_unless_it_is_atomic(admin: Caller, org: str) -> None:
+    """Monthly issuance is one request; all or nothing stays within an org."""
+    other = fresh_name("org")
+    admin.made("/v1/accounts", {"path": other})
+    items = [{"account": each, "amount": "1"} for each in (org, other, f"{org}/nope", org)]
+    results = admin.made("/v1/credits/issue:batch", {"items": items})["results"]
+    assert [result["status"] for result in results] == [201, 201, 404, 201]
+    answer = admin.post("/v1/credits/issue:batch", {"items": items, "atomic": True})
+    assert problem(answer) == (422, "invalid_request")
+
+
+TABLES = (
+    "orgs accounts grants topups reservations entries prices idempotency decisions outbox "
+    "usage_events account_settings api_keys audit_log"
+)
+
+
+def rows_of(dsn: str, org: str) -> dict[str, Any]:
+    """A digest of every row that an org or the system has, and the number of orgs."""
+    org_id = sql(dsn, "SELECT org_id FROM orgs WHERE path = $1", org)
+    state: dict[str, Any] = {
+        table: sql(
+            dsn,
+            "SELECT md5(string_agg(t::text, ',' ORDER BY t::text))"
+            f" FROM {table} t WHERE org_id IN (0, {org_id})",
+        )
+        for table in TABLES.split()
+    }
+    state["number of orgs"] = sql(dsn, "SELECT count(*) FROM orgs")
+    return state
+
+
+def test_a_dry_run_leaves_nothing_behind(
+    admin: Caller, http: httpx.Client, database_of_server: str, org: str, gpu_type: str
+) -> None:
+    """On a warm ledger every write answers as if it were done, and changes no row of any table."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    held = admin.made("/v1/reservations", lease)["reservation_id"]
+    pending = admin.made("/v1/topups", {"account": org, "amount": "1", "payment_reference": "r"})
+    writes: list[tuple[str, str, Any, int]] = [
+        ("POST", "/v1/accounts", {"path": fresh_name("org")}, 201),
+        ("POST", "/v1/accounts", {"path": f"{org}/new"}, 201),
+        ("POST", "/v1/accounts", {"path": org}, 409),
+        ("PATCH", f"/v1/accounts/{org}", {"metadata": {"a": "b"}}, 200),
+        ("POST", f"/v1/accounts/{org}/suspend", None, 200),
+        ("POST", "/v1/credits/issue", {"account": org, "amount": "5"}, 201),
+        (
+            "POST",
+            "/v1/credits/issue:batch",
+            {"items": [{"account": org, "amount": "5"}] * 3, "atomic": True},
+            200,
+        ),
+        (
+            "POST",
+            "/v1/credits/transfer",
+            {"from": org, "to": f"{org}/vision", "amount": "5"},
+            201,
+        ),
+        (
+            "POST",
+            "/v1/credits/transfer",
+            {"from": org, "to": f"{org}/vision", "amount": "5000"},
+            402,
+        ),
+        ("POST", "/v1/topups", {"account": org, "amount": "1", "payment_reference": "r"}, 201),
+        ("POST", f"/v1/topups/{pending['topup_id']}:confirm", None, 200),
+        ("POST", "/v1/reservations", lease, 201),
+        ("POST", "/v1/reservations:batch", {"items": [lease]}, 200),
+        ("POST", f"/v1/reservations/{held}:extend", {"seq": 1, "used_ms": 1}, 200),
+        ("POST", f"/v1/reservations/{held}:settle", {}, 200),
+        ("POST", f"/v1/reservations/{held}:cancel", {}, 200),
+        ("POST", "/v1/heartbeats", {"beats": [beat(held)]}, 200),
+        (
+            "POST",
+            "/v1/usage",
+            {"events": [{"reservation_id": held, "seq": 1, "start_ms": 0, "end_ms": 5}]},
+            200,
+        ),
+        ("POST", "/v1/adjustments", {"reservation_id": held, "amount": "1"}, 201),
+        ("POST", "/v1/prices", {"gpu_type": "x", "credits_per_gpu_hour": "1"}, 201),
+        ("PUT", f"/v1/accounts/{org}/budgets", {"settings": {"monthly": "5"}}, 200),
+        ("POST", "/v1/keys", {"role": "member", "scope": org}, 201),
+        ("POST", "/v1/test/clock", {"advance_seconds": 1_000}, 200),
+    ]
+    before = rows_of(database_of_server, org)
+    for method, path, body, status in writes:
+        answer = admin.call(method, path, body, params={"dry_run": "true"})
+        assert answer.status_code == status, (path, answer.text)
+    assert rows_of(database_of_server, org) == before
+    answer = http.post(
+        "/v1/credits/issue?dry_run=true",
+        json={"account": org, "amount": "5"},
+        headers={"authorization": f"Bearer {admin.secret}"},
+    )
+    assert answer.status_code == 201
+    assert rows_of(database_of_server, org) == before
+
+
+def beat(reservation_id: str) -> dict[str, Any]:
+    """One beat of a node."""
+    return {"reservation_id": reservation_id, "seq": 1, "used_ms": 1}

@@ -1,0 +1,45 @@
+"""A real server for the tests of the commands, and a way to run them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from gpucredits.cli.demo.server import DemoServer, demo_server
+from gpucredits.client import Client
+from support.orgs import new_org
+from support.terminal import Terminal
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[DemoServer]:
+    """A server with a test clock, started when a test first wants it."""
+    with demo_server() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: DemoServer) -> Iterator[Client]:
+    """A client, to set the stage."""
+    with Client(server.url, server.key) as connected:
+        yield connected
+
+
+@pytest.fixture
+def terminal(server: DemoServer) -> Terminal:
+    """Somebody at a command line."""
+    return Terminal(server)
+
+
+@pytest.fixture
+def org(client: Client) -> str:
+    """A fresh org, in which an h100 costs a credit a second."""
+    return new_org(client)
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that nothing else has."""
+    return f"name-{secrets.token_hex(6)}"

@@ -1,0 +1,214 @@
+"""Every command runs against a real server, for people and for scripts."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from gpucredits.client import Client
+from support.terminal import Terminal
+
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*[349]\d(?:;\d+)*m")
+
+
+def test_accounts(terminal: Terminal, org: str, name: str) -> None:
+    """Accounts are opened, listed, shown as a tree, suspended and resumed."""
+    made = terminal.json(
+        "account", "create", f"{org}/{name}", "--model", "postpaid", "--credit-limit", "50",
+        "--label", "team=vision",
+    )  # fmt: skip
+    assert made["path"] == f"{org}/{name}"
+    assert made["metadata"] == {"team": "vision"}
+    shown = terminal.text("account", "show", f"{org}/{name}")
+    assert "credit limit  50" in shown
+    assert "team=vision" in shown
+    listed = terminal.json("account", "list", org)
+    assert [row["path"] for row in listed["accounts"]] == [org, f"{org}/{name}"]
+    assert name in terminal.text("account", "list", org, "--model", "postpaid")
+    tree = terminal.text("account", "tree", org)
+    assert tree.splitlines()[1].startswith(f"  {org}/{name}  available 0")
+    assert terminal.json("account", "tree", org)["root"]["children"][0]["path"] == f"{org}/{name}"
+    assert terminal.json("account", "suspend", org)["status"] == "suspended"
+    assert "suspended" in terminal.text("account", "list", org, "--status", "suspended")
+    assert "status   active" in terminal.text("account", "resume", org)
+
+
+def test_grants_and_balances(terminal: Terminal, org: str) -> None:
+    """A grant is issued with a human expiry, listed, and counted in the balance."""
+    grant = terminal.json("grant", "issue", org, "1_000.5", "--expires", "30d", "--priority", "5")
+    assert (grant["amount"], grant["priority"]) == ("1000.5", 5)
+    assert "expires    never" in terminal.text("grant", "issue", org, "1", "--source", "promo")
+    listed = terminal.text("grant", "list", org, "--open")
+    assert listed.splitlines()[0].split()[:3] == ["GRANT", "ACCOUNT", "REMAINING"]
+    assert grant["grant_id"] in listed
+    assert len(terminal.json("grant", "list", org, "--tree")["grants"]) == 2
+    assert "available  1001.5" in terminal.text("balance", org)
+    balance = terminal.json("balance", org, "--tree")
+    assert (balance["available"], balance["tree"]) == ("1001.5", True)
+    assert terminal.json("balance", org, "--at", "2026-01-02T03:04:05Z")["available"] == "0"
+    assert "and all below" in terminal.text("balance", org, "--tree")
+
+
+def test_known_at(terminal: Terminal, client: Client, org: str) -> None:
+    """A balance can be asked for as it was known at an instant."""
+    client.issue(org, "10")
+    now = client.advance_clock(60).now
+    client.issue(org, "5")
+    assert terminal.json("balance", org, "--known-at", now)["available"] == "10"
+
+
+def test_topups(terminal: Terminal, org: str) -> None:
+    """Payments are recorded, confirmed, failed and reversed."""
+    first = terminal.json("topup", "create", org, "40", "--reference", "inv-1", "--expires", "90d")
+    assert first["status"] == "pending"
+    assert "confirmed" in terminal.text("topup", "confirm", first["topup_id"])
+    assert terminal.json("topup", "reverse", first["topup_id"])["status"] == "reversed"
+    second = terminal.json("topup", "create", org, "5", "--reference", "inv-2")
+    assert terminal.json("topup", "fail", second["topup_id"])["status"] == "failed"
+    third = terminal.json("topup", "create", org, "5", "--reference", "inv-3", "--confirmed")
+    assert third["grant_id"]
+    assert "inv-3" in terminal.text("topup", "list", org, "--status", "confirmed")
+    assert "inv-2" in terminal.text("topup", "show", second["topup_id"])
+    assert len(terminal.json("topup", "list", org)["topups"]) == 3
+
+
+def test_transfers(terminal: Terminal, client: Client, org: str) -> None:
+    """Credits move down and back, lot by lot."""
+    client.create_account(f"{org}/lab")
+    client.issue(org, "100")
+    moved = terminal.json("transfer", org, f"{org}/lab", "60")
+    assert (moved["from"], moved["to"], moved["amount"]) == (org, f"{org}/lab", "60")
+    text = terminal.text("transfer", f"{org}/lab", org, "10", "--label", "why=claw-back")
+    assert text.startswith("Moved 10 credits")
+    assert terminal.json("balance", org)["available"] == "50"
+
+
+def test_prices(terminal: Terminal, org: str, name: str) -> None:
+    """Prices are set for everybody and for an account, and listed."""
+    assert terminal.json("price", "set", name, "60")["credits_per_gpu_hour"] == "60"
+    text = terminal.text("price", "set", name, "45", "--account", org, "--from", "1h")
+    assert f"for           {org}" in text
+    assert name in terminal.text("price", "list", "--type", name)
+    assert len(terminal.json("price", "list", "--type", name, "--account", org)["prices"]) == 1
+
+
+def test_a_lease_from_end_to_end(terminal: Terminal, client: Client, org: str) -> None:
+    """A lease is asked for, beaten, looked at, settled and refunded; its entries are listed."""
+    client.issue(org, "1000")
+    lease = terminal.json(
+        "reserve", org, "--job", "train", "--type", "h100", "--gpus", "2", "--node", "n1",
+        "--window", "1m", "--max", "500", "--payer", org, "--label", "run=7",
+    )  # fmt: skip
+    lease_id = lease["reservation_id"]
+    assert (lease["held"], lease["window_seconds"]) == ("120", 60)
+    client.advance_clock(30)
+    beat = terminal.json("heartbeat", lease_id, "--used", "30s")
+    assert (beat["decision"], beat["settled"]) == ("continue", "60")
+    assert "continue" in terminal.text("heartbeat", lease_id, "--used", "30s", "--seq", "2")
+    duplicate = terminal.text("heartbeat", lease_id, "--used", "30s", "--seq", "2")
+    assert "duplicate" in duplicate
+    assert "decision       continue" in terminal.text("reservation", "show", lease_id)
+    assert lease_id in terminal.text("reservation", "list", org, "--state", "active")
+    assert "settled      60" in terminal.text("settle", lease_id)
+    assert terminal.json("reservation", "show", lease_id)["state"] == "settled"
+    refund = terminal.json("refund", lease_id, "10", "--note", "sorry")
+    assert refund["amount"] == "10"
+    assert "5 credits" in terminal.text("refund", lease_id, "5")
+    ledger = terminal.text("ledger", org, "--job", "train")
+    assert ledger.splitlines()[0].split()[:3] == ["ENTRY", "EFFECTIVE", "TYPE"]
+    entries = terminal.json("ledger", org, "--type", "settle", "--reservation", lease_id)["entries"]
+    assert [entry["amount"] for entry in entries if entry["type"] == "settle"] == ["60"]
+
+
+def test_cancel(terminal: Terminal, client: Client, org: str) -> None:
+    """A lease that never ran gives all of its hold back."""
+    client.issue(org, "1000")
+    ids = [
+        client.reserve(org, job_id=f"j{number}", gpu_type="h100").reservation_id
+        for number in range(2)
+    ]
+    assert terminal.json("cancel", ids[0])["released"] == "120"
+    assert "canceled" in terminal.text("cancel", ids[1])
+
+
+def test_keys(terminal: Terminal, org: str, name: str) -> None:
+    """A key is made, works within its scope only, and is revoked."""
+    made = terminal.json("key", "create", "read-only", "--scope", org, "--name", name)
+    mine = terminal.run("balance", org, GPUCREDITS_API_KEY=made["secret"])
+    assert mine.exit_code == 0
+    theirs = terminal.run("balance", "somebody-else", GPUCREDITS_API_KEY=made["secret"])
+    assert theirs.exit_code == 1
+    assert "account_unknown" in theirs.stderr
+    assert name in terminal.text("key", "list", "--all")
+    assert terminal.json("key", "revoke", made["key_id"])["revoked_at"]
+    gone = terminal.run("balance", org, GPUCREDITS_API_KEY=made["secret"])
+    assert gone.exit_code == 1
+    assert "unauthenticated" in gone.stderr
+    assert "secret" in terminal.text("key", "create", "agent", "--scope", org)
+
+
+def test_verify(terminal: Terminal) -> None:
+    """The books of a running server are checked in its database."""
+    data_dir = str(terminal.server.data_dir)
+    text = terminal.text("verify", "--data-dir", data_dir)
+    assert text.rstrip().endswith("all hold.")
+    found = terminal.json("verify", "--data-dir", data_dir)
+    assert found["is_clean"]
+    assert found["findings"] == []
+    assert len(found["rules"]) > 5
+
+
+def test_pages_are_followed(terminal: Terminal, client: Client, org: str) -> None:
+    """A list shows one page and where it goes on; --all shows the same rows without gaps."""
+    for number in range(5):
+        client.issue(org, str(number + 1))
+    whole = terminal.json("ledger", org)
+    assert len(whole["entries"]) == 5
+    first = terminal.json("ledger", org, "--limit", "2")
+    second = terminal.json("ledger", org, "--limit", "2", "--cursor", first["next_cursor"])
+    followed = terminal.json("ledger", org, "--limit", "2", "--all")
+    assert followed["entries"] == whole["entries"]
+    assert followed["entries"][:4] == first["entries"] + second["entries"]
+    assert followed["next_cursor"] is None
+    assert len(terminal.text("ledger", org, "--limit", "2", "--all").splitlines()) == 6
+    short = terminal.run("ledger", org, "--limit", "2")
+    assert "There is more" in short.stderr
+    assert len(short.stdout.splitlines()) == 3
+
+
+def test_a_dry_run_changes_nothing(terminal: Terminal, org: str) -> None:
+    """--dry-run answers as if it were done."""
+    assert terminal.json("grant", "issue", org, "10", "--dry-run")["amount"] == "10"
+    assert terminal.json("balance", org)["available"] == "0"
+
+
+def test_a_key_makes_a_command_safe_to_repeat(terminal: Terminal, org: str, name: str) -> None:
+    """The same command with the same key is done once."""
+    words = ("grant", "issue", org, "10", "--idempotency-key", name)
+    assert terminal.json(*words) == terminal.json(*words)
+    assert terminal.json("balance", org)["available"] == "10"
+    other = terminal.run("grant", "issue", org, "11", "--idempotency-key", name)
+    assert other.exit_code == 1
+    assert "idempotency_key_reused" in other.stderr
+
+
+@pytest.mark.parametrize("words", [("grant", "list"), ("account", "tree"), ("balance",)])
+def test_terminals_get_tables_without_colour_where_none_is_wanted(
+    terminal: Terminal, org: str, words: tuple[str, ...]
+) -> None:
+    """On a terminal output has a layout; with NO_COLOR it has no colour."""
+    terminal.text("grant", "issue", org, "10")
+    result = terminal.run(*words, org, FORCE_COLOR="1", NO_COLOR="1", COLUMNS="150")
+    assert result.exit_code == 0
+    assert org in result.stdout
+    assert COLOUR.search(result.stdout) is None
+    assert ("──" in result.stdout) == (words == ("grant", "list"))
+
+
+def test_json_is_the_answer_as_it_came(terminal: Terminal, client: Client, org: str) -> None:
+    """--json adds nothing and loses nothing."""
+    result = terminal.run("balance", org, "--json")
+    assert set(json.loads(result.stdout)) >= {"available", "reserved", "spent", "version", "as_of"}
+    assert result.stdout.count("\n") == 1

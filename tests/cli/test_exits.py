@@ -1,0 +1,178 @@
+"""Exit codes and messages: refused is 1, wrong usage 2, unavailable 3."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gpucredits.cli.main import COMMANDS, main
+from gpucredits.client import Client
+from support.faulty_proxy import Fault, faulty_proxy
+from support.terminal import Terminal
+
+
+def test_a_refusal_is_explained(terminal: Terminal, client: Client, org: str) -> None:
+    """A refusal exits with 1 and says the reason, the sentence and the numbers."""
+    client.issue(org, "5")
+    result = terminal.run("reserve", org, "--job", "j", "--type", "h100")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert "Refused (insufficient_credits)" in result.stderr
+    assert f"  account: {org}\n" in result.stderr
+    assert "  available: 5\n  needed: 120\n" in result.stderr
+
+
+def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> None:
+    """With --json the problem is printed as it came."""
+    result = terminal.run("account", "create", org, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["reason"] == "account_exists"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["balance", "Acme"], "acme/vision/alice"),
+        (["balance"], "Missing argument"),
+        (["balance", "acme", "--at", "yesterday"], "2h ago"),
+        (["grant", "issue", "acme", "-5"], "No such option"),
+        (["grant", "issue", "acme", "1.2345678"], "6 decimals"),
+        (["grant", "issue", "acme", "0"], "more than 0"),
+        (["grant", "issue", "acme", "1", "--priority", "5000"], "0<=x<=1000"),
+        (["grant", "issue", "acme", "1", "--label", "team"], "key=value"),
+        (["grant", "issue", "acme", "1", "--label", "a b=c"], "letters, digits"),
+        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "1ms"], "whole seconds"),
+        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "86400"),
+        (["reserve", "acme", "--job", "j"], "--type"),
+        (["heartbeat", "rsv_1_1", "--used", "long"], "1h30m"),
+        (["key", "create", "king"], "operator"),
+        (["ledger", "acme", "--type", "gift"], "settle"),
+        (["verify"], "--database-url"),
+        (["transfer", "acme", "acme/x", "1", "--idempotency-key", "my key"], "ASCII"),
+        (["dance"], "No such command"),
+    ],
+)
+def test_wrong_usage(terminal: Terminal, words: list[str], said: str) -> None:
+    """Bad input never reaches the server: exit 2, and what would be right."""
+    result = terminal.run(*words, GPUCREDITS_URL="http://127.0.0.1:1")
+    assert result.exit_code == 2, result.output
+    assert said in result.stderr
+
+
+def test_no_key_is_wrong_usage(terminal: Terminal) -> None:
+    """Without a key the three ways to give one are named."""
+    result = terminal.run("balance", "acme", GPUCREDITS_API_KEY=None)
+    assert result.exit_code == 2
+    for way in ("--key", "GPUCREDITS_API_KEY", "--data-dir"):
+        assert way in result.stderr
+
+
+def test_nobody_there_is_unavailable(terminal: Terminal) -> None:
+    """A server that cannot be reached exits with 3."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        result = terminal.run("balance", "acme", "--url", url, "--timeout", "0.3")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("Unavailable: the server cannot be reached")
+
+
+def test_doubt_names_the_key_that_ends_it(terminal: Terminal, org: str) -> None:
+    """When an answer is lost for good, the command to run again is printed, and it works."""
+    with faulty_proxy(terminal.server.url) as proxy:
+        proxy.plan.extend([Fault.SWALLOW_REPLY] * 20)
+        words = ("grant", "issue", org, "10", "--url", proxy.url)
+        result = terminal.run(*words, "--timeout", "0.3")
+        assert result.exit_code == 3
+        assert result.stderr.startswith("Unknown: ")
+        key = result.stderr.split("--idempotency-key ")[1].strip()
+        proxy.plan.clear()
+        terminal.text(*words, "--idempotency-key", key)
+    assert terminal.json("balance", org)["available"] == "10"
+
+
+def test_a_data_directory_is_enough(terminal: Terminal, org: str, tmp_path: Path) -> None:
+    """Address and admin key of a local server are found in its data directory."""
+    (tmp_path / "server.json").write_text(json.dumps({"url": terminal.server.url}))
+    (tmp_path / "admin.key").write_text(f"{terminal.server.key}\n")
+    words = ("balance", org, "--data-dir", str(tmp_path))
+    result = terminal.run(*words, GPUCREDITS_URL=None, GPUCREDITS_API_KEY=None)
+    assert result.exit_code == 0, result.output
+    (tmp_path / "server.json").write_text("{")
+    broken = terminal.run(*words, GPUCREDITS_URL=None, GPUCREDITS_API_KEY=None)
+    assert broken.exit_code == 2
+    assert "server.json" in broken.stderr
+    empty = terminal.run("balance", org, "--data-dir", str(tmp_path / "no"), GPUCREDITS_API_KEY="")
+    assert empty.exit_code == 2
+    assert "admin.key" in empty.stderr
+
+
+def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The words of every command, groups included."""
+    found: list[tuple[str, ...]] = []
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        found.append((*words, name))
+        if isinstance(command, click.Group):
+            found += commands(command, (*words, name))
+    return found
+
+
+def test_help_lists_everything() -> None:
+    """The program's help has a line for each command."""
+    text = CliRunner().invoke(main, ["--help"]).stdout
+    listed = [line.split()[0] for line in text.partition("Commands:")[2].splitlines() if line]
+    assert listed == list(COMMANDS)
+    assert "Needs the server" not in text
+
+
+@pytest.mark.parametrize("words", commands(main), ids=" ".join)
+def test_every_command_has_help(words: tuple[str, ...]) -> None:
+    """Each command says what it does; those that call the server take --json."""
+    result = CliRunner().invoke(main, [*words, "--help"])
+    assert result.exit_code == 0
+    summary = result.stdout.split("\n\n")[1].strip()
+    assert summary
+    is_local = words[0] in ("demo", "completion") or "Commands:" in result.stdout
+    assert is_local or "--json" in result.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    """A completion script is made for each shell, and names the program."""
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert "_GPUCREDITS_COMPLETE" in result.stdout
+
+
+def test_completion_completes() -> None:
+    """What the script asks the program for are its commands."""
+    env = {**os.environ, "_GPUCREDITS_COMPLETE": "bash_complete", "COMP_CWORD": "1"}
+    env["COMP_WORDS"] = "gpucredits re"
+    program = Path(sys.executable).with_name("gpucredits")
+    done = subprocess.run(
+        [program], env=env, capture_output=True, text=True, check=False, timeout=60
+    )
+    offered = {line.partition(",")[2] for line in done.stdout.splitlines()}
+    assert offered == {"reserve", "refund", "reservation"}
+
+
+def test_asking_for_a_balance_does_not_load_the_server() -> None:
+    """The commands of the client need nothing that only a server needs."""
+    code = (
+        "import sys; from gpucredits.cli.main import main\n"
+        "try: main(['balance', '--help'])\n"
+        "except SystemExit: pass\n"
+        "loaded = {'asyncpg', 'uvicorn', 'starlette', 'uvloop'} & set(sys.modules)\n"
+        "assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)

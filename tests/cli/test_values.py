@@ -1,0 +1,104 @@
+"""What people write on a command line is understood, or refused with what would be right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from gpucredits.cli import values
+
+SECOND_MS = 1_000
+NEAR = timedelta(seconds=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("90", 90 * SECOND_MS),
+        ("90s", 90 * SECOND_MS),
+        ("250ms", 250),
+        ("15m", 900 * SECOND_MS),
+        ("1h30m", 5_400 * SECOND_MS),
+        ("2d", 172_800 * SECOND_MS),
+        ("1w", 604_800 * SECOND_MS),
+    ],
+)
+def test_durations(text: str, ms: int) -> None:
+    """Durations are written with their unit; a bare number is seconds."""
+    assert values.duration(text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1.5h", "-5s", "5 s", "5y", "m", "٣s"])
+def test_what_is_no_duration(text: str) -> None:
+    """Anything else is refused with an example."""
+    with pytest.raises(click.BadParameter, match="1h30m"):
+        values.duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-01-02T03:04:05Z", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        ("2026-01-02T03:04:05.25+04:00", datetime(2026, 1, 1, 23, 4, 5, 250_000, tzinfo=UTC)),
+        ("2026-01-02", datetime(2026, 1, 2, tzinfo=UTC)),
+    ],
+)
+def test_instants(text: str, moment: datetime) -> None:
+    """Instants are RFC 3339, and a date is its first instant in UTC."""
+    assert values.instant(text) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "distance"),
+    [
+        ("now", timedelta(0)),
+        ("30d", timedelta(days=30)),
+        ("+2h", timedelta(hours=2)),
+        ("2h ago", timedelta(hours=-2)),
+    ],
+)
+def test_relative_instants(text: str, distance: timedelta) -> None:
+    """What is relative counts from now."""
+    assert abs(values.instant(text) - datetime.now(UTC) - distance) < NEAR
+
+
+@pytest.mark.parametrize(
+    "text", ["", "later", "2026-01-02T03:04:05", "2026-02-30", "12", "999999999999w", "1969-01-01"]
+)
+def test_what_is_no_instant(text: str) -> None:
+    """Anything else is refused with an example."""
+    with pytest.raises(click.BadParameter, match="2026-03-01"):
+        values.instant(text)
+
+
+@pytest.mark.parametrize(("text", "amount"), [("12.5", "12.5"), ("10_000", "10000"), ("0", "0")])
+def test_amounts(text: str, amount: str) -> None:
+    """Amounts stay the text that they are."""
+    assert values.amount(text) == amount
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1e3", "0.0000001", "ten", "1.", "NaN"])
+def test_what_is_no_amount(text: str) -> None:
+    """Anything else is refused with an example."""
+    with pytest.raises(click.BadParameter, match=r"12\.5"):
+        values.amount(text)
+
+
+def test_labels() -> None:
+    """A label is split at its first equals sign."""
+    assert values.label("team=a=b") == ("team", "a=b")
+    assert values.label("team=") == ("team", "")
+    for text in ("team", "=x", ""):
+        with pytest.raises(click.BadParameter, match="key=value"):
+            values.label(text)
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "0s"), (1_500, "1.5s"), (59_999, "59.999s"), (60_000, "1m"), (5_400_000, "1h30m")],
+)
+def test_durations_for_people(ms: int, text: str) -> None:
+    """Durations are shown in the form in which they may be written."""
+    assert values.format_ms(ms) == text

@@ -1,0 +1,48 @@
+"""A real server for the tests of the client, and a faulty proxy before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpucredits.cli.demo.server import DemoServer, demo_server
+from gpucredits.client import Client, Retry
+from support.faulty_proxy import FaultyProxy, faulty_proxy
+from support.orgs import new_org
+
+QUICK = Retry(pause_s_first=0.01, pause_s_max=0.05, attempt_timeout_s=5.0, deadline_s=20.0)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[DemoServer]:
+    """A server with a test clock, started when a test first wants it."""
+    with demo_server() as running:
+        yield running
+
+
+@pytest.fixture
+def direct(server: DemoServer) -> Iterator[Client]:
+    """A client that speaks to the server itself."""
+    with Client(server.url, server.key, retry=QUICK) as client:
+        yield client
+
+
+@pytest.fixture
+def proxy(server: DemoServer) -> Iterator[FaultyProxy]:
+    """A faulty proxy before the server."""
+    with faulty_proxy(server.url) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: DemoServer, proxy: FaultyProxy) -> Iterator[Client]:
+    """A client that speaks to the server through the proxy."""
+    with Client(proxy.url, server.key, retry=QUICK) as through:
+        yield through
+
+
+@pytest.fixture
+def org(direct: Client) -> str:
+    """A fresh org."""
+    return new_org(direct)

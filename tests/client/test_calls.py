@@ -1,0 +1,197 @@
+"""Calls are what the server's route table expects, and wrong ones are never sent."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpucredits.api.asgi import pattern_of
+from gpucredits.api.call import Route
+from gpucredits.api.routes import routes
+from gpucredits.client import (
+    AsyncClient,
+    Call,
+    Client,
+    Invalid,
+    accounts,
+    credit,
+    entries,
+    keys,
+    policies,
+    prices,
+    reservations,
+    system,
+    usage,
+)
+from gpucredits.client.operations import Listing, Operation, Operations
+from gpucredits.wire.scalars import decoder_of, from_wire
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LEASE = {"account": "acme", "job_id": "j", "gpu_type": "h100"}
+CALLS: dict[str, Call[Any]] = {
+    "create_account": accounts.create_account(
+        "acme", model="postpaid", credit_limit=Decimal("9.5")
+    ),
+    "update_account": accounts.update_account("acme/vision", credit_limit="10"),
+    "suspend": accounts.suspend("acme/vision/alice"),
+    "resume": accounts.resume("acme"),
+    "account": accounts.account("acme/vision"),
+    "account_page": accounts.account_page(
+        under="acme", status="active", metadata={"team": "a"}, limit=5
+    ),
+    "tree": accounts.tree("acme"),
+    "balance": accounts.balance("acme/vision", tree=True, at=NOON, known_at=NOON),
+    "issue": credit.issue("acme", 5, starts_at=NOON, expires_at="2026-04-01T00:00:00Z"),
+    "issue_all": credit.issue_all([{"account": "acme", "amount": "1", "expires_at": NOON}]),
+    "grant_page": credit.grant_page("acme", tree=True, open=True),
+    "topup": credit.topup("top_1_2"),
+    "topup_page": credit.topup_page("acme", status="pending"),
+    "create_topup": credit.create_topup("acme", "5", payment_reference="x", status="confirmed"),
+    "confirm_topup": credit.confirm_topup("top_1_2"),
+    "fail_topup": credit.fail_topup("top_1_2"),
+    "reverse_topup": credit.reverse_topup("top_1_2"),
+    "transfer": credit.transfer("acme", "acme/vision", "1.25", metadata={"why": "march"}),
+    "reserve": reservations.reserve("acme", job_id="j", gpu_type="h100", max_amount="3"),
+    "reserve_all": reservations.reserve_all([LEASE, LEASE], atomic=True),
+    "reservation": reservations.reservation("rsv_1_2"),
+    "reservation_page": reservations.reservation_page(
+        account="acme", state="active", metadata={"a": "b"}
+    ),
+    "heartbeats": reservations.heartbeats([("rsv_1_2", 1, 500)], node="n1"),
+    "extend": reservations.extend("rsv_1_2", seq=1, used_ms=500),
+    "settle": reservations.settle("rsv_1_2", seq=2, used_ms=700),
+    "cancel": reservations.cancel("rsv_1_2"),
+    "refund": reservations.refund("rsv_1_2", "1", note="sorry"),
+    "adjust": reservations.adjust("rsv_1_2", "1"),
+    "set_price": prices.set_price("h100", "120", effective_from=NOON, account="acme"),
+    "price_page": prices.price_page(gpu_type="h100", effective_by=NOON),
+    "entry_page": entries.entry_page(
+        account="acme", tree=True, type="settle", since=NOON, until=NOON
+    ),
+    "create_key": keys.create_key("member", scope="acme", name="ci"),
+    "revoke_key": keys.revoke_key("key_0_1"),
+    "key_page": keys.key_page(limit=10),
+    "audit_page": keys.audit_page(account="acme", since=NOON),
+    "report_usage": usage.report_usage(
+        [{"reservation_id": "rsv_1_2", "seq": 1, "start_ms": 0, "end_ms": 5}]
+    ),
+    "usage_page": usage.usage_page("acme", since=NOON),
+    "policy limits": policies.policy("acme", "limits"),
+    "policy budgets": policies.policy("acme/vision", "budgets"),
+    "policy quotas": policies.policy("acme", "quotas"),
+    "set_policy limits": policies.set_policy("acme", "limits", {"jobs": 2}),
+    "set_policy budgets": policies.set_policy("acme/vision", "budgets", {}),
+    "set_policy quotas": policies.set_policy("acme", "quotas", {"gpus": 5}),
+    "health": system.health(),
+    "advance_clock": system.advance_clock(5),
+}
+TABLE = routes(has_test_clock=True)
+# Not for programs that use the client.
+NOT_CALLED = {"/v1/openapi.json"}
+
+
+def route_of(call: Call[Any]) -> Route:
+    """The row of the server's table that serves a call."""
+    for route in TABLE:
+        if route.method == call.method and re.fullmatch(pattern_of(route.path), call.path):
+            return route
+    raise AssertionError(f"the server has no {call.method} {call.path}")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_what_its_route_expects(name: str) -> None:
+    """Path, query, body, key and answer of every call agree with the server's table."""
+    call = CALLS[name]
+    route = route_of(call)
+    msgspec.convert(dict(call.query), route.query, strict=False, dec_hook=from_wire)
+    if route.body is None:
+        assert call.body is None
+    elif call.body is not None or not route.is_body_optional:
+        decoder_of(route.body).decode(call.body or b"")
+    assert call.is_keyed == route.needs_key
+    assert call.is_write == route.is_write
+    assert call.answer == route.answer
+
+
+def test_every_method_of_the_clients_is_checked() -> None:
+    """The list above leaves no method out."""
+    methods = {name for name, value in vars(Operations).items() if isinstance(value, Operation)}
+    assert methods == {name.partition(" ")[0] for name in CALLS}
+
+
+def test_every_route_can_be_called() -> None:
+    """Whatever the server offers, the client can ask for."""
+    called = {(route.method, route.path) for route in map(route_of, CALLS.values())}
+    assert called == {(row.method, row.path) for row in TABLE if row.path not in NOT_CALLED}
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_methods_keep_their_names_and_documents(kind: type[Client | AsyncClient]) -> None:
+    """A bound method looks like the function that describes its call."""
+    client: Any = kind("http://127.0.0.1:1", "gck_x")
+    assert client.balance.__doc__ == accounts.balance.__doc__
+    assert inspect.signature(client.issue).parameters.keys() >= {"account", "amount", "key"}
+    assert isinstance(vars(Operations)["entries"], Listing)
+    assert "page" in (client.entries.__doc__ or "")
+
+
+def naive() -> object:
+    """An instant without its zone."""
+    return accounts.balance("acme", at=datetime(2026, 1, 1))  # noqa: DTZ001  # what is refused
+
+
+def inexact() -> object:
+    """An amount that is not exact."""
+    inexact_amount: Any = 0.1
+    return credit.issue("acme", inexact_amount)
+
+
+WRONG: dict[str, tuple[Callable[[], object], str, str]] = {
+    "a path in capitals": (lambda: accounts.balance("Acme"), "account", "a-z"),
+    "a path with a reserved word": (lambda: accounts.tree("acme/balance"), "account", "reserved"),
+    "a path in a body": (lambda: credit.issue("a b", "1"), "account", "a-z"),
+    "a negative amount": (lambda: credit.issue("acme", "-1"), "amount", "more than 0"),
+    "an amount of seven decimals": (lambda: credit.issue("acme", "0.0000001"), "amount", "6"),
+    "a float": (inexact, "", "exact"),
+    "an instant without a zone": (naive, "", "time zone"),
+    "an instant that is none": (
+        lambda: credit.issue("acme", "1", expires_at="soon"),
+        "expires_at",
+        "RFC 3339",
+    ),
+    "no GPUs": (
+        lambda: reservations.reserve("acme", job_id="j", gpu_type="h100", gpu_count=0),
+        "gpu_count",
+        ">= 1",
+    ),
+    "an unknown field in a batch": (
+        lambda: credit.issue_all([{"account": "acme", "amount": "1", "colour": "red"}]),
+        "items[0]",
+        "colour",
+    ),
+    "a key with a space": (
+        lambda: credit.issue("acme", "1", key="my key"),
+        "idempotency key",
+        "ASCII",
+    ),
+    "an empty id": (lambda: reservations.cancel(""), "id", "empty"),
+    "no address": (lambda: Client("localhost", "k"), "url", "http://"),
+    "no key": (lambda: Client("http://127.0.0.1:1", " "), "key", "API key"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_can_never_be_right_is_not_sent(name: str) -> None:
+    """Invalid says which field is wrong and what would be right."""
+    build, field, word = WRONG[name]
+    with pytest.raises(Invalid) as invalid:
+        build()
+    assert invalid.value.field == field
+    assert word in str(invalid.value)

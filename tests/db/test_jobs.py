@@ -1,0 +1,128 @@
+"""Background jobs: what they write, that they may run twice, and that they stop."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gpucredits.core.command import CreateAccount, Issue, Reserve
+from gpucredits.jobs.pace import Paced
+from gpucredits.jobs.retention import Retention
+from gpucredits.jobs.sealer import Sealer
+from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.sweeper import Sweeper
+from gpucredits.store.errors import Unavailable
+from support.scene import CREDIT, HOUR_US, Scene, play, scene
+
+
+def test_sweepers_write_down_what_the_clock_made_true(database: str) -> None:
+    """Lapsed leases and ended grants become entries, once, whoever sweeps and however often."""
+
+    async def act(stage: Scene) -> None:
+        for number in range(5):
+            org = f"org{number}"
+            await stage.fund(org, credits_each=0)
+            now = (await stage.balance(org)).as_of
+            issue = Issue(account=org, amount=100 * CREDIT, expires_at=now + HOUR_US)
+            await stage.do(issue, org=org)
+            await stage.reserve(org)
+        await stage.advance(2 * 3_600)
+        async with scene(database) as other:
+            sweepers = [Sweeper(server.ledger, walk_max=2) for server in (stage, other, stage)]
+
+            async def walk(sweeper: Sweeper) -> None:
+                while await sweeper.tick():
+                    pass
+
+            await asyncio.gather(*(walk(sweeper) for sweeper in sweepers))
+            assert sum(sweeper.entries for sweeper in sweepers) == 5 * 2  # a release and an expiry
+        assert await stage.pool.fetchval("SELECT count(*) FROM reservations WHERE state = 3") == 5
+        assert await stage.pool.fetchval("SELECT sum(remaining) FROM grants") == 0
+
+    play(database, act)
+
+
+def test_sealed_blocks_chain_every_entry(database: str) -> None:
+    """Blocks cover all entries without a gap, and two sealers at once seal each block once."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta", credits_each=1)
+        for _ in range(10):
+            await stage.do(Issue(account="acme", amount=CREDIT))
+        sealers = [Sealer(stage.pool, entries_max=3) for _ in range(2)]
+        for _ in range(6):
+            await asyncio.gather(*(sealer.tick() for sealer in sealers))
+        rows = await stage.pool.fetch(
+            "SELECT first_entry_id, last_entry_id FROM blocks WHERE org_id ="
+            " (SELECT org_id FROM orgs WHERE path = 'acme') ORDER BY block_id"
+        )
+        assert [tuple(row) for row in rows] == [(1, 3), (4, 6), (7, 9), (10, 11)]
+        assert sum(sealer.entries for sealer in sealers) == 12
+
+    play(database, act)
+
+
+def test_snapshotters_at_once_store_each_sum_once(database: str) -> None:
+    """Snapshots may be taken by several at a time."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/vision")
+        snapshotters = [Snapshotter(stage.pool, entries_between=1) for _ in range(3)]
+        await asyncio.gather(*(each.tick() for each in snapshotters))
+        assert await stage.pool.fetchval("SELECT count(*) FROM snapshots") == 2
+
+    play(database, act)
+
+
+def test_decisions_and_answers_are_forgotten_in_time(database: str) -> None:
+    """After its days a decision or an answer is gone, and not before."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=0)
+        await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1))
+        retention = Retention(stage.pool, decisions_days=1, answers_days=2)
+        counts = "SELECT (SELECT count(*) FROM decisions), (SELECT count(*) FROM idempotency)"
+        for days, left in ((0, (1, 2)), (1.1, (0, 2)), (1.1, (0, 0))):
+            await stage.advance(days * 86_400)
+            await retention.tick()
+            assert tuple(await stage.pool.fetchrow(counts)) == left
+        again = await stage.do(CreateAccount(path="acme"), key="key-1")
+        assert again.__class__.__name__ == "Refused"
+
+    play(database, act)
+
+
+class Counting(Paced):
+    """A job that fails first and then counts."""
+
+    def __init__(self) -> None:
+        super().__init__(rest_s=0.0)
+        self.ticks = 0
+        self.reached = asyncio.Event()
+
+    async def tick(self) -> bool:
+        """Fail twice, in two ways, then work."""
+        self.ticks += 1
+        if self.ticks == 1:
+            raise Unavailable("away")
+        if self.ticks == 2:
+            raise ZeroDivisionError("a defect")
+        self.reached.set()
+        return False
+
+
+def test_a_job_survives_failures_and_stops(caplog: pytest.LogCaptureFixture) -> None:
+    """A tick that fails is told of and the next one comes; after the stop none does."""
+
+    async def run() -> None:
+        job = Counting()
+        await job.start()
+        await asyncio.wait_for(job.reached.wait(), 10)
+        await job.stop()
+        stopped_at = job.ticks
+        await asyncio.sleep(0)
+        assert job.ticks == stopped_at
+
+    asyncio.run(run())
+    assert "failed and goes on" in caplog.text

@@ -1,0 +1,97 @@
+"""Damage of every kind, done with a superuser's hands, is found and named."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucredits.core.account import Model
+from gpucredits.core.command import Issue, Refund, Settle, Transfer, UpdateAccount
+from gpucredits.jobs.sealer import Sealer
+from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.service.verify import verify
+from gpucredits.store.verify import CHECKS
+from support.scene import CREDIT, Scene, play
+
+DAMAGE = {
+    "entries_balance": "UPDATE entries SET account_id = 4711 WHERE entry_id = 2",
+    "trial_balance": "UPDATE entries SET other_id = 4711 WHERE type = 3",
+    "entry_ids": "DELETE FROM entries WHERE entry_id = 3",
+    "entry_times": "UPDATE entries SET recorded_at = recorded_at - 1000000000 WHERE entry_id = 4",
+    "balances": "UPDATE accounts SET spent = spent + 1 WHERE path = 'acme'",
+    "debts": "UPDATE accounts SET debt = 1, remaining = remaining + 1 WHERE path = 'acme'",
+    "funds": "UPDATE accounts SET remaining = remaining + 1 WHERE path = 'acme'",
+    "grants": "UPDATE grants SET remaining = remaining - 1 WHERE remaining > 0",
+    "floor": "UPDATE entries SET amount = amount * 1000 WHERE type = 3",
+    "holds": "UPDATE reservations SET held = held + 1 WHERE state = 0",
+    "settlements": "UPDATE reservations SET used_ms = used_ms + 1000",
+    "reservations": "UPDATE reservations SET paid = paid || ARRAY[1, 1]::bigint[]",
+    "one_effect": (
+        "INSERT INTO entries SELECT org_id, type, 10001, recorded_at + 1, effective_at, account_id,"
+        " amount, reserve, grant_id, other_id, other_grant_id, reservation_id, seq"
+        " FROM entries WHERE type = 6"
+    ),
+    "ids": "UPDATE orgs SET next_id = 2 WHERE path = 'acme'",
+    "chain": "UPDATE entries SET seq = seq + 1 WHERE entry_id = 1",
+    "snapshots": "UPDATE snapshots SET spent = spent + 1",
+    "insert_only": "SELECT 1",
+    "constraints": "ALTER TABLE accounts DROP CONSTRAINT accounts_floor",
+    "entry_types": "UPDATE entry_types SET credit = 'spent' WHERE name = 'issue'",
+}
+GUARDED = ("entries", "blocks", "audit_log")
+CONSTRAINTS = (
+    "ALTER TABLE accounts DROP CONSTRAINT accounts_floor",
+    "ALTER TABLE grants DROP CONSTRAINT grants_remaining",
+)
+
+
+async def set_up(stage: Scene) -> None:
+    """A ledger with something of everything: grants, a transfer, a running and an ended job."""
+    await stage.fund("acme", "acme/vision")
+    await stage.do(Transfer(source="acme", target="acme/vision", amount=10 * CREDIT))
+    await stage.do(UpdateAccount(path="acme", model=Model.POSTPAID, credit_limit=CREDIT))
+    lease = await stage.reserve()
+    await stage.reserve("acme/vision")
+    await stage.advance(5)
+    await stage.beat(lease, 1, 5_000)
+    await stage.do(Settle(reservation_id=lease.reservation.reservation_id))
+    await stage.do(Refund(reservation_id=lease.reservation.reservation_id, amount=CREDIT))
+    await stage.do(Issue(account="acme", amount=CREDIT, starts_at=2**61))
+    await Sealer(stage.pool).tick()
+    await Snapshotter(stage.pool, entries_between=1).tick()
+
+
+def test_every_rule_has_its_damage() -> None:
+    """No rule goes without a test that breaks it."""
+    assert set(DAMAGE) == {check.name for check in CHECKS} | {"entry_types"}
+
+
+@pytest.mark.parametrize("rule", DAMAGE)
+def test_damage_is_found(database: str, rule: str) -> None:
+    """A sound ledger has no findings; after the damage the rule is named, with rows."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        clean = await verify(stage.pool)
+        assert clean.findings == ()
+        assert clean.is_clean
+        assert clean.entries > 0
+        await damage(stage, rule)
+        found = {finding.rule: finding for finding in (await verify(stage.pool)).findings}
+        assert rule in found, found
+        assert "org_id" in found[rule].rows[0]
+
+    play(database, act, stays_sound=False)
+
+
+async def damage(stage: Scene, rule: str) -> None:
+    """Do what only a superuser can: switch the guards off, change rows, switch them on again."""
+    guards = [f"ALTER TABLE {table} HOW TRIGGER USER" for table in GUARDED]
+    for statement in guards:
+        await stage.pool.execute(statement.replace("HOW", "DISABLE"))
+    if rule in ("balances", "floor", "debts", "grants"):
+        for statement in CONSTRAINTS:
+            await stage.pool.execute(statement)
+    await stage.pool.execute(DAMAGE[rule])
+    if rule != "insert_only":
+        for statement in guards:
+            await stage.pool.execute(statement.replace("HOW", "ENABLE"))

@@ -1,0 +1,114 @@
+"""A ledger on a real database, with short words for what tests do to it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve
+from gpucredits.core.outcome import Beaten, Outcome, Reserved
+from gpucredits.service.funnel import FunnelOptions
+from gpucredits.service.ledger import Ledger, Request
+from gpucredits.service.reads import Balance, Reads
+from gpucredits.service.verify import verify
+from gpucredits.store.clock import advance_clock
+from gpucredits.store.connection import Pool
+from gpucredits.store.pool import PoolOptions, open_pool
+
+CREDIT = 1_000_000
+HOUR_US = 3_600_000_000
+PRICE = 3_600 * CREDIT  # one credit for each GPU-second
+QUICK = FunnelOptions(lanes=2, linger_s=0.0)
+Result = TypeVar("Result")
+
+
+class Scene:
+    """One org, ``acme``, and whatever a test opens beside it."""
+
+    def __init__(self, pool: Pool, ledger: Ledger) -> None:
+        self.pool = pool
+        self.ledger = ledger
+        self.reads = Reads(pool)
+        self._keys = itertools.count(1)
+
+    def request(self, command: Command, key: str | None = None) -> Request:
+        """A request with a key of its own."""
+        return Request(command, key or f"key-{next(self._keys)}", repr(command).encode(), "tester")
+
+    async def do(self, command: Command, *, org: str = "acme", key: str | None = None) -> Outcome:
+        """Carry out a command."""
+        return await self.ledger.submit(org, self.request(command, key))
+
+    async def fund(self, *paths: str, credits_each: int = 100) -> None:
+        """Open accounts, parents first, and issue credits to each."""
+        for path in paths:
+            org = path.partition("/")[0]
+            await self.do(CreateAccount(path=path), org=org)
+            if credits_each:
+                await self.do(Issue(account=path, amount=credits_each * CREDIT), org=org)
+
+    async def reserve(self, account: str = "acme", **wanted: Any) -> Reserved:
+        """A lease; one GPU for ten seconds ahead unless said otherwise."""
+        usual: dict[str, Any] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1}
+        command = Reserve(account=account, **(usual | {"window_ms": 10_000} | wanted))
+        outcome = await self.do(command, org=account.partition("/")[0])
+        assert isinstance(outcome, Reserved), outcome
+        return outcome
+
+    async def beat(self, lease: Reserved, seq: int, used_ms: int) -> Beaten:
+        """One heartbeat of an org ``acme`` lease."""
+        org_id = await self.ledger.org_id("acme")
+        assert org_id is not None
+        beat = Beat(lease.reservation.reservation_id, seq, used_ms)
+        [outcome] = await self.ledger.beat([(org_id, beat)])
+        assert isinstance(outcome, Beaten), outcome
+        return outcome
+
+    async def balance(self, path: str = "acme", **asked: Any) -> Balance:
+        """The balance of an account that exists."""
+        balance = await self.reads.balance(path, **asked)
+        assert balance is not None
+        return balance
+
+    async def advance(self, seconds: float) -> None:
+        """Move the database's time on."""
+        await advance_clock(self.pool, int(seconds * 1_000_000))
+
+    async def assert_sound(self) -> None:
+        """Every rule of the ledger holds."""
+        assert (await verify(self.pool)).findings == ()
+
+
+@asynccontextmanager
+async def scene(
+    dsn: str, options: FunnelOptions = QUICK, *, stays_sound: bool = True
+) -> AsyncIterator[Scene]:
+    """A running ledger with one list price; every rule must hold when the test is done."""
+    pool = await open_pool(dsn, PoolOptions(connections_max=options.lanes + 6))
+    ledger = Ledger(pool, options)
+    await ledger.start()
+    await pool.execute(
+        "INSERT INTO prices VALUES (0, 1, 'h100', 'default', $1, 0, '', 0) ON CONFLICT DO NOTHING",
+        PRICE,
+    )
+    try:
+        built = Scene(pool, ledger)
+        yield built
+        if stays_sound:
+            await built.assert_sound()
+    finally:
+        await ledger.stop()
+        await pool.close()
+
+
+def play(dsn: str, act: Callable[[Scene], Awaitable[Result]], **options: Any) -> Result:
+    """Run one act on a ledger of its own."""
+
+    async def run() -> Result:
+        async with scene(dsn, **options) as stage:
+            return await act(stage)
+
+    return asyncio.run(run())
