@@ -94,10 +94,10 @@ class Account:
     due_at: int = bounds.NEVER_US
     funded_until: int = 0
     has_budget: bool = False
-    delinquent: bool = False
-    overdraft_limit: int = 0
     created_at: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
+    delinquent: bool = False
+    overdraft_limit: int = 0
 
     @property
     def available(self) -> int:

@@ -49,8 +49,8 @@ class Grant:
     state: GrantState = GrantState.ACTIVE
     origin_id: int = 0
     created_at: int = 0
-    budget_id: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
+    budget_id: int = 0
 
 
 def consumption_order(grant: Grant) -> tuple[int, int, int, int, int, int]:

@@ -25,7 +25,8 @@ class Lane:
     """The limits that leases of one account and GPU type meet, org first.
 
     Beats whose slice lies within [since, until) may use the numbers here as they are. ``cap`` is
-    the least cap on one job. ``buckets`` are (bucket, capacity, refill), boosts added.
+    the least cap on one job. ``buckets`` are (bucket, capacity, refill), boosts added. ``noted_in``
+    is the record of changed rows that its rows are in already.
     """
 
     since: int
@@ -34,6 +35,7 @@ class Lane:
     windows: list[tuple[Counter, int, Quota]]
     buckets: list[tuple[TokenBucket, int, int]]
     counts: list[tuple[Counter, int, Quota]]
+    noted_in: object = None
 
 
 @dataclass(slots=True)

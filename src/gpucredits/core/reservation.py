@@ -74,14 +74,14 @@ class Reservation:
     state: ReservationState = ReservationState.ACTIVE
     decision: Decision = Decision.CONTINUE
     ended_at: int = 0
+    paid: tuple[tuple[int, int], ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
     beat_at: int = 0
     exhaustion: Exhaustion = Exhaustion.DRAIN
     grace_ms: int = 0
     overdraft: int = 0
     overdrawn: int = 0
     leaving: bool = False
-    paid: tuple[tuple[int, int], ...] = ()
-    metadata: dict[str, str] = field(default_factory=dict)
 
     @property
     def rate_per_hour(self) -> int:

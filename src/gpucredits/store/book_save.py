@@ -14,6 +14,7 @@ import msgspec
 
 from gpucredits.core.account import Account
 from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book import DECISIONS, Page, Pages, settings_of
@@ -244,6 +245,8 @@ def collect(changes: Changes, page: Page) -> None:
                 add_grant(changes, page, row)
             case TopUpRow():
                 add_topup(changes, page, row)
+            case _:
+                invariant(holds=False, claim="the store knows how to keep what a rule changed")
         events_of(page, row, events)
     if book.entries:
         stored = changes.rows.setdefault(ENTRIES, [])

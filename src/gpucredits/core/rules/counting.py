@@ -50,25 +50,43 @@ def pass_in_full(
     for counter, limit, _ in lane.windows:
         if counter.used + counter.held + reserve > limit:
             return False
-    for bucket, capacity, refill in lane.buckets:
-        level = bucket.level
-        level += (bucket.fraction + refill * (now - bucket.level_at)) // HOUR_US
-        if level >= capacity:
-            bucket.level = level = capacity
-            bucket.level_at = now
-            bucket.fraction = 0
-        if level < reserve:
-            return False
-    changed = book.changed
-    kept = reserve - due
+    if lane.buckets and not draw_in_full(lane, reserve, now):
+        return False
     for counter, _, _ in lane.windows:
         counter.used += due
-        counter.held += kept
-        changed[id(counter)] = counter
-    for bucket, _, _ in lane.buckets:
-        bucket.level -= reserve
-        changed[id(bucket)] = bucket
+    if reserve != due:
+        for counter, _, _ in lane.windows:
+            counter.held += reserve - due
+    if lane.noted_in is not book.changed:
+        note_changed(book, lane)
     return True
+
+
+def draw_in_full(lane: Lane, amount: int, now: int) -> bool:
+    """Draw from every bucket of a lane, or from none."""
+    for index, (bucket, capacity, refill) in enumerate(lane.buckets):
+        level = bucket.level
+        there = level + (bucket.fraction + refill * (now - bucket.level_at)) // HOUR_US
+        if there >= capacity:
+            level = there = capacity
+            bucket.level_at = now
+            bucket.fraction = 0
+        if there < amount:
+            bucket.level = level
+            for drawn, _, _ in lane.buckets[:index]:
+                drawn.level += amount
+            return False
+        bucket.level = level - amount
+    return True
+
+
+def note_changed(book: Book, lane: Lane) -> None:
+    """Note once in a batch that the rows of a lane change with every beat."""
+    for counter, _, _ in lane.windows:
+        book.changed[id(counter)] = counter
+    for bucket, _, _ in lane.buckets:
+        book.changed[id(bucket)] = bucket
+    lane.noted_in = book.changed
 
 
 def enter(book: Book, lease: Reservation, now: int) -> None:
