@@ -67,7 +67,9 @@ def keep_policy(book: Book, row: Row) -> None:
             put(book.limits.quotas.setdefault(row.account_id, []), row, "quota_id")
         case Boost():
             put(book.limits.boosts.setdefault(row.target_id, []), row, "boost_id")
-        case Counter() | Tally() | TokenBucket():
+        case TokenBucket():
+            book.limits.buckets[row.account_id] = row
+        case Counter() | Tally():
             book.limits.index(row)
         case _:
             pass  # leases of jobs are counted from the reservations whenever they are needed
