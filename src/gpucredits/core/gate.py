@@ -12,6 +12,8 @@ from enum import StrEnum
 from gpucredits.core.money import format_credits
 from gpucredits.core.period import instant_text
 
+ALMOST_A_SECOND_US = 999_999  # people are told the next full second, never one that is too early
+
 
 class Gate(StrEnum):
     """The four gates, in the order in which a refusal names them."""
@@ -99,7 +101,7 @@ class GateReport:
 
     def _clearing(self) -> str:
         if self.clears_at is not None:
-            return f"It would clear at {instant_text(self.clears_at)}."
+            return f"It would clear at {instant_text(self.clears_at + ALMOST_A_SECOND_US)}."
         if self.requested > self.limit and self.gate is not Gate.BUDGET:
             return "It never clears: the request alone is over the limit."
         if self.gate is Gate.BUDGET:

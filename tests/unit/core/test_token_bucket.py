@@ -42,8 +42,9 @@ def test_tokens_come_back_to_the_microsecond(wait: int, there: int) -> None:
 
 def test_looking_often_mints_and_loses_nothing() -> None:
     """A bucket that is looked at every few microseconds gains what one looked at once gains."""
-    watched, left_alone = bucket(refill=1_234_567, level=0, capacity=10**9), bucket(
-        refill=1_234_567, level=0, capacity=10**9
+    watched, left_alone = (
+        bucket(refill=1_234_567, level=0, capacity=10**9),
+        bucket(refill=1_234_567, level=0, capacity=10**9),
     )
     for step in range(0, 1_000_000, 7):
         advance(watched, (), START + step)
