@@ -160,7 +160,7 @@ class Ledger:
         for rows in (stored.accounts, stored.lots, stored.reservations, stored.topups):
             book.load(copy(row) for row in rows.values())
         book.load(copy(row) for row in stored_policies(stored))
-        book.load(copy(row) for row in stored.limits.jobs.values())
+        book.load(self._jobs(book))
         for account in book.accounts.values():
             roll(book, account, self.now)
         return book
@@ -218,7 +218,7 @@ class Ledger:
         asks = isinstance(command, commands.Reserve | commands.Explain)
         return asks or self.now >= counter.ends_at or since < counter.starts_at
 
-    def _jobs(self, book: Book, command: Command) -> list[JobLeases]:
+    def _jobs(self, book: Book, command: Command | None = None) -> list[JobLeases]:
         """Leases of each job that the batch is about, counted from the reservations."""
         asked = command.reserve if isinstance(command, commands.Explain) else command
         named = {(lease.account_id, lease.job_id) for lease in book.reservations.values()}

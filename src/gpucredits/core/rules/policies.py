@@ -124,15 +124,17 @@ def count_anew(book: Book, account: Account, quota: Quota) -> Counter:
     if quota.dimension is Dimension.CONCURRENT_JOBS:
         counter.count = len(jobs)
         counter.leaving = sum(1 for row in jobs.values() if row.leaving)
-        note_jobs(book, account, jobs)
+        note_jobs(book, account, quota.gpu_type, jobs)
     return counter
 
 
-def note_jobs(book: Book, account: Account, jobs: dict[tuple[int, str, str], JobLeases]) -> None:
+def note_jobs(
+    book: Book, account: Account, gpu_type: str, jobs: dict[tuple[int, str, str], JobLeases]
+) -> None:
     """Put the counts of jobs right that no quota had asked for until now."""
     below = {row.account_id for row in book.accounts.values() if is_below(row.path, account.path)}
     for key, row in book.limits.jobs.items():
-        if key[0] in below and key not in jobs and row.live:
+        if key[0] in below and key[2] == gpu_type and key not in jobs and row.live:
             book.touch(row)
             row.live = row.leaving = 0
     for key, counted in jobs.items():
