@@ -195,7 +195,7 @@ class Ledger:
 
     def _load(self, command: Command) -> Book:
         stored = self.stored
-        counts_anew = isinstance(command, commands.SetQuota)
+        counts_anew = isinstance(command, commands.SetQuota | commands.SetRateLimit)
         book = Book(copy(stored.org), prices=list(stored.prices), whole=counts_anew)
         due = {a.account_id for a in stored.accounts.values() if a.due_at <= self.now}
         book.complete = due

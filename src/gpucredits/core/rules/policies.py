@@ -185,6 +185,8 @@ def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSave
     account = find(book, command.account)
     if isinstance(account, Refused):
         return account
+    invariant(book.whole, "a rate limit sees every lease of its org that has lapsed")
+    roll_due(book, now)
     bucket = book.limits.buckets.get(account.account_id)
     if bucket is None or bucket.ended_at:
         bucket = TokenBucket(

@@ -106,8 +106,8 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
     payer = find_payer(book, command, now)
     if isinstance(payer, Refused):
         return payer
-    if command.overdraft > payer.overdraft_limit:
-        return overdraft_too_large(payer, command.overdraft)
+    if too_large := overdraft_too_large(payer, command.overdraft):
+        return too_large
     roll(book, payer, now)
     lease = draft(command, account, payer, price, now)
     lease.held = hold_wanted(lease, 0, 0, job_cap(lease, NO_CAP))
@@ -126,8 +126,10 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
     return Candidate(lease, payer, evaluate(book, payer, lease, command.fair_share, now))
 
 
-def overdraft_too_large(payer: Account, asked: int) -> Refused:
+def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
     """Refuse an overdraft that the payer was not allowed."""
+    if asked <= payer.overdraft_limit:
+        return None
     return Refused(
         Reason.OVERDRAFT_TOO_LARGE,
         f"{payer.path} may let a job overdraw by at most {format_credits(payer.overdraft_limit)} "
