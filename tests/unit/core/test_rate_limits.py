@@ -145,6 +145,15 @@ def test_a_throttled_job_that_does_not_slow_down_ends(ledger: Ledger) -> None:
     assert answer.settled == A_WINDOW
 
 
+def test_what_goes_back_spills_before_the_next_draw(ledger: Ledger) -> None:
+    """A refund into a full bucket is gone, even for a draw at the very same instant."""
+    lease = ledger.lease(ALICE).reservation_id
+    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    ledger.accept(Cancel(reservation_id=lease), Closed)
+    ledger.lease(ALICE)
+    assert left(ledger) == 10 * CREDIT - A_WINDOW
+
+
 def test_a_charge_beyond_the_tokens_is_owed(ledger: Ledger) -> None:
     """Charges are never refused: a settle beyond its hold takes the bucket below zero."""
     limit(ledger, "acme", A_WINDOW, refill=0)

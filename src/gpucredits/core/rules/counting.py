@@ -175,9 +175,8 @@ def bring_forward(book: Book, lease: Reservation, now: int) -> None:
         if now >= counter.ends_at:
             next_window(book, quota, counter, now)
     for bucket, _, _ in lane.buckets:
-        if now > bucket.level_at:
-            book.touch(bucket)
-            advance(bucket, bucket_terms(bucket, book.limits.boosts.get(bucket.bucket_id, ())), now)
+        book.touch(bucket)
+        advance(bucket, bucket_terms(bucket, book.limits.boosts.get(bucket.bucket_id, ())), now)
 
 
 def next_window(book: Book, quota: Quota, counter: Counter, now: int) -> None:
