@@ -2,6 +2,7 @@
 VENV ?= .venv
 PY := $(VENV)/bin/python
 WORKERS ?= auto
+BENCH ?=
 
 .PHONY: help demo test check bench format lock clean
 .DEFAULT_GOAL := help
@@ -25,8 +26,9 @@ check: $(VENV)/.ready ## format, lint, types, import contracts, tidy
 	$(VENV)/bin/lint-imports --no-cache
 	$(PY) -m pytest -q --durations=0 tests/repo
 
-bench: $(VENV)/.ready ## measure, as ratios in one run
+bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--growth" for more)
 	$(PY) bench/timeline.py
+	$(PY) -m gpucredits bench heartbeats $(BENCH)
 
 format: $(VENV)/.ready ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .

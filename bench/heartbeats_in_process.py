@@ -1,14 +1,13 @@
 """How many heartbeats a second the write path carries, without HTTP.
 
 Reservations of many orgs report in turn through the real funnel into a real PostgreSQL with full
-durability. Prints one line for each run; ``--profile`` names where the time of one lane goes.
+durability. Prints one line for each run.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 import time
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvloop
+from gpucredits.service.garbage import collect_less_often
 
 from gpucredits.core.command import Beat, CreateAccount, Issue, Reserve
 from gpucredits.core.outcome import Beaten, Reserved
@@ -50,8 +50,7 @@ async def main(options: argparse.Namespace, dsn: str) -> None:
     print(f"{len(leases)} reservations in {time.monotonic() - started:.1f} s")
     await pool.execute("VACUUM ANALYZE")
     await pool.execute("CHECKPOINT")
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 100)
+    collect_less_often()
     for _ in range(options.rounds):
         await measure(pool, ledger, leases, options)
     await ledger.stop()

@@ -262,6 +262,20 @@ def test_tenants_cannot_make_credits_for_themselves(admin: Caller, org: str) -> 
     assert admin.made(f"/v1/topups/{pending['topup_id']}:confirm")["status"] == "confirmed"
 
 
+def test_nobody_lifts_a_bound_that_was_set_from_above(admin: Caller, org: str) -> None:
+    """An org's admin may bound what is below, and not undo what the system decided about it."""
+    caller = admin.with_key("admin", org)
+    admin.made(f"/v1/accounts/{org}/suspend")
+    assert problem(caller.post(f"/v1/accounts/{org}/resume")) == (403, "forbidden")
+    settings = {"settings": {"gpus": 1_000}}
+    for kind in ("limits", "budgets", "quotas"):
+        own = caller.call("PUT", f"/v1/accounts/{org}/{kind}", settings)
+        assert problem(own) == (403, "forbidden")
+        below = caller.call("PUT", f"/v1/accounts/{org}/vision/{kind}", settings)
+        assert below.json()["settings"] == {"gpus": 1_000}
+    assert caller.made(f"/v1/accounts/{org}/vision/suspend")["status"] == "suspended"
+
+
 def test_a_revoked_key_is_dead_at_once(admin: Caller, org: str) -> None:
     """Revoking shows in the list, works once, and the next request is 401."""
     made = admin.made("/v1/keys", {"role": "read-only", "scope": org, "name": "ci"})

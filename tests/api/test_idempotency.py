@@ -156,15 +156,12 @@ def rows_of(dsn: str, org: str) -> dict[str, Any]:
     return state
 
 
-def test_a_dry_run_leaves_nothing_behind(
-    admin: Caller, http: httpx.Client, database_of_server: str, org: str, gpu_type: str
-) -> None:
-    """On a warm ledger every write answers as if it were done, and changes no row of any table."""
-    admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
-    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
-    held = admin.made("/v1/reservations", lease)["reservation_id"]
-    pending = admin.made("/v1/topups", {"account": org, "amount": "1", "payment_reference": "r"})
-    writes: list[tuple[str, str, Any, int]] = [
+Write = tuple[str, str, Any, int]  # method, path, body, status
+
+
+def every_write(org: str, lease: dict[str, Any], held: str, topup: str) -> list[Write]:
+    """One request for each kind of write, with the status that it gets."""
+    return [
         ("POST", "/v1/accounts", {"path": fresh_name("org")}, 201),
         ("POST", "/v1/accounts", {"path": f"{org}/new"}, 201),
         ("POST", "/v1/accounts", {"path": org}, 409),
@@ -190,7 +187,7 @@ def test_a_dry_run_leaves_nothing_behind(
             402,
         ),
         ("POST", "/v1/topups", {"account": org, "amount": "1", "payment_reference": "r"}, 201),
-        ("POST", f"/v1/topups/{pending['topup_id']}:confirm", None, 200),
+        ("POST", f"/v1/topups/{topup}:confirm", None, 200),
         ("POST", "/v1/reservations", lease, 201),
         ("POST", "/v1/reservations:batch", {"items": [lease]}, 200),
         ("POST", f"/v1/reservations/{held}:extend", {"seq": 1, "used_ms": 1}, 200),
@@ -209,6 +206,17 @@ def test_a_dry_run_leaves_nothing_behind(
         ("POST", "/v1/keys", {"role": "member", "scope": org}, 201),
         ("POST", "/v1/test/clock", {"advance_seconds": 1_000}, 200),
     ]
+
+
+def test_a_dry_run_leaves_nothing_behind(
+    admin: Caller, http: httpx.Client, database_of_server: str, org: str, gpu_type: str
+) -> None:
+    """On a warm ledger every write answers as if it were done, and changes no row of any table."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    held = admin.made("/v1/reservations", lease)["reservation_id"]
+    pending = admin.made("/v1/topups", {"account": org, "amount": "1", "payment_reference": "r"})
+    writes = every_write(org, lease, held, pending["topup_id"])
     before = rows_of(database_of_server, org)
     for method, path, body, status in writes:
         answer = admin.call(method, path, body, params={"dry_run": "true"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,8 +13,18 @@ import httpx
 
 from support.http import Caller, problem, running_server
 from support.postgres import sql
+from support.waiting import until
 
-SERVE = (sys.executable, "-m", "gpucredits", "serve")
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of ours to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "gpucredits", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_a_killed_server_starts_again_with_everything(data_dir: Path) -> None:
@@ -29,22 +41,57 @@ def test_a_killed_server_starts_again_with_everything(data_dir: Path) -> None:
         admin.made("/v1/credits/issue", {"account": "acme", "amount": "5"}, key="five")
         assert admin.read("/v1/accounts/acme/balance")["available"] == "5"
         assert problem(admin.post("/v1/test/clock", {"advance_seconds": 1}))[0] == 404
+        assert "all hold" in run("verify", "--data-dir", str(data_dir)).stdout
         second.process.send_signal(signal.SIGTERM)
         assert second.process.wait(30) == 0
+    result = run("verify", "--data-dir", str(data_dir), "--json")
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["entries"] == 1
+
+
+def test_a_dead_database_is_503_until_it_is_back(data_dir: Path) -> None:
+    """While PostgreSQL is killed and restarted, callers are told to come back, and nothing else."""
+    with running_server(data_dir) as server, httpx.Client(base_url=server.url, timeout=60) as http:
+        admin = Caller(http, server.admin_secret)
+        admin.made("/v1/accounts", {"path": "acme"})
+        postmaster = (data_dir / "postgres" / "postmaster.pid").read_text().split()[0]
+        os.kill(int(postmaster), signal.SIGKILL)
+        issue = {"account": "acme", "amount": "5"}
+
+        def is_done() -> bool:
+            answer = admin.post("/v1/credits/issue", issue, key="through-it-all")
+            if answer.status_code == 201:
+                return True
+            assert problem(answer) in {(503, "unavailable"), (503, "timeout"), (503, "busy")}
+            assert int(answer.headers["retry-after"]) >= 1
+            return False
+
+        until(is_done, timeout_s=60)
+        assert admin.read("/v1/accounts/acme/balance")["available"] == "5"
+        assert http.get("/healthz").json()["status"] == "ok"
 
 
 def test_a_moved_clock_is_not_mistaken_for_real_time(database: str, data_dir: Path) -> None:
     """A server without the flag refuses a database whose time a test has moved."""
     sql(database, "UPDATE clock SET offset_us = 1000000")
-    result = subprocess.run(
-        [*SERVE, "--port", "0", "--database-url", database, "--data-dir", str(data_dir)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    result = run("serve", "--port", "0", "--database-url", database, "--data-dir", str(data_dir))
     assert result.returncode == 1
     assert "--test-clock" in result.stderr
+
+
+def test_verify_finds_damage(database: str) -> None:
+    """A row that was changed behind the ledger's back ends verify with 1 and is shown."""
+    assert run("verify", "--database-url", database).returncode == 0
+    columns = "reserved, spent, debt, overrun, version, due_at, funded_until, created_at, parent_id"
+    sql(
+        database,
+        "INSERT INTO accounts (org_id, account_id, path, model, credit_limit, credit_limit_max,"
+        f" status, metadata, remaining, {columns})"
+        f" VALUES (0, 1, 'acme', 0, 0, 0, 0, '{{}}', 5,{' 0,' * 8} 0)",
+    )
+    result = run("verify", "--database-url", database)
+    assert result.returncode == 1
+    assert "BROKEN" in result.stdout
 
 
 def test_a_port_in_use_is_said_plainly(data_dir: Path, database: str) -> None:
@@ -52,13 +99,7 @@ def test_a_port_in_use_is_said_plainly(data_dir: Path, database: str) -> None:
     options = ("--database-url", database)
     with running_server(data_dir, *options) as server:
         port = server.url.rpartition(":")[2]
-        result = subprocess.run(
-            [*SERVE, "--port", port, *options, "--data-dir", str(data_dir / "other")],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        result = run("serve", "--port", port, *options, "--data-dir", str(data_dir / "other"))
     assert result.returncode == 1
     assert "cannot listen" in result.stderr
     assert "Traceback" not in result.stderr

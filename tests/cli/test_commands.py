@@ -21,8 +21,10 @@ def test_accounts(terminal: Terminal, org: str, name: str) -> None:
     )  # fmt: skip
     assert made["path"] == f"{org}/{name}"
     assert made["metadata"] == {"team": "vision"}
+    changed = terminal.json("account", "set", f"{org}/{name}", "--credit-limit", "60")
+    assert (changed["credit_limit"], changed["metadata"]) == ("60", {"team": "vision"})
     shown = terminal.text("account", "show", f"{org}/{name}")
-    assert "credit limit  50" in shown
+    assert "credit limit  60" in shown
     assert "team=vision" in shown
     listed = terminal.json("account", "list", org)
     assert [row["path"] for row in listed["accounts"]] == [org, f"{org}/{name}"]

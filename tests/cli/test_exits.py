@@ -82,7 +82,7 @@ def test_nobody_there_is_unavailable(terminal: Terminal) -> None:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         result = terminal.run("balance", "acme", "--url", url, "--timeout", "0.3")
     assert result.exit_code == 3
-    assert result.stderr.startswith("Unavailable: the server cannot be reached")
+    assert result.stderr.startswith("Unavailable: no server answers at")
 
 
 def test_doubt_names_the_key_that_ends_it(terminal: Terminal, org: str) -> None:
@@ -113,6 +113,19 @@ def test_a_data_directory_is_enough(terminal: Terminal, org: str, tmp_path: Path
     empty = terminal.run("balance", org, "--data-dir", str(tmp_path / "no"), GPUCREDITS_API_KEY="")
     assert empty.exit_code == 2
     assert "admin.key" in empty.stderr
+
+
+def test_the_data_of_a_server_in_this_directory_is_found(
+    terminal: Terminal, org: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ``serve`` was started, commands need no options."""
+    data_dir = tmp_path / "gpucredits-data"
+    data_dir.mkdir()
+    (data_dir / "server.json").write_text(json.dumps({"url": terminal.server.url}))
+    (data_dir / "admin.key").write_text(f"{terminal.server.key}\n")
+    monkeypatch.chdir(tmp_path)
+    result = terminal.run("balance", org, GPUCREDITS_URL=None, GPUCREDITS_API_KEY=None)
+    assert result.exit_code == 0, result.output
 
 
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

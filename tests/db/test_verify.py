@@ -10,7 +10,7 @@ from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.service.verify import verify
 from gpucredits.store.verify import CHECKS
-from support.scene import CREDIT, Scene, play
+from support.scene import CREDIT, HOUR_US, Scene, play
 
 DAMAGE = {
     "entries_balance": "UPDATE entries SET account_id = 4711 WHERE entry_id = 2",
@@ -55,7 +55,8 @@ async def set_up(stage: Scene) -> None:
     await stage.beat(lease, 1, 5_000)
     await stage.do(Settle(reservation_id=lease.reservation.reservation_id))
     await stage.do(Refund(reservation_id=lease.reservation.reservation_id, amount=CREDIT))
-    await stage.do(Issue(account="acme", amount=CREDIT, starts_at=2**61))
+    later = (await stage.balance()).as_of + 1_000 * HOUR_US
+    await stage.do(Issue(account="acme", amount=CREDIT, starts_at=later))
     await Sealer(stage.pool).tick()
     await Snapshotter(stage.pool, entries_between=1).tick()
 

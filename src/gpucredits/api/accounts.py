@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.reasons import NO_ACCOUNT
-from gpucredits.api.scope import account_param, org_number, require, visible
+from gpucredits.api.scope import account_param, org_number, require, require_wider, visible
 from gpucredits.api.submit import submit
 from gpucredits.core.account import Status, org_of
 from gpucredits.core.command import UpdateAccount
@@ -55,6 +55,7 @@ async def post_resume(call: Call[None, NoQuery]) -> AccountAnswer:
 
 async def _set_status(call: Call[None, NoQuery], status: Status) -> AccountAnswer:
     path = account_param(call)
+    require_wider(call, path)
     org_id = await org_number(call, path)
     command = UpdateAccount(path=path, status=status)
     return account_to_wire((await submit(call, org_id, command, AccountSaved)).account)

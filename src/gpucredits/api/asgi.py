@@ -94,6 +94,7 @@ class Api:
                 )
         except Exception as error:  # noqa: BLE001  # the guard: nothing escapes without an answer
             status, body = self._problem(error, request_id, reply_headers, seen)
+        reply_headers["content-length"] = str(len(body))
         await send(
             {
                 "type": "http.response.start",

@@ -18,7 +18,6 @@ from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Request, Undecided
 from gpucredits.wire.reservation import (
     BeatAnswer,
-    BeatRequest,
     HeartbeatsAnswer,
     HeartbeatsRequest,
     beaten_to_wire,
@@ -29,27 +28,27 @@ async def post_heartbeats(call: Call[HeartbeatsRequest, NoQuery]) -> HeartbeatsA
     """Settle and renew every lease of a node; results are in the order of the beats."""
     reports = call.body.beats
     numbers = [lease_number(report.reservation_id) for report in reports]
-    if call.principal.is_system:
-        positions = [position for position, number in enumerate(numbers) if number is not None]
-    else:
+    if not call.principal.is_system:
         mine = await visible_leases(call, {number for number in numbers if number is not None})
-        positions = [position for position, number in enumerate(numbers) if number in mine]
-    beats = [_beat(numbers[position], reports[position]) for position in positions]
-    results: list[BeatAnswer] = [_unknown(report.reservation_id) for report in reports]
+        numbers = [number if number in mine else None for number in numbers]
+    beats = [
+        (number[0], Beat(number[1], report.seq, report.used_ms))
+        for number, report in zip(numbers, reports, strict=True)
+        if number is not None
+    ]
     if not beats:
-        return HeartbeatsAnswer(results)
+        return HeartbeatsAnswer([_unknown(report.reservation_id) for report in reports])
     outcomes = await (_rehearse(call, beats) if call.dry_run else call.services.ledger.beat(beats))
-    decided = 0
-    for position, outcome in zip(positions, outcomes, strict=True):
-        text = reports[position].reservation_id
-        if isinstance(outcome, Beaten):
-            results[position] = beaten_to_wire(text, outcome)
-            decided += 1
-        else:
-            results[position] = _other(text, outcome)
-    if not decided:
-        _raise_when_none_was_decided(outcomes)
-    return HeartbeatsAnswer(results)
+    _raise_when_none_was_decided(outcomes)
+    following = iter(outcomes)
+    return HeartbeatsAnswer(
+        [
+            _unknown(report.reservation_id)
+            if number is None
+            else _answer(report.reservation_id, next(following))
+            for number, report in zip(numbers, reports, strict=True)
+        ]
+    )
 
 
 async def _rehearse(
@@ -61,9 +60,8 @@ async def _rehearse(
     return list(await asyncio.gather(*rehearsals))
 
 
-def _beat(number: tuple[int, int] | None, report: BeatRequest) -> tuple[int, Beat]:
-    assert number is not None  # positions are those of readable ids
-    return number[0], Beat(number[1], report.seq, report.used_ms)
+def _answer(text: str, outcome: Outcome | Undecided) -> BeatAnswer:
+    return beaten_to_wire(text, outcome) if type(outcome) is Beaten else _other(text, outcome)
 
 
 def _unknown(text: str) -> BeatAnswer:
@@ -81,9 +79,9 @@ def _other(text: str, outcome: Outcome | Undecided) -> BeatAnswer:
 
 def _raise_when_none_was_decided(outcomes: list[Outcome | Undecided]) -> None:
     """A node whose every beat failed for the same cause had better be told so at once."""
-    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-    if len(failures) == len(outcomes):
-        raise failures[0]
+    first = outcomes[0]
+    if isinstance(first, Exception) and all(isinstance(each, Exception) for each in outcomes):
+        raise first
 
 
 ROUTES = [

@@ -167,6 +167,7 @@ async def get_entries(call: Call[None, EntryQuery]) -> EntryPage:
             other=row.other,
             job_id=row.job_id,
         )
+        if query.type in {None, pair.type}
     ]
     return EntryPage(entries=pairs, next_cursor=following)
 

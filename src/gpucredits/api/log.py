@@ -1,4 +1,4 @@
-"""One line of JSON for each request that is worth a line.
+"""Logs as lines of JSON: one for each request that is worth a line, and everything else.
 
 Owns: what a line says. Heartbeats that went well are counted elsewhere, not logged.
 Must not: write bodies, keys or secrets.
@@ -10,7 +10,7 @@ import logging
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -40,7 +40,6 @@ def log_request(
     if not logger.isEnabledFor(level):
         return
     line: dict[str, Any] = {
-        "event": "request",
         "request_id": request_id,
         "method": scope["method"],
         "path": scope["path"],
@@ -50,6 +49,32 @@ def log_request(
         "actor": f"key:{seen.actor}" if seen.actor else "",
         "reason": seen.reason,
     }
-    if seen.error is not None:
-        line["error"] = "".join(traceback.format_exception(seen.error))
-    logger.log(level, "%s", msgspec.json.encode(line).decode())
+    logger.log(level, "request", extra={"fields": line}, exc_info=seen.error)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object on one line for each record, with the fields it was given."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        line: dict[str, Any] = {
+            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            "logger": record.name,
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            line["error"] = "".join(traceback.format_exception(record.exc_info[1]))
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+def log_json(stream: TextIO) -> None:
+    """Send every record of the process to a stream as JSON."""
+    handler = logging.StreamHandler(stream)
+    formatter = JsonLines()
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    for noisy in ("httpx", "asyncio", "uvicorn.error"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -7,7 +7,13 @@ from typing import Any
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
 from gpucredits.api.reasons import NO_ACCOUNT
-from gpucredits.api.scope import AnyCall, account_param, org_number, unknown_account
+from gpucredits.api.scope import (
+    AnyCall,
+    account_param,
+    org_number,
+    require_wider,
+    unknown_account,
+)
 from gpucredits.api.submit import act_of
 from gpucredits.service.access import Permission
 from gpucredits.service.policies import AccountMissing, read_policy, set_policy
@@ -63,6 +69,7 @@ async def _get(call: AnyCall, kind: str) -> PolicyAnswer:
 
 async def _put(call: Call[PolicyRequest, NoQuery], kind: str) -> PolicyAnswer:
     account = account_param(call)
+    require_wider(call, account)
     document = call.body.settings
     try:
         check_document(document)

@@ -17,6 +17,7 @@ from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.access import Permission, Principal, may, sees, sees_org
 
 AnyCall = Call[Any, Any]
+_LEASE_PREFIX = f"{ids.RESERVATION}_"
 LEASE_UNKNOWN = Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
 TOPUP_UNKNOWN = Refused(Reason.TOPUP_UNKNOWN, "There is no such top-up.")
 
@@ -70,12 +71,14 @@ async def visible_lease(call: AnyCall, text: str) -> tuple[int, int]:
 
 
 def lease_number(text: str) -> tuple[int, int] | None:
-    """(org, number) of a reservation's id, or None when it is not one."""
-    try:
-        org_id, number = ids.parse_id(ids.RESERVATION, text)
-    except ValueError:
+    """(org, number) of a reservation's id, or None when it is not one. Each heartbeat needs it."""
+    if not text.startswith(_LEASE_PREFIX) or not text.isascii():
         return None
-    return (org_id, number) if org_id < 2**31 and number < 2**63 else None
+    org, _, number = text[len(_LEASE_PREFIX) :].partition("_")
+    if not org.isalnum() or not number.isalnum() or len(org) > 6 or len(number) > 12:
+        return None
+    org_id = int(org, 36)
+    return (org_id, int(number, 36)) if org_id < 2**31 else None  # twelve digits fit in a bigint
 
 
 async def visible_leases(call: AnyCall, numbers: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -95,6 +98,12 @@ def require(principal: Principal, permission: Permission, why: str) -> None:
     """Refuse what the route's own permission does not settle."""
     if not may(principal, permission):
         raise ProblemError("forbidden", why)
+
+
+def require_wider(call: AnyCall, path: str) -> None:
+    """Refuse a key that would decide about its own bounds: those above it set them."""
+    if path == call.principal.scope:
+        raise ProblemError("forbidden", f"Only a key for more than {path} may change this of it.")
 
 
 def unknown_account(path: str) -> RefusedError:

@@ -53,6 +53,28 @@ def create(
     session.run(call, show_account)
 
 
+@account.command("set")
+@click.argument("path", type=values.account)
+@click.option("--model", type=click.Choice(["prepaid", "postpaid"]))
+@click.option("--credit-limit", type=values.amount, help="How far below zero it may go.")
+@click.option("--label", "metadata", type=values.label, multiple=True, help="Replaces all labels.")
+@writes
+def set_terms(
+    session: Session,
+    path: str,
+    *,
+    model: ModelName | None,
+    credit_limit: str | None,
+    metadata: tuple[tuple[str, str], ...],
+    write: Write,
+) -> None:
+    """Change what is given of an account's terms, and leave the rest."""
+    call = accounts.update_account(
+        path, model=model, credit_limit=credit_limit, metadata=dict(metadata) or None, **write
+    )
+    session.run(call, show_account)
+
+
 @account.command("list")
 @click.argument("under", type=values.account, required=False)
 @click.option("--model", type=click.Choice(["prepaid", "postpaid"]), help="Only these.")

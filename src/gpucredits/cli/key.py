@@ -46,22 +46,12 @@ def revoke(session: Session, key_id: str, *, write: Write) -> None:
 
 def show_new_key(answer: NewKeyAnswer) -> None:
     """A key with its secret."""
-    show_key(answer)
-    output.print_facts([("secret", answer.secret)])
+    output.print_facts([*_facts(answer), ("secret", answer.secret)])
 
 
 def show_key(answer: KeyAnswer) -> None:
     """One key."""
-    output.print_facts(
-        [
-            ("key", answer.key_id),
-            ("role", answer.role),
-            ("scope", answer.scope or "the whole system"),
-            ("name", answer.name),
-            ("made", output.instant(answer.created_at)),
-            ("revoked", output.instant(answer.revoked_at)),
-        ]
-    )
+    output.print_facts(_facts(answer))
 
 
 def show_keys(page: KeyPage) -> None:
@@ -81,3 +71,14 @@ def show_keys(page: KeyPage) -> None:
         ],
         empty="No keys.",
     )
+
+
+def _facts(answer: KeyAnswer) -> list[tuple[str, str | None]]:
+    return [
+        ("key", answer.key_id),
+        ("role", answer.role),
+        ("scope", answer.scope or "the whole system"),
+        ("name", answer.name),
+        ("made", output.instant(answer.created_at)),
+        ("revoked", output.instant(answer.revoked_at)),
+    ]

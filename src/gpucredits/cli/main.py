@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "reservation": "gpucredits.cli.reservation",
     "key": "gpucredits.cli.key",
     "verify": "gpucredits.cli.verify",
+    "bench": "gpucredits.cli.bench",
     "completion": "gpucredits.cli.completion",
 }
 

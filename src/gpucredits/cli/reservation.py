@@ -9,6 +9,7 @@ import click
 from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import reservations
+from gpucredits.core import bounds
 from gpucredits.wire.reservation import (
     BeatAnswer,
     ClosedAnswer,
@@ -30,6 +31,12 @@ from gpucredits.wire.reservation import (
     "--window", "window_ms", type=values.duration, help="How far ahead to hold. Default: 2m."
 )
 @click.option(
+    "--escrow",
+    "escrow_windows",
+    type=click.IntRange(0, bounds.ESCROW_WINDOWS_MAX),
+    help="Windows to hold besides, for a job that must outlive an outage.",
+)
+@click.option(
     "--max", "max_amount", type=values.amount, help="Never charge the job more than this."
 )
 @click.option(
@@ -49,6 +56,7 @@ def reserve(  # noqa: PLR0913  # one argument for each option
     region: str | None,
     node: str | None,
     window_ms: int | None,
+    escrow_windows: int | None,
     max_amount: str | None,
     payer: str | None,
     metadata: tuple[tuple[str, str], ...],
@@ -65,6 +73,7 @@ def reserve(  # noqa: PLR0913  # one argument for each option
         region=region,
         node=node,
         window_seconds=None if window_ms is None else window_ms // 1_000,
+        escrow_windows=escrow_windows,
         max_amount=max_amount,
         payer=payer,
         metadata=dict(metadata) or None,

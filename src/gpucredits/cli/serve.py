@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
-import logging
 import signal
 import socket
 import sys
@@ -16,7 +16,9 @@ import click
 import uvicorn
 import uvloop
 
+from gpucredits.api.log import log_json
 from gpucredits.app import App, ClockMovedError, Config, running
+from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
@@ -37,7 +39,7 @@ BACKLOG = 2_048
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("gpucredits-data"),
+    default=DATA_DIR_DEFAULT,
     show_default=True,
     envvar="GPUCREDITS_DATA_DIR",
     help="Where the embedded database and the admin key live.",
@@ -78,7 +80,7 @@ def serve(  # one argument for each option
         port=port,
         test_clock=test_clock,
     )
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    log_json(sys.stderr)
     try:
         listener = listen(config)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -110,8 +112,22 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
-        announce(app, listener, as_json=as_json)
-        await server.serve(sockets=[listener])
+        settle_memory()
+        listener.listen(BACKLOG)  # whoever reads the announcement may connect at once
+        with announced(config.data_dir, address_of(listener)):
+            announce(app, listener, as_json=as_json)
+            await server.serve(sockets=[listener])
+
+
+def settle_memory() -> None:
+    """Spare the collector what lives as long as the process, and let it come less often.
+
+    A batch of heartbeats makes thousands of objects that die by themselves; looking for cycles
+    among them cost more than anything else the collector found.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)
 
 
 class Server(uvicorn.Server):
@@ -138,13 +154,18 @@ def listen(config: Config) -> socket.socket:
     return listener
 
 
+def address_of(listener: socket.socket) -> str:
+    """Where a client on this machine reaches it."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound here
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
     """Say where it listens and where its data and key are."""
-    host, port = listener.getsockname()[:2]
-    shown_host = f"[{host}]" if ":" in host else host
     config = app.config
     facts = {
-        "url": f"http://{shown_host}:{port}",
+        "url": address_of(listener),
         "data_dir": str(config.data_dir),
         "admin_key": str(config.admin_key_path),
         "database": "external" if config.database_url else "embedded",

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from gpucredits.cli import output
+from gpucredits.cli.address import DATA_DIR_DEFAULT, address_in
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
 from gpucredits.client.operations import Paged
 
@@ -24,8 +25,8 @@ Page = TypeVar("Page", bound=Paged)
 Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
+ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
 KEY_FILE: Final = "admin.key"
-SERVER_FILE: Final = "server.json"
 
 
 class Write(TypedDict):
@@ -40,12 +41,6 @@ class PageAt(TypedDict):
 
     limit: int | None
     cursor: str | None
-
-
-class ServerFile(msgspec.Struct):
-    """What a running server writes of itself into its data directory."""
-
-    url: str
 
 
 class Session:
@@ -63,24 +58,27 @@ class Session:
         self.as_json = as_json
         self._url = url
         self._key = key
-        self._data_dir = data_dir
+        is_local = data_dir is None and not key and DATA_DIR_DEFAULT.is_dir()
+        self._data_dir = DATA_DIR_DEFAULT if is_local else data_dir
         self._timeout_s = timeout_s
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
-        url = self._url or address_in(self._data_dir) or URL_DEFAULT
+        url = self._url or address_in_use(self._data_dir) or URL_DEFAULT
         key = self._key or key_in(self._data_dir)
         if not key:
             raise click.UsageError(
                 "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
                 "directory with --data-dir."
             )
-        return Client(url, key, retry=Retry(deadline_s=self._timeout_s))
+        return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
 
     def run(self, call: Call[Answer], show: Callable[[Answer], None]) -> None:
         """Make a call, and print its answer as JSON or as ``show`` does."""
         with self.client() as client:
             self.print(client.fetch(call), show)
+        if "dry_run" in call.query and not self.as_json:
+            click.echo("A dry run: nothing was done.", err=True)
 
     def print(self, reply: Reply[Answer], show: Callable[[Answer], None]) -> None:
         """Print an answer as JSON or as ``show`` does."""
@@ -121,17 +119,12 @@ def merged(replies: Sequence[Reply[Any]], items: str) -> bytes:
     return msgspec.json.encode({**pages[0], items: everything, "next_cursor": None})
 
 
-def address_in(data_dir: Path | None) -> str | None:
+def address_in_use(data_dir: Path | None) -> str | None:
     """The address of the server that runs on a data directory."""
-    if data_dir is None:
-        return None
-    path = data_dir / SERVER_FILE
     try:
-        return msgspec.json.decode(path.read_bytes(), type=ServerFile).url
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise click.UsageError(f"{path} cannot be read: {error}") from error
+        return None if data_dir is None else address_in(data_dir)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def key_in(data_dir: Path | None) -> str | None:
@@ -159,14 +152,15 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         envvar="GPUCREDITS_DATA_DIR",
         show_envvar=True,
         type=click.Path(file_okay=False, path_type=Path),
-        help="A local server's data: its address and admin key are found there.",
+        help="A local server's data, where its address and admin key are found "
+        f"[default: {DATA_DIR_DEFAULT} if it is here].",
     )
     @click.option("--json", "as_json", is_flag=True, help="Print the server's answer as it is.")
     @click.option(
         "--timeout",
         "timeout_s",
         type=click.FloatRange(min=0.1),
-        default=30.0,
+        default=10.0,
         show_default=True,
         help="Seconds to go on asking a server that does not answer.",
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from gpucredits.cli import output
+from gpucredits.cli.address import DATA_DIR_DEFAULT
 from gpucredits.service.verify import Finding, Verification
 from gpucredits.service.verify import verify as verify_books
 from gpucredits.store.attach import address_in_use
@@ -23,7 +24,16 @@ from gpucredits.store.errors import Unavailable
 from gpucredits.store.pool import PoolOptions, open_pool
 from gpucredits.store.run_as import EmbeddedPostgresError
 
-POOL = PoolOptions(connections_min=1, connections_max=2)
+HOUR_S = 3_600
+# A check may read the whole ledger, which takes its time; a database that is away is soon known.
+POOL = PoolOptions(
+    connections_min=1,
+    connections_max=2,
+    connect_deadline_s=10.0,
+    statement_timeout_ms=HOUR_S * 1_000,
+    idle_in_transaction_timeout_ms=HOUR_S * 1_000,
+    command_timeout_s=HOUR_S,
+)
 
 
 @click.command()
@@ -32,7 +42,8 @@ POOL = PoolOptions(connections_min=1, connections_max=2)
     envvar="GPUCREDITS_DATA_DIR",
     show_envvar=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A local server's data, whether it runs or not.",
+    help="A local server's data, whether it runs or not "
+    f"[default: {DATA_DIR_DEFAULT} if it is here].",
 )
 @click.option(
     "--database-url",
@@ -46,6 +57,8 @@ def verify(*, data_dir: Path | None, database_url: str | None, as_json: bool) ->
 
     Exits with 1 when a rule is broken, and shows the rows that break it.
     """
+    if data_dir is None and database_url is None and DATA_DIR_DEFAULT.is_dir():
+        data_dir = DATA_DIR_DEFAULT
     if data_dir is None and database_url is None:
         raise click.UsageError("Give --data-dir or --database-url: which books shall be checked?")
     try:

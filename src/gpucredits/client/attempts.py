@@ -172,10 +172,18 @@ def _problem(body: bytes) -> Problem | None:
         return None
 
 
+def _address(error: httpx.TransportError) -> str:
+    try:
+        url = error.request.url
+    except RuntimeError:  # it failed before there was a request
+        return "its address"
+    return f"{url.scheme}://{url.netloc.decode()}"
+
+
 def _said(error: httpx.TransportError) -> str:
     match error:
         case httpx.ConnectError():
-            return "the server cannot be reached"
+            return f"no server answers at {_address(error)}"
         case httpx.TimeoutException():
             return "no answer in time"
         case _:

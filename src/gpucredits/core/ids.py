@@ -17,7 +17,7 @@ PRICE = "prc"
 KEY = "key"
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_ID = re.compile(r"([a-z]{3})_([0-9a-z]{1,7})_([0-9a-z]{1,12})", re.ASCII)
+_ID = re.compile(r"([a-z]{3})_(0|[1-9a-z][0-9a-z]{0,5})_(0|[1-9a-z][0-9a-z]{0,11})", re.ASCII)
 
 
 def format_id(prefix: str, org_id: int, number: int) -> str:

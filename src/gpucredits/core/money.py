@@ -33,10 +33,10 @@ def parse_credits(text: str) -> int:
 
 def format_credits(micros: int) -> str:
     """The shortest decimal string that is exactly ``micros``."""
-    whole, fraction = divmod(abs(micros), MICROS_PER_CREDIT)
-    digits = f"{fraction:06d}".rstrip("0")
-    sign = "-" if micros < 0 else ""
-    return f"{sign}{whole}.{digits}" if digits else f"{sign}{whole}"
+    if micros < 0:
+        return f"-{format_credits(-micros)}"
+    whole, fraction = divmod(micros, MICROS_PER_CREDIT)
+    return f"{whole}.{fraction:06d}".rstrip("0") if fraction else str(whole)
 
 
 def cost(rate_per_hour: int, used_ms: int) -> int:

@@ -71,26 +71,28 @@ class Lane:
         """Let a job wait, commands ahead of heartbeats; Busy when its org has too much waiting."""
         if self.is_closing:
             raise Closing
-        queue = self.queues.get(job.org_id)
-        if queue is None:
-            queue = self.queues[job.org_id] = OrgQueue()
+        queue = self.queues.get(job.org_id) or OrgQueue()
+        self._require_room(queue, job.size, ahead=ahead)
+        self.queues[job.org_id] = queue
         job.queued_at = asyncio.get_running_loop().time()
         if ahead:
-            if queue.commands_waiting + job.size > self.options.org_commands_max:
-                raise Busy(1.0)
             if not queue.commands:
                 self.command_turns.append(job.org_id)
             queue.commands.append(job)
             queue.commands_waiting += job.size
         else:
-            if queue.beats_waiting + job.size > self.options.org_beats_max:
-                raise Busy(1.0)
             if not queue.beats:
                 self.beat_turns.append(job.org_id)
             queue.beats.append(job)
             queue.beats_waiting += job.size
             self.beats_waiting += job.size
         self._arrival.set()
+
+    def _require_room(self, queue: OrgQueue, size: int, *, ahead: bool) -> None:
+        waiting = queue.commands_waiting if ahead else queue.beats_waiting
+        most = self.options.org_commands_max if ahead else self.options.org_beats_max
+        if waiting + size > most:
+            raise Busy(1.0)
 
     def take(self) -> list[Job]:
         """The next batch: commands first, then heartbeats, orgs in turn."""

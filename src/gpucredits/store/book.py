@@ -110,31 +110,33 @@ def fill_suspended(page: Page, row: StoredRow) -> None:
 
 def fill_account(page: Page, row: StoredRow) -> None:
     """An account with its balance, and whether the clock has made something of it due."""
+    account_id, path = row[2], row[21]
     account = Account(
-        account_id=row[2],
-        path=row[21],
-        model=MODELS[row[3]],
-        credit_limit=row[4],
-        status=STATUSES[row[5]],
-        remaining=row[6],
-        reserved=row[7],
-        spent=row[8],
-        debt=row[9],
-        overrun=row[10],
-        version=row[11],
-        due_at=row[12],
-        funded_until=row[13],
-        has_budget=bool(row[14]),
-        created_at=row[15],
-        metadata=from_json(row[22]),
+        account_id,
+        path,
+        MODELS[row[3]],
+        row[4],
+        STATUSES[row[5]],
+        row[6],
+        row[7],
+        row[8],
+        row[9],
+        row[10],
+        row[11],
+        row[12],
+        row[13],
+        row[14] == 1,
+        row[15],
+        from_json(row[22]),
     )
     book = page.book
-    book.accounts[account.account_id] = account
-    book.paths[account.path] = account
-    book.grants.setdefault(account.account_id, [])
-    page.settings[account.account_id] = settings_of(account)
+    book.accounts[account_id] = account
+    book.paths[path] = account
+    if account_id not in book.grants:
+        book.grants[account_id] = []
+    page.settings[account_id] = settings_of(account)
     if row[16]:
-        book.complete.add(account.account_id)
+        book.complete.add(account_id)
 
 
 def settings_of(account: Account) -> tuple[object, ...]:
@@ -176,42 +178,52 @@ def fill_grant(page: Page, row: StoredRow) -> None:
 
 def fill_lease(page: Page, row: StoredRow) -> None:
     """A lease, as far as the rules read it; it may come twice, as named and as due."""
-    book = page.book
-    lease_id = row[2]
-    if lease_id in book.reservations:
+    # Taken apart in one go, because this runs for every heartbeat, and kept on few lines.
+    # fmt: off
+    (
+        _, _, lease_id, account_id, payer_id, gpu_count, price, window_ms, admitted_at, expires_at,
+        escrow_windows, max_amount, held, settled, adjusted, refunded, used_ms, seq, state,
+        decision, ended_at, account, _, _, paid, _, _,
+    ) = row
+    # fmt: on
+    leases = page.book.reservations
+    if lease_id in leases:
         return
-    state, decision = row[11], row[12]
-    paid = row[24]
-    book.reservations[lease_id] = Reservation(
+    leases[lease_id] = Reservation(
         lease_id,
-        row[21],
-        row[3],
-        row[4],
+        account,
+        account_id,
+        payer_id,
         "",
         "",
-        row[5],
+        gpu_count,
         "",
         "",
-        row[6],
+        price,
         0,
-        row[7],
-        row[10],
-        row[19],
-        row[8],
-        row[9],
-        row[13],
-        row[14],
-        row[15],
-        row[16],
-        row[17],
-        row[18],
+        window_ms,
+        admitted_at,
+        expires_at,
+        escrow_windows,
+        max_amount,
+        held,
+        settled,
+        adjusted,
+        refunded,
+        used_ms,
+        seq,
         LEASE_STATES[state],
         DECISIONS[decision],
-        row[20],
-        tuple(zip(paid[::2], paid[1::2], strict=True)),
+        ended_at,
+        ((paid[0], paid[1]),) if len(paid) == 2 else pairs(paid),
     )
-    if state or decision:
+    if state or decision or adjusted or refunded:
         page.lease_states[lease_id] = (LEASE_STATES[state], DECISIONS[decision])
+
+
+def pairs(paid: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """(grant, amount) for each grant that paid, from the flat list that is stored."""
+    return tuple(zip(paid[::2], paid[1::2], strict=True))
 
 
 def fill_topup(page: Page, row: StoredRow) -> None:

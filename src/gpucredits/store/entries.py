@@ -69,7 +69,14 @@ async def list_entries(connection: Connection, org_id: int, wanted: EntryFilter)
     if wanted.before:
         where.add("e.entry_id < {}", wanted.before)
     if wanted.types:
-        where.add("e.type = ANY({}::smallint[])", list(wanted.types))
+        where.add(
+            "(e.type = ANY({0}::smallint[])"
+            " OR e.reserve > 0 AND {1} = ANY({0}::smallint[])"
+            " OR e.reserve < 0 AND {2} = ANY({0}::smallint[]))",
+            list(wanted.types),
+            int(EntryType.RESERVE),
+            int(EntryType.RELEASE),
+        )
     if wanted.since is not None:
         where.add("e.effective_at >= {}", wanted.since)
     if wanted.until is not None:

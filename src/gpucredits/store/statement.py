@@ -17,8 +17,11 @@ from typing import Any
 ROWS = "ROWS"  # in a part's text: the rows that its columns make
 NUMBERS = frozenset({"integer", "bigint", "boolean"})
 CODE = "code"  # a type of column: an enum's number
+LISTS = "lists"  # a type of column: array literals of numbers, such as {1,2}
 
-CASTS = {CODE: "::text::smallint[]"} | {kind: f"::text::{kind}[]" for kind in NUMBERS}
+CASTS = {CODE: "::text::smallint[]", LISTS: "::text::text[]"} | {
+    kind: f"::text::{kind}[]" for kind in NUMBERS
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +57,14 @@ def parameters(kind: Part, rows: Iterable[Sequence[Any]]) -> list[object]:
     """The columns of a part's rows, as its statement takes them."""
     values: list[object] = []
     for name, column in zip(kind.types, zip(*rows, strict=True), strict=True):
-        if name == CODE:
+        if name in NUMBERS:
+            values.append(numbers(column))
+        elif name == CODE:
             values.append(numbers(map(int, column)))
+        elif name == LISTS:
+            values.append('{"' + '","'.join(column) + '"}')
         else:
-            values.append(numbers(column) if name in NUMBERS else column)
+            values.append(column)
     return values
 
 

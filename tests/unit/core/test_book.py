@@ -25,9 +25,9 @@ def test_an_atomic_batch_that_is_taken_back_leaves_nothing() -> None:
     for command in (
         CreateAccount(path="acme/new"),
         Issue(account="acme/new", amount=5),
-        Issue(account="acme", amount=5, priority=1),
         Transfer(source="acme", target="acme/new", amount=700_000),
         Beat(lease, 1, 1_000),
+        Issue(account="acme", amount=5, priority=1),
         UpdateAccount(path="acme", status=Status.SUSPENDED),
     ):
         assert not isinstance(decide(book, command, ledger.now), Refused)

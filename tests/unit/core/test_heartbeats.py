@@ -284,3 +284,4 @@ def test_use_beyond_the_jobs_cap_is_charged_and_ends_it(ledger: Ledger) -> None:
     beaten = beat(ledger, lease, 1, 2_500)
     assert (beaten.decision, beaten.settled, beaten.held) == (Decision.STOP, 25_000, 0)
     assert ledger.account("acme").available == 975_000
+    assert all(entry.amount > 0 for entry in ledger.entries())

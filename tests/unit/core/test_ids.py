@@ -14,7 +14,18 @@ def test_an_id_names_its_org_and_number(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "rsv_1", "rsv_1_", "RSV_1_2", "rsv_1_2\n", "rsv_-1_2", "rsv_1_2_3"]
+    "text",
+    [
+        "",
+        "rsv_1",
+        "rsv_1_",
+        "RSV_1_2",
+        "rsv_1_2\n",
+        "rsv_-1_2",
+        "rsv_1_2_3",
+        "rsv_01_2",
+        "rsv_1_02",
+    ],
 )
 def test_what_is_not_an_id_is_an_error(text: str) -> None:
     """Malformed ids are told apart from unknown ones."""

@@ -24,8 +24,7 @@ from gpucredits.client import CallError, Client
 
 NEXT = """\
 What to try next:
-  gpucredits serve                                   your own server; it says where its key is
-  export GPUCREDITS_DATA_DIR=gpucredits-data         so that commands find the server and the key
+  gpucredits serve                                   your own server; in another terminal:
   gpucredits account create acme
   gpucredits grant issue acme 1000 --expires 30d
   gpucredits price set h100 120

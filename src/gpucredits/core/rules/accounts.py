@@ -21,11 +21,13 @@ def find(book: Book, path: str) -> Account | Refused:
 
 
 def suspended_above(book: Book, path: str) -> str:
-    """The suspended account at or above a path, or an empty string."""
-    for suspended in book.suspended:
-        if path == suspended or path.startswith(f"{suspended}/"):
-            return suspended
-    return ""
+    """The topmost suspended account at or above a path, or an empty string."""
+    above = [
+        suspended
+        for suspended in book.suspended
+        if path == suspended or path.startswith(f"{suspended}/")
+    ]
+    return min(above, key=len, default="")
 
 
 def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refused:

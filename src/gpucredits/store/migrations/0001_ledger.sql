@@ -148,7 +148,7 @@ CREATE TABLE reservations (
     ended_at bigint NOT NULL,
     paid bigint[] NOT NULL, -- grant, amount, grant, amount and so on, in recorded order
     PRIMARY KEY (org_id, reservation_id)
-) WITH (fillfactor = 70);
+) WITH (fillfactor = 45); -- all leases of a page may report in one transaction: room for both
 CREATE INDEX reservations_live ON reservations (org_id, payer_id) WHERE state = 0;
 CREATE INDEX reservations_job ON reservations (org_id, job_id);
 CREATE INDEX reservations_account ON reservations (org_id, account_id, reservation_id);
@@ -436,7 +436,11 @@ BEGIN
     FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND s.status = 1;
     RETURN QUERY
     WITH named AS MATERIALIZED (
-        SELECT r.* FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
+        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
+            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
+            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
+            r.ended_at, r.account, r.paid
+        FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
         SELECT n.org_id, n.payer_id AS account_id FROM named n
@@ -456,7 +460,11 @@ BEGIN
     ), leases AS (
         SELECT * FROM named
         UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse
-        SELECT r.* FROM held h
+        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
+            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
+            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
+            r.ended_at, r.account, r.paid
+        FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
             WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
@@ -482,9 +490,9 @@ BEGIN
     JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
     UNION ALL
     SELECT 4, l.org_id, l.reservation_id,
-        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.escrow_windows,
-        l.max_amount, l.admitted_at, l.state, l.decision, l.held, l.settled, l.adjusted,
-        l.refunded, l.used_ms, l.seq, l.expires_at, l.ended_at,
+        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
+        l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
+        l.used_ms, l.seq, l.state, l.decision, l.ended_at,
         l.account, NULL, NULL, l.paid, NULL, NULL
     FROM leases l;
     IF cardinality(topup_ids) > 0 THEN

@@ -1,0 +1,87 @@
+"""The figures of a run: what is printed for scripts, and what the table is made from.
+
+Owns: their names, units and bars. Rates are per second, times are milliseconds.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+RATIO_TO_TEXTBOOK_MIN = 12.0
+OURS_PER_SECOND_MIN = 35_000.0
+RESERVE_P95_MS_MAX = 10.0
+RESERVE_P95_RATIO_MAX = 6.0
+
+
+class Ours(msgspec.Struct, kw_only=True):
+    """What the server did at one size."""
+
+    reservations: int
+    orgs: int
+    seed_seconds: float
+    ours_per_second: float
+    post_p50_ms: float
+    post_p95_ms: float
+    beats_checked: int
+    beats_per_commit: float
+    wal_bytes_per_heartbeat: float
+    server_cpu_us_per_heartbeat: float
+    postgres_cpu_us_per_heartbeat: float
+    generator_cpu_us_per_heartbeat: float
+    server_memory_bytes: int
+    postgres_memory_bytes: int
+    half_load_per_second: float
+    half_load_post_p50_ms: float
+    half_load_post_p95_ms: float
+    reserve_idle_p50_ms: float
+    reserve_idle_p95_ms: float
+    reserve_loaded_p50_ms: float
+    reserve_loaded_p95_ms: float
+    reserve_samples: int
+    admissions_per_second: float
+
+    @property
+    def reserve_p95_ratio(self) -> float:
+        """How much slower a reserve is at half load than on an idle server."""
+        return self.reserve_loaded_p95_ms / self.reserve_idle_p95_ms
+
+
+class InProcess(msgspec.Struct, kw_only=True):
+    """What the ledger's door did without HTTP."""
+
+    reservations: int
+    orgs: int
+    in_process_per_second: float
+    call_p50_ms: float
+    call_p95_ms: float
+    client_cpu_us_per_heartbeat: float
+    beats_per_commit: float
+
+
+class Figures(msgspec.Struct, kw_only=True):
+    """A whole run."""
+
+    fdatasync_us: float
+    textbook_by_connections: dict[str, float]
+    textbook_per_second: float
+    ours_per_second: float
+    copy_per_second: float
+    copy_connections: int
+    ratio_to_textbook: float
+    ratio_to_copy: float
+    verified: bool
+    ours: Ours
+    growth: list[Ours] = []
+    bars: dict[str, bool] = {}
+
+
+def bars(figures: Figures) -> dict[str, bool]:
+    """Which of the promises this run kept."""
+    ours = figures.ours
+    return {
+        "ratio_to_textbook": figures.ratio_to_textbook >= RATIO_TO_TEXTBOOK_MIN,
+        "ours_per_second": figures.ours_per_second >= OURS_PER_SECOND_MIN,
+        "reserve_p95": ours.reserve_loaded_p95_ms < RESERVE_P95_MS_MAX,
+        "reserve_p95_ratio": ours.reserve_p95_ratio < RESERVE_P95_RATIO_MAX,
+        "verified": figures.verified,
+    }

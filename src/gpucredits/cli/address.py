@@ -1,0 +1,48 @@
+"""Where a local server listens: a file in its data directory, for commands on the same machine.
+
+Owns: the file's name and shape. It is written when the server listens and removed when it stops.
+One left by a server that was killed names an address at which nobody answers: no other harm.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+DATA_DIR_DEFAULT: Final = Path("gpucredits-data")  # what serve makes, and where commands look
+FILE: Final = "server.json"
+
+
+class ServerFile(msgspec.Struct):
+    """What a running server writes of itself."""
+
+    url: str
+
+
+@contextmanager
+def announced(data_dir: Path, url: str) -> Iterator[None]:
+    """Say in the data directory where the server listens, for as long as it does."""
+    path = data_dir / FILE
+    fresh = path.with_suffix(".new")
+    fresh.write_bytes(msgspec.json.encode(ServerFile(url)) + b"\n")
+    fresh.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def address_in(data_dir: Path) -> str | None:
+    """The address of the server that runs on a data directory; ValueError if it is unreadable."""
+    path = data_dir / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ServerFile).url
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise ValueError(f"{os.fspath(path)} cannot be read: {error}") from error

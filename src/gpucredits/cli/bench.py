@@ -1,0 +1,76 @@
+"""``gpucredits bench``: measure this machine, as ratios within one run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from gpucredits.bench.exchange import ExchangeError
+from gpucredits.bench.heartbeats import measure, measure_in_process
+from gpucredits.bench.options import Options
+from gpucredits.bench.report import listing, table
+from gpucredits.store.run_as import EmbeddedPostgresError
+
+
+@click.group()
+def bench() -> None:
+    """Measure what this machine carries."""
+
+
+@bench.command()
+@click.option("--reservations", type=click.IntRange(100, 2_000_000), default=100_000)
+@click.option("--orgs", type=click.IntRange(1, 100_000), default=1_000)
+@click.option("--seconds", type=click.FloatRange(1.0, 3_600.0), default=10.0, show_default=True)
+@click.option("--nodes", type=click.IntRange(1, 1_000), default=64, show_default=True)
+@click.option("--beats-per-post", type=click.IntRange(1, 5_000), default=100, show_default=True)
+@click.option("--growth", is_flag=True, help="Repeat ours at 10^4, 10^5 and 10^6 reservations.")
+@click.option("--in-process", is_flag=True, help="Only ours, without HTTP: what the edge costs.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Where its databases live while it runs; the temporary directory by default.",
+)
+def heartbeats(  # noqa: PLR0913  # one argument for each option
+    *,
+    reservations: int,
+    orgs: int,
+    seconds: float,
+    nodes: int,
+    beats_per_post: int,
+    growth: bool,
+    in_process: bool,
+    as_json: bool,
+    data_dir: Path | None,
+) -> None:
+    """Heartbeats per second: the textbook's, ours through HTTP, and COPY of the same rows.
+
+    Needs no server: it runs its own, on its own PostgreSQL, and removes everything afterwards.
+    """
+    options = Options(
+        reservations=reservations,
+        orgs=orgs,
+        seconds=seconds,
+        nodes=nodes,
+        beats_per_post=beats_per_post,
+        folder=data_dir,
+    )
+    try:
+        if in_process:
+            alone = measure_in_process(options, progress)
+            click.echo(msgspec.json.encode(alone).decode() if as_json else listing(alone))
+            return
+        figures = measure(options, progress, growth=growth)
+    except (EmbeddedPostgresError, ExchangeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(msgspec.json.encode(figures).decode() if as_json else table(figures))
+    if not figures.verified:
+        sys.exit(1)
+
+
+def progress(text: str) -> None:
+    """Say what is being done, beside the figures."""
+    click.echo(text, err=True)

@@ -1,0 +1,77 @@
+"""Broken books are found on the command line, whether a server runs on them or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpucredits.cli.main import main
+from gpucredits.client import Client
+from gpucredits.store.attach import address_in_use
+from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
+from support.http import running_server
+from support.postgres import sql
+
+DAMAGE = "UPDATE accounts SET spent = spent + 1 WHERE path = 'acme'"
+
+
+@pytest.fixture
+def books(data_dir: Path) -> Iterator[Path]:
+    """A data directory in which a server has kept books, while the server still runs."""
+    with running_server(data_dir) as server:
+        with Client(server.url, server.admin_secret) as client:
+            client.create_account("acme")
+            client.issue("acme", "100")
+        yield data_dir
+
+
+def verify(data_dir: Path, *words: str) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(main, ["verify", "--data-dir", str(data_dir), *words])
+
+
+def test_damage_is_found_while_a_server_runs(books: Path) -> None:
+    """A balance that does not follow from the entries is shown with its row, and exits with 1."""
+    assert verify(books).exit_code == 0
+    address = address_in_use(books, DATABASE)
+    assert address is not None
+    sql(address, DAMAGE)
+    result = verify(books)
+    assert result.exit_code == 1
+    assert "BROKEN" in result.stdout
+    found = json.loads(verify(books, "--json").stdout)
+    assert not found["is_clean"]
+    assert found["findings"][0]["rows"]
+
+
+def test_damage_is_found_when_no_server_runs(data_dir: Path) -> None:
+    """The database is started for the while of the check, and stopped again."""
+    with EmbeddedPostgres(data_dir):
+        assert address_in_use(data_dir, DATABASE)
+    assert address_in_use(data_dir, DATABASE) is None
+    with running_server(data_dir) as server, Client(server.url, server.admin_secret) as client:
+        client.create_account("acme")
+    assert verify(data_dir).exit_code == 0
+    with EmbeddedPostgres(data_dir) as postgres:
+        sql(postgres.dsn(), DAMAGE)
+    assert verify(data_dir).exit_code == 1
+    assert address_in_use(data_dir, DATABASE) is None
+
+
+def test_no_books_is_wrong_usage(tmp_path: Path) -> None:
+    """A directory without books exits with 2."""
+    result = verify(tmp_path)
+    assert result.exit_code == 2
+    assert "no books" in result.stderr
+
+
+def test_a_database_that_is_not_there_is_unavailable() -> None:
+    """A database that cannot be reached exits with 3."""
+    url = "postgresql://nobody@127.0.0.1:1/none?connect_timeout=2"
+    result = CliRunner().invoke(main, ["verify", "--database-url", url])
+    assert result.exit_code == 3
+    assert "Unavailable" in result.stderr

@@ -1,0 +1,48 @@
+"""The page on the client is true, and the client stands on its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucredits.cli.demo.server import demo_server
+from gpucredits.client.operations import Listing, Operations
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "client.md"
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every example, in order, on a fresh server; what they assert holds."""
+    blocks = BLOCK.findall(PAGE.read_text())
+    assert len(blocks) > 5
+    names: dict[str, Any] = {"__name__": "guide"}
+    with demo_server() as server:
+        monkeypatch.setenv("GPUCREDITS_URL", server.url)
+        monkeypatch.setenv("GPUCREDITS_API_KEY", server.key)
+        for block in blocks:
+            exec(compile(block, str(PAGE), "exec"), names)  # the page's own examples
+
+
+def test_the_page_names_every_list() -> None:
+    """No iterator is left out of the page."""
+    text = PAGE.read_text()
+    lists = [name for name, value in vars(Operations).items() if isinstance(value, Listing)]
+    assert [name for name in lists if f"`{name}`" not in text] == []
+
+
+def test_the_client_needs_nothing_of_the_server() -> None:
+    """Importing the client loads no part of the server and none of its packages."""
+    code = (
+        "import sys, gpucredits.client\n"
+        "parts = ('store', 'service', 'api', 'app', 'jobs', 'cli')\n"
+        "ours = {f'gpucredits.{part}' for part in parts} & set(sys.modules)\n"
+        "theirs = {'asyncpg', 'uvicorn', 'starlette', 'uvloop'} & set(sys.modules)\n"
+        "assert not ours | theirs, ours | theirs"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
