@@ -17,7 +17,7 @@ from gpucredits.core.money import MICROS_PER_CREDIT, cost
 GPU_TYPE = "h100"
 REGION = "default"
 PRICE_PER_GPU_HOUR = 36 * MICROS_PER_CREDIT  # 0.01 credit per GPU-second, as in the worked example
-WINDOW_S = 600
+WINDOW_S = 3_600  # longer than it takes to seed a million
 GPU_COUNTS = (1, 2, 4, 8)
 GRANT = 400_000_000 * MICROS_PER_CREDIT  # to each org: nobody runs dry, so every beat is charged
 SEED = 20_250_804

@@ -28,7 +28,7 @@ class FunnelOptions:
     """Bounds of the funnel."""
 
     lanes: int = 4
-    batch_max: int = 400  # heartbeats in a batch
+    batch_max: int = 1_000  # heartbeats in a batch
     admissions_max: int = 64  # commands in a batch that go ahead of heartbeats
     org_share_max: int = 100  # heartbeats of one org before it is another's turn
     linger_s: float = 0.002  # how long few heartbeats wait for company
