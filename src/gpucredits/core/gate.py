@@ -105,7 +105,7 @@ class GateReport:
         if self.requested > self.limit and self.gate is not Gate.BUDGET:
             return "It never clears: the request alone is over the limit."
         if self.gate is Gate.BUDGET:
-            return "It clears when credits are added or other holds are released."
+            return "It clears when credits are added or holds are released."
         return "It clears when running work ends."
 
     def _number(self, value: int) -> str:

@@ -69,10 +69,12 @@ def refusal(reports: tuple[GateReport, ...]) -> Refused | None:
     def number(value: int) -> str | int:
         return format_credits(value) if credits_only else value
 
-    detail: Detail = {
+    detail: Detail = {"account": report.account, "scope": report.scope}
+    if report.gate is Gate.BUDGET:
+        detail["available"] = number(report.limit - report.current)
+        detail["needed"] = number(report.requested)
+    detail |= {
         "gate": report.gate.value,
-        "scope": report.scope,
-        "account": report.account,
         "name": report.name,
         "limit": number(report.limit),
         "current": number(report.current),
@@ -80,9 +82,6 @@ def refusal(reports: tuple[GateReport, ...]) -> Refused | None:
     }
     if report.clears_at is not None:
         detail["clears_at"] = report.clears_at
-    if report.gate is Gate.BUDGET:
-        detail["available"] = number(report.limit - report.current)
-        detail["needed"] = number(report.requested)
     return Refused(REASONS[report.gate], report.sentence, detail, reports)
 
 
