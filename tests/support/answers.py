@@ -8,7 +8,6 @@ from gpucredits.core.book import Book
 from gpucredits.core.grant import GrantState
 from gpucredits.core.outcome import (
     Accepted,
-    AccountSaved,
     Adjusted,
     Beaten,
     Closed,
@@ -16,7 +15,6 @@ from gpucredits.core.outcome import (
     Outcome,
     Refunded,
     Reserved,
-    Swept,
     ToppedUp,
     Transferred,
 )
@@ -68,7 +66,7 @@ def told_accepted(outcome: Accepted) -> Told:
                 "settled": outcome.settled,
                 "released": outcome.released,
             }
-        case AccountSaved() | Swept():
+        case _:
             pass
     return answer
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy, deepcopy
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpucredits.core import command as commands
 from gpucredits.core.account import Account, Status
 from gpucredits.core.book import Book, Org, Row
+from gpucredits.core.boost import Boost
+from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.command import Command
 from gpucredits.core.decide import decide, roll
 from gpucredits.core.entry import Entry
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.outcome import Granted, Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
+from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 CREDIT = 1_000_000
@@ -32,13 +36,52 @@ START = 1_750_000_000 * SECOND
 Expected = TypeVar("Expected", bound=Outcome)
 
 
+def stored_policies(book: Book) -> Iterator[Row]:
+    """Every budget, quota, count, bucket and boost of a book."""
+    for by_owner in (book.budgets, book.periods, book.limits.quotas, book.limits.boosts):
+        for rows in by_owner.values():
+            yield from rows
+    yield from book.limits.counters.values()
+    yield from book.limits.buckets.values()
+    for tallies in book.limits.tallies.values():
+        yield from tallies.values()
+
+
+def put(rows: list[Any], row: Row, key: str) -> None:
+    """Put a row in the place of an older version of it, or at the end."""
+    for index, known in enumerate(rows):
+        if getattr(known, key) == getattr(row, key):
+            rows[index] = row
+            return
+    rows.append(row)
+
+
+def keep_policy(book: Book, row: Row) -> None:
+    """Keep the new version of a budget, a limit, or what it has counted."""
+    match row:
+        case Budget():
+            put(book.budgets.setdefault(row.account_id, []), row, "budget_id")
+        case BudgetPeriod():
+            put(book.periods.setdefault(row.budget_id, []), row, "starts_at")
+        case Quota():
+            put(book.limits.quotas.setdefault(row.account_id, []), row, "quota_id")
+        case Boost():
+            put(book.limits.boosts.setdefault(row.target_id, []), row, "boost_id")
+        case TokenBucket():
+            book.limits.buckets[row.account_id] = row
+        case Counter() | Tally():
+            book.limits.index(row)
+        case _:
+            pass  # leases of jobs are counted from the reservations whenever they are needed
+
+
 class Ledger:
     """One org's rows and a clock; ``do`` decides a command at ``now``."""
 
     def __init__(self, *, fresh: bool = False) -> None:
         self.fresh = fresh
         self.now = START
-        self.stored = Book(Org(1, "acme"))
+        self.stored = Book(Org(1, "acme"), whole=True)
         self.batch = self.stored
 
     def do(self, command: Command) -> Outcome:
@@ -113,9 +156,11 @@ class Ledger:
     def view(self) -> Book:
         """What a reader sees now: a copy of every row, rolled forward, with nothing written."""
         stored = self.stored
-        book = Book(copy(stored.org), complete=set(stored.accounts))
+        book = Book(copy(stored.org), complete=set(stored.accounts), whole=True)
         for rows in (stored.accounts, stored.lots, stored.reservations, stored.topups):
             book.load(copy(row) for row in rows.values())
+        book.load(copy(row) for row in stored_policies(stored))
+        book.load(self._jobs(book))
         for account in book.accounts.values():
             roll(book, account, self.now)
         return book
@@ -144,21 +189,51 @@ class Ledger:
                 [book.org, book.accounts, book.lots, book.grants, book.reservations, book.topups],
                 [book.suspended, book.entries, book.late_use, sorted(book.complete)],
                 [sorted(book.paths), book.savepoint, sorted(book.changed)],
+                [book.budgets, book.periods, list(stored_policies(book)), book.limits.jobs],
             ]
         )
 
     def _load(self, command: Command) -> Book:
         stored = self.stored
-        book = Book(copy(stored.org), prices=list(stored.prices))
+        counts_anew = isinstance(command, commands.SetQuota | commands.SetRateLimit)
+        book = Book(copy(stored.org), prices=list(stored.prices), whole=counts_anew)
         due = {a.account_id for a in stored.accounts.values() if a.due_at <= self.now}
         book.complete = due
         book.load(copy(row) for row in self._wanted(command, due))
+        book.load(copy(row) for row in stored_policies(stored) if self._needed(row, book, command))
+        book.load(self._jobs(book, command))
         book.suspended = tuple(
             account.path
             for account in stored.accounts.values()
-            if account.status is Status.SUSPENDED
+            if account.status is Status.SUSPENDED or account.delinquent
         )
         return book
+
+    def _needed(self, row: Row, book: Book, command: Command) -> bool:
+        """Past windows are loaded for what crosses them or asks about them, and nothing else."""
+        if not isinstance(row, Tally):
+            return True
+        counter = self.stored.limits.counters[row.quota_id]
+        since = min((lease.beat_at for lease in book.reservations.values()), default=self.now)
+        asks = isinstance(command, commands.Reserve | commands.Explain)
+        return asks or self.now >= counter.ends_at or since < counter.starts_at
+
+    def _jobs(self, book: Book, command: Command | None = None) -> list[JobLeases]:
+        """Leases of each job that the batch is about, counted from the reservations."""
+        asked = command.reserve if isinstance(command, commands.Explain) else command
+        named = {(lease.account_id, lease.job_id) for lease in book.reservations.values()}
+        if isinstance(asked, commands.Reserve) and asked.account in book.paths:
+            named.add((book.paths[asked.account].account_id, asked.job_id))
+        rows: dict[tuple[int, str, str], JobLeases] = {}
+        for lease in self.stored.reservations.values():
+            job = (lease.account_id, lease.job_id)
+            if lease.state is not ReservationState.ACTIVE or job not in named:
+                continue
+            for gpu_type in ("", lease.gpu_type):
+                row = rows.setdefault((*job, gpu_type), JobLeases(*job, gpu_type))
+                row.live += 1
+                row.leaving += lease.leaving
+        return list(rows.values())
 
     def _wanted(self, command: Command, due: set[int]) -> Iterator[Row]:
         stored = self.stored
@@ -173,7 +248,8 @@ class Ledger:
         yield from stored.accounts.values()
         for lease in stored.reservations.values():
             live = lease.state is ReservationState.ACTIVE
-            if lease.reservation_id == named or (live and lease.payer_id in due):
+            wanted = lease.payer_id in due or isinstance(command, commands.SetQuota)
+            if lease.reservation_id == named or (live and wanted):
                 yield lease
         if payment:
             yield payment
@@ -192,6 +268,8 @@ class Ledger:
                     stored.reservations[kept.reservation_id] = kept
                 case TopUpRow():
                     stored.topups[kept.topup_id] = kept
+                case _:
+                    keep_policy(stored, kept)
         stored.entries += batch.entries
         stored.late_use += batch.late_use
         stored.grants = {number: [] for number in stored.accounts}

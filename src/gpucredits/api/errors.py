@@ -75,6 +75,10 @@ def status_of(reason: Reason) -> HTTPStatus:
             return HTTPStatus.CONFLICT
         case Kind.FUNDS:
             return HTTPStatus.PAYMENT_REQUIRED
+        case Kind.LIMIT:
+            return HTTPStatus.FORBIDDEN
+        case Kind.THROTTLED:
+            return HTTPStatus.TOO_MANY_REQUESTS
         case _:
             assert_never(kind)
 

@@ -12,6 +12,10 @@ RESERVING = (
     "payer_invalid",
     "no_payer",
     "max_amount_too_small",
+    "overdraft_too_large",
     "insufficient_credits",
+    "quota_exceeded",
+    "rate_limited",
+    "fair_share",
 )
 TOPUP_DECISION = ("topup_unknown", "topup_state", "grants_full", "window_ended")

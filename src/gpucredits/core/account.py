@@ -74,8 +74,10 @@ class Account:
 
     ``remaining`` is what its active and held-over grants still hold; ``debt`` is what a postpaid
     account has used beyond its grants; ``overrun`` is what the house has covered and will collect
-    from later credits. ``due_at`` is the earliest instant at which the clock alone may change the
-    balance: a grant starts or ends, or a lease may lapse.
+    from later credits, and ``overdraft_limit`` how much of that a job may count on to end cleanly.
+    A ``delinquent`` account is suspended until it pays. ``due_at`` is the earliest instant at which
+    the clock alone may change the balance: a grant starts or ends, a budget issues its next
+    allowance, or a lease may lapse.
     """
 
     account_id: int
@@ -94,6 +96,8 @@ class Account:
     has_budget: bool = False
     created_at: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
+    delinquent: bool = False
+    overdraft_limit: int = 0
 
     @property
     def available(self) -> int:

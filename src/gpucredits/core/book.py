@@ -13,16 +13,21 @@ from copy import copy
 from dataclasses import dataclass, field
 
 from gpucredits.core.account import Account
+from gpucredits.core.boost import Boost
+from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, consumption_order
+from gpucredits.core.limits import LimitRow, Limits
 from gpucredits.core.price import Price
+from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation
+from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 SETTLE = EntryType.SETTLE
 
-Row = Account | Grant | Reservation | TopUpRow
+Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
 
 
 @dataclass(slots=True)
@@ -71,6 +76,11 @@ class Book:
     An account whose live reservations are all in the book is in ``complete``: whoever fills the
     book makes it so for every account whose ``due_at`` has come, so that lapsed leases are seen.
     ``suspended`` holds the paths of the org's suspended accounts. ``changed`` maps id(row) to row.
+
+    ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
+    due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
+    and every live lease of the org is in the book: new quotas have to count them. ``rolled_at`` is
+    the time to which all its accounts were brought forward, if they were.
     """
 
     org: Org
@@ -82,6 +92,12 @@ class Book:
     complete: set[int] = field(default_factory=set)
     suspended: tuple[str, ...] = ()
     topups: dict[int, TopUpRow] = field(default_factory=dict)
+    budgets: dict[int, list[Budget]] = field(default_factory=dict)
+    periods: dict[int, list[BudgetPeriod]] = field(default_factory=dict)
+    gated: bool = False
+    whole: bool = False
+    rolled_at: int = 0
+    limits: Limits = field(default_factory=Limits)
     prices: list[Price] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     late_use: list[LateUse] = field(default_factory=list)
@@ -233,6 +249,8 @@ class Book:
         del self.entries[savepoint.entries :]
         del self.late_use[savepoint.late_use :]
         self.suspended = savepoint.suspended
+        self.limits.lanes.clear()
+        self.rolled_at = 0
 
     def _keep_order(self, account_id: int) -> None:
         if self.savepoint is not None and account_id not in self.savepoint.grants:
@@ -250,6 +268,13 @@ class Book:
                 self.reservations[row.reservation_id] = row
             case TopUpRow():
                 self.topups[row.topup_id] = row
+            case Budget():
+                self.budgets.setdefault(row.account_id, []).append(row)
+            case BudgetPeriod():
+                self.periods.setdefault(row.budget_id, []).append(row)
+            case Quota() | Counter() | Tally() | JobLeases() | TokenBucket() | Boost():
+                self.gated = True
+                self.limits.index(row)
 
     def _forget(self, row: Row) -> None:
         self.changed.pop(id(row), None)
@@ -264,3 +289,9 @@ class Book:
                 del self.reservations[row.reservation_id]
             case TopUpRow():
                 del self.topups[row.topup_id]
+            case Budget():
+                self.budgets[row.account_id].remove(row)
+            case BudgetPeriod():
+                self.periods[row.budget_id].remove(row)
+            case Quota() | Counter() | Tally() | JobLeases() | TokenBucket() | Boost():
+                self.limits.forget(row)

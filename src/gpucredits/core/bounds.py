@@ -20,6 +20,10 @@ GRANTS_LIVE_MAX: Final = 1_000  # unended grants of one account
 PRIORITY_DEFAULT: Final = 100
 PRIORITY_MAX: Final = 1_000
 
+ROLLING_HOURS_MAX: Final = 31 * 24
+QUOTAS_MAX: Final = 100  # of one account
+BUDGETS_MAX: Final = 20  # of one account
+
 PATH_SEGMENT_LENGTH_MAX: Final = 63
 NAME_LENGTH_MAX: Final = 200  # job, node, region, GPU type, payment reference
 METADATA_KEYS_MAX: Final = 20

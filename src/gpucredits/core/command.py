@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Model, Status
+from gpucredits.core.budget import Rollover
+from gpucredits.core.gate import Verdict
 from gpucredits.core.grant import Source
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
+from gpucredits.core.reservation import Exhaustion
 
 Metadata = dict[str, str]
 
@@ -34,6 +39,8 @@ class UpdateAccount:
     model: Model | None = None
     credit_limit: int | None = None
     metadata: Metadata | None = None
+    overdraft_limit: int | None = None
+    delinquent: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +102,11 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """Ask for a lease: GPUs of one type for a job on one node."""
+    """Ask for a lease: GPUs of one type for a job on one node.
+
+    ``exhaustion`` says what becomes of the job when it cannot be renewed in full; ``fair_share`` is
+    what the pool's dispatcher says of it, where there is one.
+    """
 
     account: str
     job_id: str
@@ -107,7 +118,18 @@ class Reserve:
     escrow_windows: int = 0
     max_amount: int = 0
     payer: str = ""
+    exhaustion: Exhaustion = Exhaustion.DRAIN
+    grace_ms: int = 0
+    overdraft: int = 0
+    fair_share: Verdict | None = None
     metadata: Metadata = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """Ask what a ``Reserve`` would be told now, and by which gate."""
+
+    reserve: Reserve
 
 
 @dataclass(slots=True)  # not frozen: made tens of thousands of times a second
@@ -160,6 +182,88 @@ class Sweep:
     account_id: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetQuota:
+    """Set the limit of an account's quota, making it if need be.
+
+    A quota is known by everything but its limit. ``used`` is what the ledger says was settled in
+    the window that is open, for a quota that is new.
+    """
+
+    account: str
+    dimension: Dimension
+    limit: int
+    gpu_type: str = ""
+    calendar: Calendar | None = None
+    zone: str = "UTC"
+    rolling_hours: int = 0
+    used: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndQuota:
+    """Take a quota away."""
+
+    quota_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRateLimit:
+    """Set how many credits an account may authorise at once, and how fast it gains more."""
+
+    account: str
+    capacity: int
+    refill_per_hour: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndRateLimit:
+    """Take an account's rate limit away."""
+
+    account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddBoost:
+    """Raise a quota or a rate limit for a while; no ``starts_at`` means now."""
+
+    target_id: int
+    amount: int
+    ends_at: int
+    starts_at: int | None = None
+    refill_per_hour: int = 0
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetBudget:
+    """Set an account's budget by its name; the first period begins now, or at ``starts_at``.
+
+    A budget that exists changes from its next period on. Without a calendar there is one period.
+    """
+
+    account: str
+    allowance: int
+    name: str = "default"
+    calendar: Calendar | None = None
+    zone: str = "UTC"
+    starts_at: int | None = None
+    ends_at: int = bounds.NEVER_US
+    rollover: Rollover = Rollover.NONE
+    rollover_cap: int = 0
+    rollover_us: int = 0
+    priority: int = bounds.PRIORITY_DEFAULT
+    warn_percent: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndBudget:
+    """Issue no further periods of a budget; the current one runs to its end."""
+
+    account: str
+    name: str = "default"
+
+
 Command = (
     CreateAccount
     | UpdateAccount
@@ -176,4 +280,12 @@ Command = (
     | Refund
     | Adjust
     | Sweep
+    | Explain
+    | SetQuota
+    | EndQuota
+    | SetRateLimit
+    | EndRateLimit
+    | AddBoost
+    | SetBudget
+    | EndBudget
 )

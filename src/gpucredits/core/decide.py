@@ -18,6 +18,7 @@ from gpucredits.core.rules import (
     corrections,
     grants,
     heartbeats,
+    policies,
     reservations,
     topups,
     transfers,
@@ -44,6 +45,14 @@ RULES: dict[type[Command], Rule] = {
     commands.Cancel: reservations.cancel,
     commands.Refund: corrections.refund,
     commands.Adjust: corrections.adjust,
+    commands.Explain: reservations.explain,
+    commands.SetQuota: policies.set_quota,
+    commands.EndQuota: policies.end_quota,
+    commands.SetRateLimit: policies.set_rate_limit,
+    commands.EndRateLimit: policies.end_rate_limit,
+    commands.AddBoost: policies.add_boost,
+    commands.SetBudget: policies.set_budget,
+    commands.EndBudget: policies.end_budget,
 }
 
 

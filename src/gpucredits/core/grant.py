@@ -50,6 +50,7 @@ class Grant:
     origin_id: int = 0
     created_at: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
+    budget_id: int = 0
 
 
 def consumption_order(grant: Grant) -> tuple[int, int, int, int, int, int]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.account import Account
+from gpucredits.core.boost import Boost
+from gpucredits.core.budget import Budget, BudgetWarning
+from gpucredits.core.gate import GateReport
 from gpucredits.core.grant import Grant
+from gpucredits.core.quota import Counter, Quota
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 
@@ -58,7 +63,11 @@ class Reserved:
 
 @dataclass(slots=True)  # not frozen: made tens of thousands of times a second
 class Beaten:
-    """The answer to a heartbeat: what was charged so far, and whether to go on."""
+    """The answer to a heartbeat: what was charged so far, and whether to go on.
+
+    The lease ends in ``expires_in_ms``: for one that drains that is the kill, and the job is
+    politely told in ``signal_in_ms``. One that is throttled could go on in ``clears_in_ms``.
+    """
 
     decision: Decision
     settled: int
@@ -68,6 +77,8 @@ class Beaten:
     reason: str = ""
     duplicate: bool = False
     flagged: str = ""
+    signal_in_ms: int = 0
+    clears_in_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +112,61 @@ class Adjusted:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many entries the clock had made due."""
+    """How many entries the clock had made due, and warnings that a budget has newly reached."""
 
     entries: int
+    warnings: tuple[BudgetWarning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What a request would be told: by every gate, at what price, and from which grants it is paid.
+
+    ``lots`` are (grant, amount) of the first hold, as if it were settled now.
+    """
+
+    admitted: bool
+    account: str
+    payer: str
+    price: int
+    price_id: int
+    hold: int
+    lease_ms: int
+    lots: tuple[tuple[int, int], ...]
+    reports: tuple[GateReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSaved:
+    """The quota as it now is, and what it counts."""
+
+    quota: Quota
+    counter: Counter | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitSaved:
+    """The bucket as it now is."""
+
+    bucket: TokenBucket
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Boosted:
+    """The boost that was given."""
+
+    boost: Boost
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSaved:
+    """The budget as it now is."""
+
+    budget: Budget
+    path: str
 
 
 Accepted = (
@@ -117,5 +180,10 @@ Accepted = (
     | Refunded
     | Adjusted
     | Swept
+    | Explained
+    | QuotaSaved
+    | RateLimitSaved
+    | Boosted
+    | BudgetSaved
 )
 Outcome = Accepted | Refused

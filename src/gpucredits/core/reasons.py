@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import assert_never
 
+from gpucredits.core.gate import GateReport
+
 
 class Kind(Enum):
     """What sort of refusal it is; edges map it to their own codes."""
@@ -19,6 +21,8 @@ class Kind(Enum):
     INVALID = "invalid"
     CONFLICT = "conflict"
     FUNDS = "funds"
+    LIMIT = "limit"
+    THROTTLED = "throttled"
 
 
 class Reason(StrEnum):
@@ -27,6 +31,7 @@ class Reason(StrEnum):
     ACCOUNT_UNKNOWN = "account_unknown"
     RESERVATION_UNKNOWN = "reservation_unknown"
     TOPUP_UNKNOWN = "topup_unknown"
+    LIMIT_UNKNOWN = "limit_unknown"
     ACCOUNT_EXISTS = "account_exists"
     PARENT_UNKNOWN = "parent_unknown"
     ACCOUNT_SUSPENDED = "account_suspended"
@@ -36,20 +41,31 @@ class Reason(StrEnum):
     WINDOW_ENDED = "window_ended"
     GRANTS_FULL = "grants_full"
     PRICE_UNKNOWN = "price_unknown"
+    ZONE_UNKNOWN = "zone_unknown"
+    LIMIT_INVALID = "limit_invalid"
     PAYER_INVALID = "payer_invalid"
     NO_PAYER = "no_payer"
+    OVERDRAFT_TOO_LARGE = "overdraft_too_large"
     MAX_AMOUNT_TOO_SMALL = "max_amount_too_small"
     RESERVATION_ENDED = "reservation_ended"
     RESERVATION_STARTED = "reservation_started"
     REFUND_EXCEEDS = "refund_exceeds"
     LIMIT_IN_USE = "limit_in_use"
     INSUFFICIENT_CREDITS = "insufficient_credits"
+    QUOTA_EXCEEDED = "quota_exceeded"
+    RATE_LIMITED = "rate_limited"
+    FAIR_SHARE = "fair_share"
 
 
 def kind_of(reason: Reason) -> Kind:
     """The sort of refusal, from one exhaustive table."""
     match reason:
-        case Reason.ACCOUNT_UNKNOWN | Reason.RESERVATION_UNKNOWN | Reason.TOPUP_UNKNOWN:
+        case (
+            Reason.ACCOUNT_UNKNOWN
+            | Reason.RESERVATION_UNKNOWN
+            | Reason.TOPUP_UNKNOWN
+            | Reason.LIMIT_UNKNOWN
+        ):
             return Kind.NOT_FOUND
         case (
             Reason.CROSS_ORG
@@ -59,6 +75,9 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.PAYER_INVALID
             | Reason.PARENT_UNKNOWN
             | Reason.MAX_AMOUNT_TOO_SMALL
+            | Reason.OVERDRAFT_TOO_LARGE
+            | Reason.ZONE_UNKNOWN
+            | Reason.LIMIT_INVALID
         ):
             return Kind.INVALID
         case (
@@ -70,10 +89,15 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.RESERVATION_STARTED
             | Reason.REFUND_EXCEEDS
             | Reason.LIMIT_IN_USE
+            | Reason.FAIR_SHARE
         ):
             return Kind.CONFLICT
         case Reason.INSUFFICIENT_CREDITS | Reason.NO_PAYER:
             return Kind.FUNDS
+        case Reason.QUOTA_EXCEEDED:
+            return Kind.LIMIT
+        case Reason.RATE_LIMITED:
+            return Kind.THROTTLED
         case _:
             assert_never(reason)
 
@@ -83,11 +107,15 @@ Detail = dict[str, str | int]
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A command that was not carried out, why, and the numbers behind it."""
+    """A command that was not carried out, why, and the numbers behind it.
+
+    A refusal by a gate has the reports of every gate, those that pass as well.
+    """
 
     reason: Reason
     message: str
     detail: Detail = field(default_factory=dict)
+    reports: tuple[GateReport, ...] = ()
 
 
 class InvariantBroken(Exception):  # noqa: N818  # it states what happened

@@ -31,13 +31,22 @@ class Decision(StrEnum):
     STOP = "stop"
 
 
+class Exhaustion(IntEnum):
+    """What becomes of a job that can no longer be renewed in full; pinned at admission."""
+
+    STOP = 0  # at once
+    DRAIN = 1  # it runs to where its hold ends, with a signal ``grace_ms`` before
+    FINISH = 2  # it runs on, on a bounded overdraft
+
+
 @dataclass(slots=True)
 class Reservation:
     """g GPUs of one type for one job, at a pinned price, with a hold, until ``expires_at``.
 
     ``settled`` is always the cost of ``used_ms``; ``adjusted`` and ``refunded`` are corrections on
     top. ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt
-    and grant -1 is the house's overrun.
+    and grant -1 is the house's overrun, ``overdrawn`` the sum of the latter. ``beat_at`` is when
+    its last beat was taken; ``leaving`` says that a lowered limit has told it to go.
     """
 
     reservation_id: int
@@ -67,6 +76,12 @@ class Reservation:
     ended_at: int = 0
     paid: tuple[tuple[int, int], ...] = ()
     metadata: dict[str, str] = field(default_factory=dict)
+    beat_at: int = 0
+    exhaustion: Exhaustion = Exhaustion.DRAIN
+    grace_ms: int = 0
+    overdraft: int = 0
+    overdrawn: int = 0
+    leaving: bool = False
 
     @property
     def rate_per_hour(self) -> int:
@@ -84,22 +99,29 @@ class Reservation:
         return self.window_ms * (1 + self.escrow_windows)
 
 
-def hold_wanted(lease: Reservation, used_ms: int, settled: int) -> int:
-    """The hold that covers one lease ahead of ``used_ms``, never above the job's own cap."""
+def job_cap(lease: Reservation, quota_cap: int) -> int:
+    """The most the job may cost: its own cap or that of its quotas, whichever is less."""
+    return min(lease.max_amount, quota_cap) if lease.max_amount else quota_cap
+
+
+def hold_wanted(lease: Reservation, used_ms: int, settled: int, cap: int) -> int:
+    """The hold that covers one lease ahead of ``used_ms``, never above the job's cap."""
     ahead = cost(
         lease.gpu_count * lease.price, used_ms + lease.window_ms * (1 + lease.escrow_windows)
     )
-    if lease.max_amount and ahead > lease.max_amount:
-        ahead = lease.max_amount
+    ahead = min(ahead, cap)
     return ahead - settled if ahead > settled else 0
 
 
-def lease_end(lease: Reservation, now: int) -> int:
-    """When a lease that runs on from ``now`` ends: after its full time, or where funds run out."""
+def lease_end(lease: Reservation, now: int, extra: int = 0) -> int:
+    """When a lease that runs on from ``now`` ends: after its full time, or where funds run out.
+
+    ``extra`` is an overdraft that it may use beyond its hold.
+    """
     rate = lease.gpu_count * lease.price
     lease_ms = lease.lease_ms
     if rate:
-        covered = time_covered_ms(rate, lease.settled + lease.held) - lease.used_ms
+        covered = time_covered_ms(rate, lease.settled + lease.held + extra) - lease.used_ms
         if covered < lease_ms:
             return now + max(covered, 0) * 1_000
     return now + lease_ms * 1_000

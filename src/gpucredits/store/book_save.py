@@ -15,6 +15,7 @@ import msgspec
 from gpucredits.core.account import Account
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book import DECISIONS, Page, Pages, settings_of
@@ -114,6 +115,8 @@ def collect(changes: Changes, page: Page) -> None:
                 add_grant(changes, page, row)
             case TopUpRow():
                 add_topup(changes, page, row)
+            case _:
+                invariant(holds=False, claim="the store knows how to keep what a rule changed")
         events_of(page, row, events)
     add_entries(changes, org_id, now, book.entries)
     for event in events:

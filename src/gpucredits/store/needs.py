@@ -27,6 +27,7 @@ from gpucredits.core.command import (
     Transfer,
     UpdateAccount,
 )
+from gpucredits.core.reasons import invariant
 
 
 @dataclass(slots=True)
@@ -80,6 +81,8 @@ class Needs:
                 self.topups.add((org_id, command.topup_id))
             case Sweep():
                 self.account_ids.add((org_id, command.account_id))
+            case _:
+                invariant(holds=False, claim="the store knows how to load what a command touches")
 
     def _lease(self, org_id: int, reservation_id: int) -> None:
         self.lease_orgs.append(org_id)

@@ -41,7 +41,8 @@ class ReservationFilter:
 def reservation_from_row(row: Any) -> Reservation:
     """A reservation as stored."""
     paid = row["paid"]
-    values = {name: row[name] for name in Reservation.__slots__}
+    known = row.keys()  # a field without a column has its default
+    values = {name: row[name] for name in Reservation.__slots__ if name in known}
     values |= {
         "state": LEASE_STATES[row["state"]],
         "decision": DECISIONS[row["decision"]],

@@ -8,6 +8,7 @@ from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.budgets import new_warnings
 from gpucredits.core.rules.roll import roll
 
 
@@ -80,28 +81,34 @@ def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refus
     book.touch(account)
     account.model = model
     account.credit_limit = limit
+    if command.overdraft_limit is not None:
+        account.overdraft_limit = command.overdraft_limit
     if command.metadata is not None:
         account.metadata = command.metadata
     if command.status is not None:
-        set_status(book, account, command.status)
+        account.status = command.status
+    if command.delinquent is not None:
+        account.delinquent = command.delinquent
+    note_suspension(book, account)
     account.version += 1
     return AccountSaved(account)
 
 
-def set_status(book: Book, account: Account, status: Status) -> None:
-    """Suspend or resume, for the rest of the batch as well."""
+def note_suspension(book: Book, account: Account) -> None:
+    """Let the rest of the batch see whether an account is suspended, by an operator or by debt."""
     others = tuple(path for path in book.suspended if path != account.path)
-    book.suspended = (*others, account.path) if status is Status.SUSPENDED else others
-    account.status = status
+    suspended = account.status is Status.SUSPENDED or account.delinquent
+    book.suspended = (*others, account.path) if suspended else others
 
 
 def sweep(book: Book, command: Sweep, now: int) -> Swept:
     """Write down what the clock has made true."""
     before = len(book.entries)
     account = book.accounts.get(command.account_id)
-    if account is not None:
-        roll(book, account, now)
-    return Swept(len(book.entries) - before)
+    if account is None:
+        return Swept(0)
+    roll(book, account, now)
+    return Swept(len(book.entries) - before, new_warnings(book, account, now))
 
 
 def insufficient(account: Account, available: int, needed: int) -> Refused:

@@ -10,7 +10,8 @@ from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.outcome import Granted
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.accounts import find
-from gpucredits.core.rules.roll import roll, start
+from gpucredits.core.rules.lots import start
+from gpucredits.core.rules.roll import roll
 
 
 def issue(book: Book, command: Issue, now: int) -> Granted | Refused:

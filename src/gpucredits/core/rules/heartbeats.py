@@ -18,17 +18,16 @@ from gpucredits.core.reservation import (
     Decision,
     Reservation,
     ReservationState,
-    hold_wanted,
     lease_end,
     used_bound_ms,
 )
-from gpucredits.core.rules.accounts import suspended_above
+from gpucredits.core.rules.counting import count_slice, pass_in_full
 from gpucredits.core.rules.lots import consume, end_held_over, join_paid
+from gpucredits.core.rules.renewals import Renewal, renewal
 from gpucredits.core.rules.roll import lapse, roll
 
 WENT_BACK = "used_ms_went_back"
 BEYOND_ELAPSED = "used_ms_beyond_elapsed"
-MAX_AMOUNT = "max_amount"
 
 # Looked up once: reading a member off its class costs more than the arithmetic around it.
 LIVE = ReservationState.ACTIVE
@@ -64,18 +63,18 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     book.touch(lease)
     book.touch(payer)
     lease.seq = command.seq
-    reason = charge(book, payer, lease, used_ms, now)
-    end = lease_end(lease, now)
-    if reason == Reason.ACCOUNT_SUSPENDED:
+    renewed = charge(book, payer, lease, used_ms, now)
+    end = now if renewed.stops else lease_end(lease, now, renewed.extra)
+    if renewed.no_longer:
         end = min(end, lease.expires_at)
     lease.expires_at = end
     if end <= now:
         lease.decision = Decision.STOP
-        lapse(book, payer, lease)
+        lapse(book, payer, lease, now)
     else:
-        lease.decision = Decision.DRAIN if reason else Decision.CONTINUE
+        lease.decision = decision_of(renewed)
         payer.due_at = min(payer.due_at, end)
-    return answer(lease, lease.decision, now, reason=reason, flag=flag)
+    return answer(lease, lease.decision, now, renewed=renewed, flag=flag)
 
 
 def renew_in_full(
@@ -103,6 +102,8 @@ def renew_in_full(
         or payer.remaining - payer.reserved - payer.debt < reserve
     ):
         return False
+    if book.gated and not pass_in_full(book, lease, due, reserve, settled + held, now):
+        return False
     grant.remaining -= due
     payer.remaining -= due
     payer.reserved += reserve - due
@@ -118,6 +119,7 @@ def renew_in_full(
     lease.used_ms = used_ms
     lease.settled = settled
     lease.held = held
+    lease.beat_at = now
     lease.decision = CONTINUE
     lease.expires_at = end = now + lease_ms * 1_000
     payer.due_at = min(payer.due_at, end)
@@ -129,25 +131,22 @@ def renew_in_full(
     return True
 
 
-def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: int) -> str:
-    """Settle use up to ``used_ms`` and renew the hold; returns why it could not be renewed."""
-    before = lease.held
+def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: int) -> Renewal:
+    """Settle use up to ``used_ms`` and renew the hold as far as every gate lets it."""
     due = cost(lease.gpu_count * lease.price, used_ms) - lease.settled
-    funds = before + max(payer.spendable, 0)
-    covered = min(due, funds)
-    wanted = hold_wanted(lease, used_ms, lease.settled + due)
-    held = min(wanted, funds - covered)
-    reason = ""
-    if book.suspended and suspended_above(book, lease.account):
-        held = min(held, max(before - covered, 0))
-        reason = Reason.ACCOUNT_SUSPENDED.value
-    elif held < wanted:
-        reason = Reason.INSUFFICIENT_CREDITS.value
-    elif lease.max_amount and lease.settled + due + held >= lease.max_amount:
-        reason = MAX_AMOUNT
-    post_charge(book, payer, lease, due=due, covered=covered, held=held, now=now)
+    renewed = renewal(book, payer, lease, due, used_ms, now)
+    covered = min(due, lease.held + max(payer.spendable, 0))
+    post_charge(book, payer, lease, due=due, covered=covered, held=renewed.held, now=now)
     lease.used_ms = used_ms
-    return reason
+    lease.beat_at = now
+    return renewed
+
+
+def decision_of(renewed: Renewal) -> Decision:
+    """What the node is told of a lease that goes on for now."""
+    if renewed.throttled:
+        return Decision.THROTTLE
+    return Decision.DRAIN if renewed.drains else Decision.CONTINUE
 
 
 def post_charge(
@@ -157,6 +156,8 @@ def post_charge(
 
     The first row carries the renewal of the hold beside its settlement.
     """
+    if book.gated:
+        count_slice(book, lease, due, held, now)
     overrun = due - covered
     reserve_change = held - lease.held + due
     taken = consume(book, payer, covered) if covered else []
@@ -171,6 +172,7 @@ def post_charge(
             seq=lease.seq,
         )
         payer.overrun += overrun
+        lease.overdrawn += overrun
         taken.append((OVERRUN, overrun))
     if not taken and reserve_change:
         kind = EntryType.RESERVE if reserve_change > 0 else EntryType.RELEASE
@@ -220,20 +222,24 @@ def answer(
     now: int,
     *,
     reason: str = "",
+    renewed: Renewal | None = None,
     duplicate: bool = False,
     flag: str = "",
 ) -> Beaten:
-    """What the node is told."""
-    live = lease.state is LIVE
+    """What the node is told; the signal comes a grace before the end of a lease that drains."""
+    left_ms = max(lease.expires_at - now, 0) // 1_000 if lease.state is LIVE else 0
+    clears_at = renewed.clears_at if renewed else 0
     return Beaten(
         decision,
         lease.settled,
         lease.held,
-        max(lease.expires_at - now, 0) // 1_000 if live else 0,
+        left_ms,
         lease.state,
-        reason,
+        renewed.reason if renewed else reason,
         duplicate,
         flag,
+        max(left_ms - lease.grace_ms, 0) if decision is Decision.DRAIN else 0,
+        -((now - clears_at) // 1_000) if clears_at else 0,
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.entry import EntryType
-from gpucredits.core.grant import DEBT, Grant, GrantState
+from gpucredits.core.grant import DEBT, Grant, GrantState, Source
 
 
 def consume(book: Book, account: Account, amount: int) -> list[tuple[int, int]]:
@@ -117,3 +117,14 @@ def join_paid(
         else:
             lots.append((grant_id, amount))
     return tuple(lots)
+
+
+def start(book: Book, account: Account, grant: Grant, at: int) -> None:
+    """A grant's window opens: its credits become available."""
+    book.touch(grant)
+    book.touch(account)
+    grant.state = GrantState.ACTIVE
+    kind = EntryType.TOPUP if grant.source is Source.TOPUP else EntryType.ISSUE
+    book.post(kind, account, grant.remaining, at=at, grant_id=grant.grant_id)
+    book.place(grant)
+    arrive(book, account, grant, at)

@@ -2,23 +2,91 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book
-from gpucredits.core.command import Cancel, Reserve, Settle
+from gpucredits.core.command import Cancel, Explain, Reserve, Settle
 from gpucredits.core.entry import EntryType
+from gpucredits.core.gate import GateReport
+from gpucredits.core.limits import NO_CAP
 from gpucredits.core.money import cost, format_credits
-from gpucredits.core.outcome import Closed, Reserved
+from gpucredits.core.outcome import Closed, Explained, Reserved
 from gpucredits.core.price import Price, applicable_price
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.reservation import Reservation, ReservationState, hold_wanted, lease_end
-from gpucredits.core.rules.accounts import find, insufficient, suspended_above
+from gpucredits.core.reservation import (
+    Reservation,
+    ReservationState,
+    hold_wanted,
+    job_cap,
+    lease_end,
+)
+from gpucredits.core.rules.accounts import find, suspended_above
+from gpucredits.core.rules.counting import enter, lane_of
+from gpucredits.core.rules.gates import evaluate, refusal, who_would_pay
 from gpucredits.core.rules.heartbeats import believable, note_late_use, post_charge
 from gpucredits.core.rules.lots import collect, end_held_over
-from gpucredits.core.rules.roll import release, roll
+from gpucredits.core.rules.roll import release, roll, roll_due
 
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     """Give a lease whose hold covers one window ahead, at the price in force now."""
+    candidate = weigh(book, command, now)
+    if isinstance(candidate, Refused):
+        return candidate
+    lease, payer = candidate.lease, candidate.payer
+    if refused := refusal(candidate.reports):
+        return refused
+    lease.reservation_id = book.next_id()
+    book.touch(payer)
+    payer.reserved += lease.held
+    payer.due_at = min(payer.due_at, lease.expires_at)
+    payer.version += 1
+    book.add(lease)
+    if book.gated:
+        enter(book, lease, now)
+    book.post(EntryType.RESERVE, payer, lease.held, at=now, reservation_id=lease.reservation_id)
+    return Reserved(lease, lease.account, payer.path, (lease.expires_at - now) // 1_000)
+
+
+def explain(book: Book, command: Explain, now: int) -> Explained | Refused:
+    """Say what ``reserve`` would decide and why, on its own road, and leave no trace."""
+    opened = book.savepoint is None
+    if opened:
+        book.begin()
+    candidate = weigh(book, command.reserve, now)
+    outcome: Explained | Refused
+    if isinstance(candidate, Refused):
+        outcome = candidate
+    else:
+        lease, payer = candidate.lease, candidate.payer
+        outcome = Explained(
+            admitted=refusal(candidate.reports) is None,
+            account=lease.account,
+            payer=payer.path,
+            price=lease.price,
+            price_id=lease.price_id,
+            hold=lease.held,
+            lease_ms=(lease.expires_at - now) // 1_000,
+            lots=who_would_pay(book, payer, lease.held),
+            reports=candidate.reports,
+        )
+    if opened:
+        book.take_back()
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A lease that could be given, who would pay for it, and what every gate says of it."""
+
+    lease: Reservation
+    payer: Account
+    reports: tuple[GateReport, ...]
+
+
+def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
+    """Draft the lease that was asked for and ask every gate; refuse what makes no sense."""
     account = find_open(book, command.account)
     if isinstance(account, Refused):
         return account
@@ -38,10 +106,11 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     payer = find_payer(book, command, now)
     if isinstance(payer, Refused):
         return payer
+    if too_large := overdraft_too_large(payer, command.overdraft):
+        return too_large
     roll(book, payer, now)
     lease = draft(command, account, payer, price, now)
-    needed = hold_wanted(lease, 0, 0)
-    lease.held = needed
+    lease.held = hold_wanted(lease, 0, 0, job_cap(lease, NO_CAP))
     lease.expires_at = lease_end(lease, now)
     if lease.expires_at <= now:
         return Refused(
@@ -50,16 +119,27 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
             f"{lease.gpu_count} {lease.gpu_type}.",
             {"max_amount": format_credits(lease.max_amount)},
         )
-    if payer.spendable < needed:
-        return insufficient(payer, payer.spendable, needed)
-    lease.reservation_id = book.next_id()
-    book.touch(payer)
-    payer.reserved += needed
-    payer.due_at = min(payer.due_at, lease.expires_at)
-    payer.version += 1
-    book.add(lease)
-    book.post(EntryType.RESERVE, payer, needed, at=now, reservation_id=lease.reservation_id)
-    return Reserved(lease, account.path, payer.path, (lease.expires_at - now) // 1_000)
+    if book.gated:
+        roll_due(book, now)
+        lease.held = hold_wanted(lease, 0, 0, job_cap(lease, lane_of(book, lease, now).cap))
+        lease.expires_at = lease_end(lease, now)
+    return Candidate(lease, payer, evaluate(book, payer, lease, command.fair_share, now))
+
+
+def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
+    """Refuse an overdraft that the payer was not allowed."""
+    if asked <= payer.overdraft_limit:
+        return None
+    return Refused(
+        Reason.OVERDRAFT_TOO_LARGE,
+        f"{payer.path} may let a job overdraw by at most {format_credits(payer.overdraft_limit)} "
+        f"credits; {format_credits(asked)} were asked for.",
+        {
+            "account": payer.path,
+            "limit": format_credits(payer.overdraft_limit),
+            "requested": format_credits(asked),
+        },
+    )
 
 
 def find_open(book: Book, path: str) -> Account | Refused:
@@ -95,6 +175,10 @@ def draft(
         max_amount=command.max_amount,
         admitted_at=now,
         expires_at=now,
+        beat_at=now,
+        exhaustion=command.exhaustion,
+        grace_ms=min(command.grace_ms, command.window_ms),
+        overdraft=command.overdraft,
         metadata=command.metadata,
     )
 
@@ -145,6 +229,7 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     left = max(lease.held - due, 0)
     post_charge(book, payer, lease, due=due, covered=covered, held=left, now=now)
     lease.used_ms = used_ms
+    lease.beat_at = now
     return close(book, payer, lease, ReservationState.SETTLED, now)
 
 
@@ -170,7 +255,7 @@ def close(
     book: Book, payer: Account, lease: Reservation, state: ReservationState, now: int
 ) -> Closed:
     """End a live lease and give its hold back."""
-    released = release(book, payer, lease, now)
+    released = release(book, payer, lease, now, now)
     lease.state = state
     lease.ended_at = now
     lease.expires_at = now

@@ -1,4 +1,4 @@
-"""What the clock alone makes true of an account: leases lapse, grants end and start.
+"""What the clock alone makes true of an account: leases lapse, grants end and start, budgets issue.
 
 Owns: bringing an account forward to ``now``, in order of the instants at which things happened.
 Correct whether or not anyone has done it before: reads and writes use the same function.
@@ -6,16 +6,22 @@ Correct whether or not anyone has done it before: reads and writes use the same 
 
 from __future__ import annotations
 
-from gpucredits.core import bounds
+from heapq import heapify, heappop, heappush
+
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
+from gpucredits.core.budget import Budget
 from gpucredits.core.entry import EntryType
-from gpucredits.core.grant import Grant, GrantState, Source
+from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.rules.lots import arrive, collect, end, end_held_over
+from gpucredits.core.rules.budgets import issue_period, next_issue, roll_over
+from gpucredits.core.rules.counting import leave
+from gpucredits.core.rules.lots import collect, end, end_held_over, start
 
-LAPSE, END, START = 0, 1, 2  # at one instant: leases lapse, then grants end, then grants start
+# At one instant: leases lapse, then grants end and roll over, then grants and periods start.
+LAPSE, END, START, ISSUE = 0, 1, 2, 3
+Event = tuple[int, int, int, Reservation | Grant | Budget]  # instant, order, id, row
 
 
 def roll(book: Book, account: Account, now: int) -> None:
@@ -26,22 +32,39 @@ def roll(book: Book, account: Account, now: int) -> None:
     if book.savepoint is None:
         book.begin()
     book.touch(account)
-    for at, kind, _, row in sorted(due(book, account, now), key=lambda item: item[:3]):
+    events = due(book, account, now)
+    heapify(events)
+    while events:
+        at, kind, _, row = heappop(events)
+        made = None
         match row:
             case Reservation():
-                lapse(book, account, row)
+                lapse(book, account, row, now)
             case Grant() if kind == END:
-                if row.remaining:
-                    end(book, account, row, at)
+                made = finish(book, account, row, at)
             case Grant():
                 start(book, account, row, at)
+            case Budget():
+                made = issue_period(book, account, row)
+                if row.is_open and row.next_at <= now:
+                    heappush(events, (row.next_at, ISSUE, row.budget_id, row))
+        if made is not None and made.expires_at <= now:
+            heappush(events, (made.expires_at, END, made.grant_id, made))
     account.due_at = next_due(book, account)
     account.version += 1
 
 
-def due(book: Book, account: Account, now: int) -> list[tuple[int, int, int, Reservation | Grant]]:
-    """(instant, order, id, row) of everything that has come to pass and is not yet written."""
-    found: list[tuple[int, int, int, Reservation | Grant]] = [
+def finish(book: Book, account: Account, grant: Grant, at: int) -> Grant | None:
+    """A grant's window ends: a budget may let some of it go on, as a grant that is returned."""
+    rolled = roll_over(book, account, grant, at) if grant.budget_id else None
+    if grant.remaining:
+        end(book, account, grant, at)
+    return rolled
+
+
+def due(book: Book, account: Account, now: int) -> list[Event]:
+    """Everything that has come to pass and is not yet written."""
+    found: list[Event] = [
         (lease.expires_at, LAPSE, lease.reservation_id, lease)
         for lease in live_leases(book, account)
         if lease.expires_at <= now
@@ -51,12 +74,17 @@ def due(book: Book, account: Account, now: int) -> list[tuple[int, int, int, Res
             found.append((grant.starts_at, START, grant.grant_id, grant))
         if grant.state is not GrantState.HELD_OVER and grant.expires_at <= now:
             found.append((grant.expires_at, END, grant.grant_id, grant))
+    found += (
+        (budget.next_at, ISSUE, budget.budget_id, budget)
+        for budget in book.budgets.get(account.account_id, ())
+        if budget.is_open and budget.next_at <= now
+    )
     return found
 
 
 def next_due(book: Book, account: Account) -> int:
     """The earliest instant at which the clock may change the account again."""
-    soonest = bounds.NEVER_US
+    soonest = next_issue(book, account)
     for lease in live_leases(book, account):
         soonest = min(soonest, lease.expires_at)
     for grant in book.grants[account.account_id]:
@@ -76,21 +104,32 @@ def live_leases(book: Book, account: Account) -> list[Reservation]:
     ]
 
 
-def lapse(book: Book, account: Account, lease: Reservation) -> None:
+def roll_due(book: Book, now: int) -> None:
+    """Bring every account of the book forward, so that no lapsed lease counts against a limit."""
+    if book.rolled_at == now:
+        return
+    for account in list(book.accounts.values()):
+        roll(book, account, now)
+    book.rolled_at = now
+
+
+def lapse(book: Book, account: Account, lease: Reservation, now: int) -> None:
     """A lease ended without a word: its hold is released, what was settled stays."""
     at = lease.expires_at
-    released = release(book, account, lease, at)
+    released = release(book, account, lease, at, now)
     lease.state = ReservationState.EXPIRED
     lease.ended_at = at
     end_held_over(book, account, released, at)
     collect(book, account, at)
 
 
-def release(book: Book, account: Account, lease: Reservation, at: int) -> int:
-    """Give a lease's hold back to its payer; returns how much."""
+def release(book: Book, account: Account, lease: Reservation, at: int, now: int) -> int:
+    """Give a lease's hold back to its payer, and its slots to its quotas; returns how much."""
     book.touch(lease)
     book.touch(account)
     released = lease.held
+    if book.gated:
+        leave(book, lease, released, now)
     account.reserved -= released
     lease.held = 0
     book.post(
@@ -102,14 +141,3 @@ def release(book: Book, account: Account, lease: Reservation, at: int) -> int:
         seq=lease.seq,
     )
     return released
-
-
-def start(book: Book, account: Account, grant: Grant, at: int) -> None:
-    """A grant's window opens: its credits become available."""
-    book.touch(grant)
-    book.touch(account)
-    grant.state = GrantState.ACTIVE
-    kind = EntryType.TOPUP if grant.source is Source.TOPUP else EntryType.ISSUE
-    book.post(kind, account, grant.remaining, at=at, grant_id=grant.grant_id)
-    book.place(grant)
-    arrive(book, account, grant, at)

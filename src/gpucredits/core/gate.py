@@ -1,0 +1,117 @@
+"""Gates: what each of the four says about a request, in numbers and in a sentence.
+
+Owns: the report of one gate at one scope, and its words.
+Must not: decide, or know how its numbers came about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpucredits.core.money import format_credits
+from gpucredits.core.period import instant_text
+
+ALMOST_A_SECOND_US = 999_999  # people are told the next full second, never one that is too early
+
+
+class Gate(StrEnum):
+    """The four gates, in the order in which a refusal names them."""
+
+    BUDGET = "budget"
+    QUOTA = "quota"
+    RATE_LIMIT = "rate_limit"
+    FAIR_SHARE = "fair_share"
+
+
+class Unit(StrEnum):
+    """What a report's numbers count; credits are in micro-credits."""
+
+    CREDITS = "credits"
+    GPUS = "GPUs"
+    JOBS = "jobs"
+    REQUESTS = "requests"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What fair share says of a request; whoever runs the pool makes it and passes it in."""
+
+    passes: bool
+    limit: int
+    current: int
+    requested: int
+    sentence: str
+    clears_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateReport:
+    """One gate at one scope: it passes where ``current + requested <= limit``.
+
+    ``clears_at`` is when it would pass if nothing else changed; None where that is now or where no
+    instant is known.
+    """
+
+    gate: Gate
+    scope: str
+    account: str
+    name: str
+    unit: Unit
+    limit: int
+    current: int
+    requested: int
+    passes: bool
+    clears_at: int | None = None
+    told: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The same for people, with the numbers and when it would clear."""
+        if self.told:
+            return self.told
+        if self.passes:
+            return self._passing()
+        return f"{self._failing()} {self._clearing()}"
+
+    def _passing(self) -> str:
+        left = self._number(self.limit - self.current - self.requested)
+        return (
+            f"{self.account} passes its {self.name}: {self._number(self.current)} of "
+            f"{self._number(self.limit)} {self.unit} are taken, {self._number(self.requested)} "
+            f"would be added and {left} would be left."
+        )
+
+    def _failing(self) -> str:
+        limit, wanted = self._number(self.limit), self._number(self.requested)
+        free = self._number(max(self.limit - self.current, 0))
+        match self.gate:
+            case Gate.BUDGET:
+                return f"{self.account} has {free} credits available, and {wanted} are needed."
+            case Gate.RATE_LIMIT:
+                return (
+                    f"{self.account} is spending too fast: {free} of the {limit} {self.unit} that "
+                    f"its {self.name} lets it draw at once are there, and {wanted} are needed."
+                )
+            case _:
+                return (
+                    f"{self.account} has taken {self._number(self.current)} of the {limit} "
+                    f"{self.unit} of its {self.name}, and {wanted} more would be over it."
+                )
+
+    def _clearing(self) -> str:
+        if self.clears_at is not None:
+            return f"It would clear at {instant_text(self.clears_at + ALMOST_A_SECOND_US)}."
+        if self.requested > self.limit and self.gate is not Gate.BUDGET:
+            return "It never clears: the request alone is over the limit."
+        if self.gate is Gate.BUDGET:
+            return "It clears when credits are added or holds are released."
+        return "It clears when running work ends."
+
+    def _number(self, value: int) -> str:
+        return format_credits(value) if self.unit is Unit.CREDITS else str(value)
+
+
+def first_failing(reports: tuple[GateReport, ...]) -> GateReport | None:
+    """The report that a refusal names: reports stand in order of precedence."""
+    return next((report for report in reports if not report.passes), None)

@@ -1,0 +1,252 @@
+"""How leases count against the limits on their way: when they start, spend and end.
+
+Owns: every change of a quota's counters and of a bucket's tokens by a lease. What a lease has
+authorised so far (settled and held) is what it has drawn; its end gives back what it did not use.
+Must not: refuse anything; charges are counted even where a limit is full.
+"""
+
+from __future__ import annotations
+
+from gpucredits.core.account import lineage
+from gpucredits.core.book import Book
+from gpucredits.core.boost import bucket_terms
+from gpucredits.core.limits import Lane
+from gpucredits.core.quota import (
+    Counter,
+    Dimension,
+    JobLeases,
+    Quota,
+    Tally,
+    reach,
+    spread,
+    window_at,
+)
+from gpucredits.core.reasons import invariant
+from gpucredits.core.reservation import Reservation
+from gpucredits.core.token_bucket import HOUR_US, TokenBucket, advance
+
+GPUS = Dimension.CONCURRENT_GPUS
+
+
+def lane_of(book: Book, lease: Reservation, now: int) -> Lane:
+    """Every limit that a lease meets, org first."""
+    ids = tuple(book.paths[path].account_id for path in reversed(lineage(lease.account)))
+    return book.limits.lane(ids, lease.gpu_type, now)
+
+
+def pass_in_full(
+    book: Book, lease: Reservation, due: int, reserve: int, settled_and_held: int, now: int
+) -> bool:
+    """Count a beat against every limit on its way, if all have room for it without a closer look.
+
+    The same as ``count_slice`` wherever it applies; otherwise changes nothing that matters and
+    returns False. Only for a book without a savepoint.
+    """
+    lane = book.limits.lanes.get((lease.account_id, lease.gpu_type))
+    if lane is None:
+        lane = lane_of(book, lease, now)
+    if now >= lane.until or lease.beat_at < lane.since or settled_and_held > lane.cap:
+        return False
+    for counter, limit, _ in lane.windows:
+        if counter.used + counter.held + reserve > limit:
+            return False
+    if lane.buckets and not draw_in_full(lane, reserve, now):
+        return False
+    for counter, _, _ in lane.windows:
+        counter.used += due
+    if reserve != due:
+        for counter, _, _ in lane.windows:
+            counter.held += reserve - due
+    if lane.noted_in is not book.changed:
+        note_changed(book, lane)
+    return True
+
+
+def draw_in_full(lane: Lane, amount: int, now: int) -> bool:
+    """Draw from every bucket of a lane, or from none."""
+    for index, (bucket, capacity, refill) in enumerate(lane.buckets):
+        level = bucket.level
+        there = level + (bucket.fraction + refill * (now - bucket.level_at)) // HOUR_US
+        if there >= capacity:
+            level = there = capacity
+            bucket.level_at = now
+            bucket.fraction = 0
+        if there < amount:
+            bucket.level = level
+            for drawn, _, _ in lane.buckets[:index]:
+                drawn.level += amount
+            return False
+        bucket.level = level - amount
+    return True
+
+
+def note_changed(book: Book, lane: Lane) -> None:
+    """Note once in a batch that the rows of a lane change with every beat."""
+    for counter, _, _ in lane.windows:
+        book.changed[id(counter)] = counter
+    for bucket, _, _ in lane.buckets:
+        book.changed[id(bucket)] = bucket
+    lane.noted_in = book.changed
+
+
+def enter(book: Book, lease: Reservation, now: int) -> None:
+    """A lease starts: it takes its slots, and its hold is held and drawn."""
+    bring_forward(book, lease, now)
+    lane = lane_of(book, lease, now)
+    jobs = count_job(book, lease, lane, 1)
+    for counter, _, quota in lane.counts:
+        book.touch(counter)
+        counter.count += slots(lease, quota, jobs)
+    for counter, _, _ in lane.windows:
+        book.touch(counter)
+        counter.held += lease.held
+    take_tokens(book, lane, lease.held, now)
+
+
+def leave(book: Book, lease: Reservation, released: int, now: int) -> None:
+    """A lease ended: its slots are free, and what it held and did not use goes back."""
+    lane = lane_of(book, lease, now)
+    if lease.leaving:
+        mark_leaving(book, lease, lane, -1)
+    jobs = count_job(book, lease, lane, -1)
+    for counter, _, quota in lane.counts:
+        book.touch(counter)
+        counter.count -= slots(lease, quota, jobs)
+    for counter, _, _ in lane.windows:
+        book.touch(counter)
+        counter.held -= released
+    for bucket, _, _ in lane.buckets:
+        book.touch(bucket)
+        bucket.level += released
+
+
+def count_slice(book: Book, lease: Reservation, due: int, held: int, now: int) -> None:
+    """A slice is settled and the hold becomes ``held``: count both, each in its windows."""
+    bring_forward(book, lease, now)
+    lane = lane_of(book, lease, now)
+    for counter, _, quota in lane.windows:
+        book.touch(counter)
+        counter.held += held - lease.held
+        add_slice(book, quota, counter, due, lease.beat_at, now)
+    take_tokens(book, lane, held - lease.held + due, now)
+
+
+def share_of_slice(quota: Quota, counter: Counter, due: int, since: int, now: int) -> int:
+    """How much of a slice counts in the window that is open now."""
+    if since >= counter.starts_at:
+        return due
+    oldest = counter.starts_at - reach(quota)
+    parts = spread(quota, due, since, now)
+    return sum(part for starts_at, _, part in parts if starts_at >= oldest)
+
+
+def add_slice(book: Book, quota: Quota, counter: Counter, due: int, since: int, now: int) -> None:
+    """Count a slice in the window that is open and in those before it that it began in."""
+    if since >= counter.starts_at:
+        counter.used += due
+        return
+    oldest = counter.starts_at - reach(quota)
+    for starts_at, ends_at, part in spread(quota, due, since, now):
+        if starts_at >= counter.starts_at:
+            counter.used += part
+            continue
+        add_to_tally(book, quota, starts_at, ends_at, part)
+        if starts_at >= oldest:
+            counter.used += part
+            counter.base += part
+
+
+def add_to_tally(book: Book, quota: Quota, starts_at: int, ends_at: int, part: int) -> None:
+    """Note what was spent in a window that is over."""
+    if not part:
+        return
+    tally = book.limits.tallies.get(quota.quota_id, {}).get(starts_at)
+    if tally is None:
+        book.add(Tally(quota.quota_id, starts_at, ends_at, part))
+    else:
+        book.touch(tally)
+        tally.used += part
+
+
+def bring_forward(book: Book, lease: Reservation, now: int) -> None:
+    """Open the windows and the terms that are in force now, on a lease's way."""
+    lane = lane_of(book, lease, now)
+    for counter, _, quota in lane.windows:
+        if now >= counter.ends_at:
+            next_window(book, quota, counter, now)
+    for bucket, _, _ in lane.buckets:
+        book.touch(bucket)
+        advance(bucket, bucket_terms(bucket, book.limits.boosts.get(bucket.bucket_id, ())), now)
+
+
+def next_window(book: Book, quota: Quota, counter: Counter, now: int) -> None:
+    """Close a window that is over, and open the one that ``now`` lies in."""
+    book.touch(counter)
+    add_to_tally(book, quota, counter.starts_at, counter.ends_at, counter.used - counter.base)
+    counter.starts_at, counter.ends_at = window_at(quota, now)
+    oldest = counter.starts_at - reach(quota)
+    counter.base = sum(
+        tally.used
+        for tally in book.limits.tallies.get(quota.quota_id, {}).values()
+        if oldest <= tally.starts_at < counter.starts_at
+    )
+    counter.used = counter.base
+
+
+def take_tokens(book: Book, lane: Lane, amount: int, now: int) -> None:
+    """Draw what was authorised; where charges outran the tokens, a level falls below zero."""
+    for bucket, _, _ in lane.buckets:
+        book.touch(bucket)
+        draw_or_refund(bucket, amount, now)
+
+
+def draw_or_refund(bucket: TokenBucket, amount: int, now: int) -> None:
+    """Change a level that was brought forward to ``now``."""
+    invariant(bucket.level_at >= now, "a bucket is brought forward before it is drawn from")
+    bucket.level -= amount
+
+
+def slots(lease: Reservation, quota: Quota, jobs: dict[str, int]) -> int:
+    """How many slots of a quota a lease takes or frees."""
+    return lease.gpu_count if quota.dimension is GPUS else jobs[quota.gpu_type]
+
+
+def count_job(book: Book, lease: Reservation, lane: Lane, change: int) -> dict[str, int]:
+    """Note that a lease of a job starts (1) or ended (-1); the slots that the job takes or frees.
+
+    A job of many leases takes one slot, from the start of its first to the end of its last.
+    """
+    slots_of: dict[str, int] = {}
+    for row in job_rows(book, lease, lane):
+        row.live += change
+        invariant(row.live >= 0, "a job has no fewer than no leases")
+        slots_of[row.gpu_type] = 1 if row.live == max(change, 0) else 0
+    return slots_of
+
+
+def mark_leaving(book: Book, lease: Reservation, lane: Lane, change: int) -> None:
+    """Note that a lease was told to go (1), or that it may stay or is gone (-1)."""
+    slots_of: dict[str, int] = {}
+    for row in job_rows(book, lease, lane):
+        row.leaving += change
+        slots_of[row.gpu_type] = 1 if row.leaving == max(change, 0) else 0
+    for counter, _, quota in lane.counts:
+        book.touch(counter)
+        counter.leaving += change * slots(lease, quota, slots_of)
+    lease.leaving = change > 0
+
+
+def job_rows(book: Book, lease: Reservation, lane: Lane) -> list[JobLeases]:
+    """The rows that count the leases of a job for the quotas on jobs in its lane, to be changed."""
+    rows: dict[str, JobLeases] = {}
+    for _, _, quota in lane.counts:
+        if quota.dimension is GPUS or quota.gpu_type in rows:
+            continue
+        key = (lease.account_id, lease.job_id, quota.gpu_type)
+        row = book.limits.jobs.get(key)
+        if row is None:
+            row = JobLeases(*key)
+            book.add(row)
+        book.touch(row)
+        rows[quota.gpu_type] = row
+    return list(rows.values())

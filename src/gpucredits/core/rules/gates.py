@@ -1,0 +1,259 @@
+"""The four gates at admission: what each says of a request, at every scope.
+
+Owns: the one evaluation that admissions, refusals and explanations share. Reports stand in the
+order in which a refusal names them: the most lasting obstacle first. Credits have to be found
+(budget), then room under every quota from org to user, then tokens (rate limit), then a turn (fair
+share).
+Must not: change rows, except by what the clock has already made true.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+from gpucredits.core.account import Account, lineage, scope_of
+from gpucredits.core.book import Book
+from gpucredits.core.boost import boosted, bucket_terms
+from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
+from gpucredits.core.grant import DEBT, GrantState
+from gpucredits.core.money import MS_PER_HOUR, format_credits, time_covered_ms
+from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
+from gpucredits.core.reasons import Detail, Reason, Refused
+from gpucredits.core.reservation import Reservation
+from gpucredits.core.token_bucket import TokenBucket, advance, clears_at
+
+REASONS = {
+    Gate.BUDGET: Reason.INSUFFICIENT_CREDITS,
+    Gate.QUOTA: Reason.QUOTA_EXCEEDED,
+    Gate.RATE_LIMIT: Reason.RATE_LIMITED,
+    Gate.FAIR_SHARE: Reason.FAIR_SHARE,
+}
+WORDS = {
+    Dimension.CREDITS_PER_JOB: "credits per job",
+    Dimension.CONCURRENT_GPUS: "concurrent GPUs",
+    Dimension.CONCURRENT_JOBS: "concurrent jobs",
+    Dimension.CREDITS_PER_WINDOW: "credits",
+}
+
+
+def evaluate(
+    book: Book, payer: Account, lease: Reservation, verdict: Verdict | None, now: int
+) -> tuple[GateReport, ...]:
+    """What every gate says of a lease that is to hold ``lease.held`` and has not entered yet."""
+    reports = [budget_report(book, payer, lease.held, now)]
+    if book.gated:
+        accounts = [book.paths[path] for path in reversed(lineage(lease.account))]
+        reports += [
+            quota_report(book, account, quota, lease, now)
+            for account in accounts
+            for quota in sorted(book.limits.quotas.get(account.account_id, ()), key=quota_order)
+            if not quota.ended_at and quota.gpu_type in ("", lease.gpu_type)
+        ]
+        reports += [
+            rate_report(book, account, bucket, lease.held, now)
+            for account in accounts
+            if (bucket := book.limits.buckets.get(account.account_id)) and not bucket.ended_at
+        ]
+    if verdict is not None:
+        reports.append(fair_share_report(lease, verdict))
+    return tuple(reports)
+
+
+def refusal(reports: tuple[GateReport, ...]) -> Refused | None:
+    """The refusal that the first failing gate makes, with everything the others say."""
+    report = first_failing(reports)
+    if report is None:
+        return None
+    credits_only = report.unit is Unit.CREDITS
+
+    def number(value: int) -> str | int:
+        return format_credits(value) if credits_only else value
+
+    detail: Detail = {"account": report.account, "scope": report.scope}
+    if report.gate is Gate.BUDGET:
+        detail["available"] = number(report.limit - report.current)
+        detail["needed"] = number(report.requested)
+    detail |= {
+        "gate": report.gate.value,
+        "name": report.name,
+        "limit": number(report.limit),
+        "current": number(report.current),
+        "requested": number(report.requested),
+    }
+    if report.clears_at is not None:
+        detail["clears_at"] = report.clears_at
+    return Refused(REASONS[report.gate], report.sentence, detail, reports)
+
+
+def budget_report(book: Book, payer: Account, needed: int, now: int) -> GateReport:
+    """Whether the payer can fund the first hold, down to its floor."""
+    limit = payer.spendable + payer.reserved
+    passes = payer.spendable >= needed
+    clears = None if passes else funded_at(book, payer, needed - payer.spendable, now)
+    return GateReport(
+        Gate.BUDGET,
+        scope_of(payer.path),
+        payer.path,
+        "credits",
+        Unit.CREDITS,
+        limit,
+        payer.reserved,
+        needed,
+        passes,
+        clears,
+    )
+
+
+def funded_at(book: Book, payer: Account, missing: int, now: int) -> int | None:
+    """When credits that are already on their way would make up for what is missing."""
+    coming = [
+        (grant.starts_at, grant.remaining)
+        for grant in book.grants[payer.account_id]
+        if grant.state is GrantState.PENDING
+    ]
+    coming += [
+        (budget.next_at, budget.allowance)
+        for budget in book.budgets.get(payer.account_id, ())
+        if budget.is_open and budget.next_at > now
+    ]
+    missing += payer.overrun
+    for at, amount in sorted(coming):
+        missing -= amount
+        if missing <= 0:
+            return at
+    return None
+
+
+def quota_order(quota: Quota) -> tuple[int, int]:
+    """The order in which the quotas of one account are checked."""
+    return quota.dimension, quota.quota_id
+
+
+def quota_name(quota: Quota) -> str:
+    """How people are told which quota it is."""
+    name = WORDS[quota.dimension]
+    if quota.calendar is not None:
+        name += f" per {quota.calendar.name.lower()} ({quota.zone})"
+    elif quota.rolling_hours:
+        name += f" in {quota.rolling_hours} hours"
+    return f"{name} on {quota.gpu_type}" if quota.gpu_type else name
+
+
+def quota_report(
+    book: Book, account: Account, quota: Quota, lease: Reservation, now: int
+) -> GateReport:
+    """Whether one quota has room for a lease."""
+    limit = boosted(quota.limit, book.limits.boosts.get(quota.quota_id, ()), now)
+    current, requested, unit = 0, lease.held, Unit.CREDITS
+    clears = None
+    match quota.dimension:
+        case Dimension.CREDITS_PER_JOB:
+            if lease.rate_per_hour and not time_covered_ms(lease.rate_per_hour, max(limit, 0)):
+                requested = -(-lease.rate_per_hour // MS_PER_HOUR)
+        case Dimension.CONCURRENT_GPUS:
+            current, requested = book.limits.counters[quota.quota_id].count, lease.gpu_count
+            unit = Unit.GPUS
+        case Dimension.CONCURRENT_JOBS:
+            row = book.limits.jobs.get((lease.account_id, lease.job_id, quota.gpu_type))
+            current = book.limits.counters[quota.quota_id].count
+            requested = 0 if row is not None and row.live else 1
+            unit = Unit.JOBS
+        case Dimension.CREDITS_PER_WINDOW:
+            counter = book.limits.counters[quota.quota_id]
+            current = used_at(book, quota, counter, now) + counter.held
+            if current + requested > limit:
+                clears = window_clears_at(book, quota, counter, requested, now)
+    return GateReport(
+        Gate.QUOTA,
+        scope_of(account.path),
+        account.path,
+        quota_name(quota),
+        unit,
+        limit,
+        current,
+        requested,
+        current + requested <= limit,
+        clears,
+    )
+
+
+def used_at(book: Book, quota: Quota, counter: Counter, at: int) -> int:
+    """What a window has counted as spent at an instant, if nothing more is spent until then."""
+    if at < counter.ends_at:
+        return counter.used
+    if quota.calendar is not None:
+        return 0
+    oldest = window_at(quota, at)[0] - reach(quota)
+    past = book.limits.tallies.get(quota.quota_id, {}).values()
+    used = sum(tally.used for tally in past if oldest <= tally.starts_at < counter.starts_at)
+    return used + (counter.used - counter.base if counter.starts_at >= oldest else 0)
+
+
+def window_clears_at(
+    book: Book, quota: Quota, counter: Counter, requested: int, now: int
+) -> int | None:
+    """The first instant at which a window has room, if holds stay and nothing more is spent."""
+    boosts = book.limits.boosts.get(quota.quota_id, ())
+    at = now
+    last = max(counter.ends_at, now) + reach(quota)
+    while at <= last:
+        at = window_at(quota, at)[1]
+        used = used_at(book, quota, counter, at)
+        if used + counter.held + requested <= boosted(quota.limit, boosts, at):
+            return at
+        if quota.calendar is not None:
+            return None
+    return None
+
+
+def rate_report(
+    book: Book, account: Account, bucket: TokenBucket, needed: int, now: int
+) -> GateReport:
+    """Whether a bucket has tokens for the first hold."""
+    seen = copy(bucket)
+    terms = advance(seen, bucket_terms(bucket, book.limits.boosts.get(bucket.bucket_id, ())), now)
+    seen.capacity, seen.refill_per_hour = terms.capacity, terms.refill_per_hour
+    passes = seen.level >= needed
+    return GateReport(
+        Gate.RATE_LIMIT,
+        scope_of(account.path),
+        account.path,
+        "rate limit",
+        Unit.CREDITS,
+        seen.capacity,
+        seen.capacity - seen.level,
+        needed,
+        passes,
+        None if passes else clears_at(seen, needed, now),
+    )
+
+
+def fair_share_report(lease: Reservation, verdict: Verdict) -> GateReport:
+    """What the pool says, in the words of whoever divides it."""
+    return GateReport(
+        Gate.FAIR_SHARE,
+        scope_of(lease.account),
+        lease.account,
+        f"fair share of {lease.gpu_type} in {lease.region}",
+        Unit.GPUS,
+        verdict.limit,
+        verdict.current,
+        verdict.requested,
+        verdict.passes,
+        verdict.clears_at,
+        verdict.sentence,
+    )
+
+
+def who_would_pay(book: Book, payer: Account, amount: int) -> tuple[tuple[int, int], ...]:
+    """(grant, amount) in consumption order, grant 0 for a debt, if so much were settled now."""
+    lots: list[tuple[int, int]] = []
+    for grant in book.grants[payer.account_id]:
+        if not amount or grant.state is GrantState.PENDING:
+            break
+        part = min(grant.remaining, amount)
+        lots.append((grant.grant_id, part))
+        amount -= part
+    if amount:
+        lots.append((DEBT, amount))
+    return tuple(lots)

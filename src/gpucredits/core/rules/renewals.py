@@ -1,0 +1,151 @@
+"""How far a lease may be renewed: what each gate leaves of the hold that it asks for.
+
+Owns: the decision of a renewal, in one order of precedence: suspension, a limit that was lowered,
+credits, windows, the job's cap, and last the rate limit.
+Must not: move money or count; a renewal is settled whatever is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpucredits.core.account import Account
+from gpucredits.core.book import Book
+from gpucredits.core.limits import NO_CAP, Lane
+from gpucredits.core.money import cost
+from gpucredits.core.reasons import Reason
+from gpucredits.core.reservation import Exhaustion, Reservation, hold_wanted, job_cap
+from gpucredits.core.rules.accounts import suspended_above
+from gpucredits.core.rules.counting import (
+    GPUS,
+    bring_forward,
+    lane_of,
+    mark_leaving,
+    share_of_slice,
+)
+from gpucredits.core.rules.roll import roll_due
+from gpucredits.core.token_bucket import HOUR_US
+
+MAX_AMOUNT = "max_amount"
+OVERDRAFT = "overdraft"
+
+
+@dataclass(slots=True)
+class Renewal:
+    """What a lease may hold from here on, and why that is not what it asks for.
+
+    ``extra`` is the overdraft it may use beyond its hold. ``no_longer`` says that it may not run
+    longer than it already could, and ``stops`` that it ends now. ``clears_at`` is when a rate limit
+    would let it go on.
+    """
+
+    held: int
+    reason: str = ""
+    throttled: bool = False
+    no_longer: bool = False
+    stops: bool = False
+    extra: int = 0
+    clears_at: int = 0
+
+    @property
+    def drains(self) -> bool:
+        """Whether the lease has to end where its hold does."""
+        return bool(self.reason) and not self.throttled and self.reason != OVERDRAFT
+
+
+def renewal(
+    book: Book, payer: Account, lease: Reservation, due: int, used_ms: int, now: int
+) -> Renewal:
+    """Ask every gate for the hold of one lease ahead, once ``due`` is settled."""
+    lane = look_closely(book, lease, now) if book.gated else None
+    cap = job_cap(lease, lane.cap if lane else NO_CAP)
+    settled = lease.settled + due
+    wanted = hold_wanted(lease, used_ms, settled, cap)
+    kept = min(max(lease.held - due, 0), wanted)
+    free = max(payer.spendable - max(due - lease.held, 0), 0)
+    result = Renewal(min(wanted, kept + free))
+    short = result.held < wanted
+    if book.suspended and suspended_above(book, lease.account):
+        return Renewal(min(result.held, kept), Reason.ACCOUNT_SUSPENDED.value, no_longer=True)
+    if lane and told_to_go(book, lease, lane):
+        return Renewal(min(result.held, kept), Reason.QUOTA_EXCEEDED.value, no_longer=True)
+    room = max(window_room(lane, lease, due, now), kept) if lane else wanted
+    if short:
+        result.reason = Reason.INSUFFICIENT_CREDITS.value
+    elif room < wanted:
+        result.reason = Reason.QUOTA_EXCEEDED.value
+    elif cap < NO_CAP and settled + result.held >= cap:
+        by_quota = not lease.max_amount or cap < lease.max_amount
+        result.reason = Reason.QUOTA_EXCEEDED.value if by_quota else MAX_AMOUNT
+    result.held = min(result.held, room)
+    if short:
+        use_overdraft(payer, lease, result, due=due, most=min(room, wanted, cap - settled))
+    elif lane and not result.reason:
+        slow_down(lane, lease, result, due, now)
+    if lease.exhaustion is Exhaustion.STOP and result.drains:
+        return Renewal(0, result.reason, stops=True)
+    return result
+
+
+def look_closely(book: Book, lease: Reservation, now: int) -> Lane:
+    """The limits on a lease's way, with everything written down that the clock has made true."""
+    roll_due(book, now)
+    bring_forward(book, lease, now)
+    return lane_of(book, lease, now)
+
+
+def window_room(lane: Lane, lease: Reservation, due: int, now: int) -> int:
+    """The largest hold that every window has room for, once ``due`` is counted."""
+    room = NO_CAP
+    for counter, limit, quota in lane.windows:
+        share = share_of_slice(quota, counter, due, lease.beat_at, now)
+        room = min(room, limit - counter.used - share - counter.held + lease.held)
+    return room
+
+
+def told_to_go(book: Book, lease: Reservation, lane: Lane) -> bool:
+    """Whether a limit that was lowered is still exceeded without those already told to go."""
+    over = False
+    for counter, limit, quota in lane.counts:
+        staying = counter.count - counter.leaving
+        if lease.leaving:
+            staying += lease.gpu_count if quota.dimension is GPUS else 1
+        over = over or staying > limit
+    if over is not lease.leaving:
+        mark_leaving(book, lease, lane, 1 if over else -1)
+    return over
+
+
+def use_overdraft(
+    payer: Account, lease: Reservation, result: Renewal, *, due: int, most: int
+) -> None:
+    """Let a job that is out of credits go on for a while, as was agreed at its admission."""
+    uncovered = max(due - lease.held - max(payer.spendable, 0), 0)
+    left = lease.overdraft - lease.overdrawn - uncovered
+    left = min(left, payer.overdraft_limit - payer.overrun - uncovered)
+    if lease.exhaustion is Exhaustion.DRAIN:
+        left = min(left, cost(lease.rate_per_hour, lease.grace_ms))
+    result.extra = max(min(left, most - result.held), 0)
+    if (
+        lease.exhaustion is Exhaustion.FINISH
+        and result.extra
+        and result.held + result.extra >= most
+    ):
+        result.reason = OVERDRAFT
+
+
+def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: int) -> None:
+    """Hold only what there are tokens for; without them the lease keeps what it holds."""
+    asked = result.held - lease.held + due
+    if asked <= 0:
+        return
+    kept = max(lease.held - due, 0)
+    for bucket, capacity, refill in lane.buckets:
+        if bucket.level >= asked:
+            continue
+        result.throttled = True
+        result.reason = Reason.RATE_LIMITED.value
+        result.held = min(result.held, max(lease.held - due + bucket.level, kept))
+        if refill and asked <= capacity:
+            missing = (asked - bucket.level) * HOUR_US - bucket.fraction
+            result.clears_at = max(result.clears_at, now - (-missing // refill))

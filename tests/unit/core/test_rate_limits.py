@@ -1,0 +1,209 @@
+"""Rate limits: what a lease authorises is drawn from buckets on its way, and throttles it there."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucredits.core.command import (
+    AddBoost,
+    Beat,
+    Cancel,
+    EndRateLimit,
+    Reserve,
+    SetRateLimit,
+    Settle,
+)
+from gpucredits.core.outcome import Beaten, Boosted, Closed, RateLimitSaved
+from gpucredits.core.reasons import Kind, Reason, kind_of
+from gpucredits.core.token_bucket import tokens
+from support.ledger import CREDIT, SECOND, START, Ledger
+
+ALICE = "acme/vision/alice"
+SCOPES = ["acme", "acme/vision", ALICE]
+A_WINDOW = 1_200_000
+SLOW = 3_600 * 1_000  # a thousand micro-credits a second; an h100 spends ten thousand
+
+
+@pytest.fixture(autouse=True)
+def plenty(ledger: Ledger) -> None:
+    """Credits are never what is missing here."""
+    ledger.grant("acme", 1_000_000 * CREDIT)
+
+
+def limit(ledger: Ledger, account: str, capacity: int, refill: int = SLOW) -> int:
+    """Set a rate limit; its bucket's id."""
+    command = SetRateLimit(account=account, capacity=capacity, refill_per_hour=refill)
+    return ledger.accept(command, RateLimitSaved).bucket.bucket_id
+
+
+def ask(**fields: object) -> Reserve:
+    """A request of alice for one h100 unless told."""
+    given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
+    return Reserve(account=ALICE, **given)  # type: ignore[arg-type]
+
+
+def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+    """A heartbeat that is answered."""
+    return ledger.accept(Beat(lease, seq, used_ms), Beaten)
+
+
+def left(ledger: Ledger, account: str = "acme") -> int:
+    """Tokens that an account has now."""
+    book = ledger.stored
+    return tokens(book.limits.buckets[book.paths[account].account_id], ledger.now)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_an_empty_bucket_refuses_at_every_scope(ledger: Ledger, scope: str) -> None:
+    """The first hold is drawn; a second that finds too little is told when there will be enough."""
+    limit(ledger, scope, 10 * A_WINDOW + 200_000)
+    ledger.lease(ALICE, window_ms=1_200_000)
+    refused = ledger.refuse(ask())
+    assert (refused.reason, kind_of(refused.reason)) == (Reason.RATE_LIMITED, Kind.THROTTLED)
+    assert refused.detail["clears_at"] == START + 1_000 * SECOND
+    assert refused.message == (
+        f"{scope} is spending too fast: 0.2 of the 12.2 credits that its rate limit lets it draw "
+        "at once are there, and 1.2 are needed. It would clear at 2025-06-15 15:23:20 UTC."
+    )
+    ledger.now = START + 1_000 * SECOND - 1
+    ledger.refuse(ask())
+    ledger.wait(us=1)
+    ledger.lease(ALICE)
+
+
+def test_a_request_above_the_capacity_never_clears(ledger: Ledger) -> None:
+    """Waiting does not help a request that the bucket could never hold, and it is told so."""
+    limit(ledger, "acme", A_WINDOW - 1)
+    refused = ledger.refuse(ask())
+    assert "clears_at" not in refused.detail
+    assert refused.message.endswith("It never clears: the request alone is over the limit.")
+
+
+def test_a_renewal_draws_its_next_slice(ledger: Ledger) -> None:
+    """In steady running each beat draws exactly what it settles."""
+    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    lease = ledger.lease(ALICE).reservation_id
+    for seq in range(1, 6):
+        ledger.wait(s=20)
+        assert beat(ledger, lease, seq, seq * 20_000).decision == "continue"
+        assert left(ledger) == 10 * CREDIT - A_WINDOW - seq * 200_000
+
+
+@pytest.mark.parametrize("end", ["settle", "cancel", "lapse"])
+def test_what_was_not_used_goes_back(ledger: Ledger, end: str) -> None:
+    """Over a lease's life the bucket has paid exactly for what was settled."""
+    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    lease = ledger.lease(ALICE).reservation_id
+    used = 0
+    if end == "cancel":
+        ledger.accept(Cancel(reservation_id=lease), Closed)
+    else:
+        ledger.wait(s=30)
+        beat(ledger, lease, 1, 30_000)
+        used = 300_000
+        if end == "settle":
+            ledger.accept(Settle(reservation_id=lease), Closed)
+        else:
+            ledger.wait(s=120)
+            assert beat(ledger, lease, 2, 60_000).decision == "stop"
+    assert left(ledger) == 10 * CREDIT - used
+
+
+def test_a_renewal_without_tokens_is_throttled_and_keeps_its_hold(ledger: Ledger) -> None:
+    """The answer is throttle: what it holds stays, and how soon it could go on is told."""
+    limit(ledger, "acme", A_WINDOW, refill=SLOW)
+    lease = ledger.lease(ALICE).reservation_id
+    ledger.wait(s=20)
+    answer = beat(ledger, lease, 1, 20_000)
+    assert (answer.decision, answer.reason) == ("throttle", "rate_limited")
+    assert (answer.held, answer.expires_in_ms) == (A_WINDOW - 200_000 + 20_000, 102_000)
+    assert answer.clears_in_ms == 180_000, "180,000 of 200,000 are missing, at 1,000 a second"
+    assert left(ledger) == 0
+
+
+def test_a_throttled_job_that_pauses_keeps_its_lease_and_goes_on(ledger: Ledger) -> None:
+    """Pausing uses nothing, so the lease lives on; with tokens it is renewed in full again."""
+    limit(ledger, "acme", A_WINDOW, refill=SLOW)
+    lease = ledger.lease(ALICE).reservation_id
+    ledger.wait(s=20)
+    beat(ledger, lease, 1, 20_000)
+    for seq in range(2, 8):
+        ledger.wait(s=30)
+        answer = beat(ledger, lease, seq, 20_000)
+    assert (answer.decision, answer.held, answer.expires_in_ms) == ("continue", A_WINDOW, 120_000)
+
+
+def test_a_throttled_job_that_does_not_slow_down_ends(ledger: Ledger) -> None:
+    """Ignoring throttle uses up the hold; then the answer is stop, for the same reason."""
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    lease = ledger.lease(ALICE).reservation_id
+    ledger.wait(s=60)
+    assert beat(ledger, lease, 1, 60_000).decision == "throttle"
+    ledger.wait(ms=59_999)
+    answer = beat(ledger, lease, 2, 120_000)
+    assert (answer.decision, answer.reason) == ("stop", "rate_limited")
+    assert answer.settled == A_WINDOW
+
+
+def test_what_goes_back_spills_before_the_next_draw(ledger: Ledger) -> None:
+    """A refund into a full bucket is gone, even for a draw at the very same instant."""
+    lease = ledger.lease(ALICE).reservation_id
+    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    ledger.accept(Cancel(reservation_id=lease), Closed)
+    ledger.lease(ALICE)
+    assert left(ledger) == 10 * CREDIT - A_WINDOW
+
+
+def test_a_charge_beyond_the_tokens_is_owed(ledger: Ledger) -> None:
+    """Charges are never refused: a settle beyond its hold takes the bucket below zero."""
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    lease = ledger.lease(ALICE).reservation_id
+    ledger.wait(ms=119_000)
+    ledger.accept(Settle(reservation_id=lease, used_ms=121_000), Closed)
+    assert left(ledger) == -10_000
+
+
+def test_credits_running_out_are_told_before_the_rate(ledger: Ledger) -> None:
+    """Where both are short the job drains: slowing down would not save it."""
+    ledger.grant(ALICE, A_WINDOW)
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    lease = ledger.lease(ALICE).reservation_id
+    ledger.wait(s=20)
+    answer = beat(ledger, lease, 1, 20_000)
+    assert (answer.decision, answer.reason) == ("drain", "insufficient_credits")
+
+
+def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:
+    """Setting a limit again is no fresh bucket; taking it away and setting it is."""
+    bucket = limit(ledger, "acme", 2 * A_WINDOW, refill=0)
+    ledger.lease(ALICE)
+    assert limit(ledger, "acme", 3 * A_WINDOW, refill=0) == bucket
+    assert left(ledger) == A_WINDOW
+    assert limit(ledger, "acme", 1_000, refill=0) == bucket
+    assert left(ledger) == 1_000
+    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
+    assert ledger.reason(EndRateLimit(account="acme")) is Reason.LIMIT_UNKNOWN
+    ledger.lease(ALICE, gpu_count=50)
+    assert limit(ledger, "acme", A_WINDOW) != bucket
+
+
+def test_a_boosted_bucket_is_larger_and_faster_for_a_while(ledger: Ledger) -> None:
+    """During the boost a larger request fits once it has filled; after it the rest has spilled."""
+    bucket = limit(ledger, "acme", A_WINDOW, refill=0)
+    boost = AddBoost(
+        target_id=bucket,
+        amount=A_WINDOW,
+        refill_per_hour=3_600 * 10_000,
+        ends_at=START + 200 * SECOND,
+    )
+    ledger.accept(boost, Boosted)
+    assert ledger.reason(ask(gpu_count=2)) is Reason.RATE_LIMITED
+    ledger.wait(s=120)
+    lease = ledger.lease(ALICE, gpu_count=2).reservation_id
+    ledger.wait(s=60)
+    answer = beat(ledger, lease, 1, 60_000)
+    assert answer.decision == "throttle", "it spends twenty thousand a second and gains ten"
+    ledger.wait(s=80)
+    ledger.accept(Settle(reservation_id=lease), Closed)
+    assert left(ledger) == A_WINDOW
+    assert ledger.reason(ask(gpu_count=2)) is Reason.RATE_LIMITED

@@ -1,0 +1,92 @@
+"""Risk of accounts that pay later: unusual spending and unpaid bills, each with its reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucredits.core.account import Status
+from gpucredits.core.command import Beat, Reserve, UpdateAccount
+from gpucredits.core.outcome import AccountSaved, Beaten
+from gpucredits.core.reasons import Reason
+from gpucredits.core.risk import AnomalyTerms, Statement, check_spend, standing
+from support.ledger import CREDIT, START, Ledger
+
+TERMS = AnomalyTerms(ratio_percent=300, floor=10, hours=24)
+HOURS = {
+    "three times the usual is usual": ([20] * 10, 60, False),
+    "a micro-credit more is not": ([20] * 10, 61, True),
+    "one wild hour does not raise the baseline": ([20] * 9 + [10_000], 61, True),
+    "small sums are never unusual": ([0] * 10, 10, False),
+    "a quiet account that wakes up is": ([0] * 10, 11, True),
+    "too little history to call anything unusual": ([20] * 5, 10_000, False),
+    "just enough history": ([20] * 6, 10_000, True),
+    "hours long ago do not count": ([1_000] * 30 + [20] * 24, 61, True),
+}
+
+
+@pytest.mark.parametrize(("past", "spent", "unusual"), HOURS.values(), ids=HOURS.keys())
+def test_an_hour_is_judged_by_those_before_it(past: list[int], spent: int, unusual: bool) -> None:
+    """The trailing median and the threshold decide, and are told."""
+    check = check_spend([*past, spent], TERMS)
+    assert check.unusual is unusual
+    assert check.hours == min(len(past), 24)
+
+
+def test_the_judgement_is_explained() -> None:
+    """A person reads the sum, the threshold and where it comes from."""
+    check = check_spend([2 * CREDIT] * 8 + [9 * CREDIT], AnomalyTerms())
+    assert check.sentence == (
+        "9 credits in this hour are above the threshold of 8, which follows from a median of 2 an "
+        "hour over the last 8 hours."
+    )
+
+
+BILLS = {
+    "nothing is owed": ([], 0, 0),
+    "not due yet": ([(100, 0, START + 1)], 0, 0),
+    "due at this instant": ([(100, 0, START)], 100, START),
+    "paid in full": ([(100, 100, START - 5)], 0, 0),
+    "paid in part": ([(100, 60, START - 5)], 40, START - 5),
+    "several, since the first": (
+        [(100, 0, START - 1), (50, 20, START - 9), (7, 0, START + 9)],
+        130,
+        START - 9,
+    ),
+}
+
+
+@pytest.mark.parametrize(("bills", "overdue", "since"), BILLS.values(), ids=BILLS.keys())
+def test_an_unpaid_statement_past_its_date_is_delinquency(
+    bills: list[tuple[int, int, int]], overdue: int, since: int
+) -> None:
+    """What is overdue, and since when, follows from the statements alone."""
+    rows = [Statement(1, 1, amount, due_at, paid) for amount, paid, due_at in bills]
+    found = standing(rows, START)
+    assert (found.overdue, found.since, found.is_delinquent) == (overdue, since, overdue > 0)
+    assert ("overdue since" in found.sentence) is found.is_delinquent
+
+
+def test_a_delinquent_account_is_paused_until_it_pays(ledger: Ledger) -> None:
+    """It admits nothing and drains what runs; payment resumes it."""
+    ledger.grant("acme", 10 * CREDIT)
+    lease = ledger.lease("acme").reservation_id
+    ledger.accept(UpdateAccount(path="acme", delinquent=True), AccountSaved)
+    ask = Reserve(account="acme/vision", job_id="b", gpu_type="h100", gpu_count=1)
+    assert ledger.reason(ask) is Reason.ACCOUNT_SUSPENDED
+    ledger.wait(s=10)
+    assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "drain"
+    ledger.accept(UpdateAccount(path="acme", delinquent=False), AccountSaved)
+    ledger.lease("acme/vision")
+    assert ledger.accept(Beat(lease, 2, 10_000), Beaten).decision == "continue"
+
+
+def test_payment_does_not_resume_what_an_operator_suspended(ledger: Ledger) -> None:
+    """The two suspensions are separate: both have to be lifted."""
+    ledger.grant("acme", 10 * CREDIT)
+    suspend = UpdateAccount(path="acme", delinquent=True, status=Status.SUSPENDED)
+    ledger.accept(suspend, AccountSaved)
+    ledger.accept(UpdateAccount(path="acme", delinquent=False), AccountSaved)
+    ask = Reserve(account="acme", job_id="b", gpu_type="h100", gpu_count=1)
+    assert ledger.reason(ask) is Reason.ACCOUNT_SUSPENDED
+    ledger.accept(UpdateAccount(path="acme", status=Status.ACTIVE), AccountSaved)
+    ledger.lease("acme")
