@@ -136,10 +136,12 @@ class Api:
             dry_run=dry_run,
             headers=reply_headers,
         )
-        answer = await route.handler(call)
+        try:
+            answer = await route.handler(call)
+        finally:  # a refusal may be the answer of an earlier call too
+            if call.replayed:
+                reply_headers["idempotency-replayed"] = "true"
         reply_headers["content-type"] = "application/json"
-        if call.replayed:
-            reply_headers["idempotency-replayed"] = "true"
         if isinstance(answer, msgspec.Raw):
             return call.status or route.status, bytes(answer)
         return call.status or route.status, self._encoder.encode(answer)
