@@ -226,10 +226,13 @@ class Reads:
         *,
         tree: bool,
     ) -> Balance:
-        """Sums of entries; what is due but not yet written counts unless ``known_at`` is asked."""
+        """Sums of entries; what is due but not yet written counts unless ``known_at`` is asked.
+
+        An instant to come is answered as of now: what it will bring is not on the books.
+        """
         org_id = page.book.org.org_id
-        known = page.now if known_at is None else known_at
-        instant = known if at is None else at
+        known = page.now if known_at is None else min(known_at, page.now)
+        instant = known if at is None else min(at, page.now)
         accounts = [account]
         if tree:
             everything = AccountFilter(under=account.path, limit=10**9)
