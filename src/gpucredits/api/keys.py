@@ -22,7 +22,7 @@ from gpucredits.wire.access import (
     NewKeyAnswer,
     RoleName,
 )
-from gpucredits.wire.scalars import AccountPath, Instant, Name, format_instant
+from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, Name, format_instant
 
 _ROLES: dict[Role, RoleName] = {
     Role.ADMIN: "admin",
@@ -40,6 +40,7 @@ class AuditQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     actor: Name | None = None
     action: Name | None = None
     resource: Name | None = None
+    metadata: MetadataFilter | None = None
     since: Instant | None = None
     until: Instant | None = None
 
@@ -124,6 +125,7 @@ async def get_audit(call: Call[None, AuditQuery]) -> AuditPage:
             actor=query.actor,
             action=query.action,
             resource=query.resource,
+            metadata=dict(query.metadata) if query.metadata else None,
             since=query.since,
             until=query.until,
         ),
