@@ -48,7 +48,6 @@ Headers = dict[str, str]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _KEY = re.compile(rf"[!-~]{{1,{KEY_LENGTH_MAX}}}", re.ASCII)
-_FIELD = re.compile(r" - at `\$\.?(?P<field>[^`]*)`$")
 _NOBODY = Principal(key_id=0, org_id=-1, role=Role.READ_ONLY, scope="system:nobody")
 
 
@@ -358,11 +357,9 @@ def fingerprint_of(route: Route, params: dict[str, str], body: Any, query: Any) 
 
 def invalid(message: str) -> ProblemError:
     """The problem for a value that is not as it must be, with the name of its field."""
-    found = _FIELD.search(message)
-    field = found["field"] if found else None
-    text = message[: found.start()] if found else message
+    field, text = problem.misfit(message)
     detail = f"{field}: {text}." if field else f"{text}."
-    return ProblemError("invalid_request", detail, field=field or None)
+    return ProblemError("invalid_request", detail, field=field)
 
 
 def _flag(text: str) -> bool:
