@@ -27,7 +27,6 @@ class ServerFile(msgspec.Struct):
 @contextmanager
 def announced(data_dir: Path, url: str) -> Iterator[None]:
     """Say in the data directory where the server listens, for as long as it does."""
-    data_dir.mkdir(parents=True, exist_ok=True)
     path = data_dir / FILE
     fresh = path.with_suffix(".new")
     fresh.write_bytes(msgspec.json.encode(ServerFile(url)) + b"\n")
