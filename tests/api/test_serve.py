@@ -105,6 +105,17 @@ def test_a_port_in_use_is_said_plainly(data_dir: Path, database: str) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_revoking_the_last_admin_key_does_not_lock_the_door(data_dir: Path, database: str) -> None:
+    """The next start writes a new key; the revoked one, still in its file, does not come back."""
+    options = ("--database-url", database)
+    with running_server(data_dir, *options) as first, httpx.Client(base_url=first.url) as http:
+        Caller(http, first.admin_secret).made("/v1/keys/key_0_1:revoke")
+    with running_server(data_dir, *options) as second, httpx.Client(base_url=second.url) as http:
+        assert second.admin_secret != first.admin_secret
+        assert Caller(http, second.admin_secret).read("/v1/accounts")["accounts"] == []
+        assert problem(Caller(http, first.admin_secret).get("/v1/accounts"))[0] == 401
+
+
 def test_a_second_server_needs_nothing_of_the_first(data_dir: Path, database: str) -> None:
     """On a database that has keys, a new data directory is made, and no key is promised in it."""
     options = ("--database-url", database)
