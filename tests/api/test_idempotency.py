@@ -172,6 +172,7 @@ def test_an_answer_says_when_it_is_that_of_an_earlier_call(
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
     grants = {"items": [{"account": org, "amount": "1"}] * 2}
     admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
+    other = admin.made("/v1/keys", {"role": "member", "scope": org})
     end = f"/v1/reservations/{admin.made('/v1/reservations', lease)['reservation_id']}:settle"
     for path, body in (
         ("/v1/credits/issue", {"account": org, "amount": "1"}),
@@ -181,6 +182,7 @@ def test_an_answer_says_when_it_is_that_of_an_earlier_call(
         (end, {}),
         ("/v1/prices", {"gpu_type": gpu_type, "credits_per_gpu_hour": "36"}),
         ("/v1/keys", {"role": "member", "scope": org}),
+        (f"/v1/keys/{other['key_id']}:revoke", None),
     ):
         key = fresh_name("replay")
         first, again = (admin.post(path, body, key=key) for _ in range(2))

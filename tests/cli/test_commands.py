@@ -240,6 +240,6 @@ def test_audit(terminal: Terminal, client: Client, org: str) -> None:
     assert "credits.issue" in lines[1]
     assert "amount=5" in lines[1]
     assert lines[2].endswith("status=suspended")
-    issued = terminal.json("audit", org, "--action", "credits.issue", "--actor", "key:1")["audit"]
+    issued = terminal.json("audit", org, "--action", "credits.issue", "--actor", "key_0_1")["audit"]
     assert [act["resource"] for act in issued] == [org]
     assert terminal.text("audit", org, "--until", "2026-01-02").strip() == "No acts."

@@ -118,7 +118,7 @@ class Api:
         route = prepared.route
         seen.route = route.path
         token, principal = await self._who(route, headers)
-        seen.actor = principal.key_id
+        seen.actor = principal.actor if route.permission else ""
         body = decode_body(prepared, headers, await read_body(receive, headers))
         query, dry_run = decode_query(route, scope["query_string"])
         key = key_of(route, headers, dry_run=dry_run)

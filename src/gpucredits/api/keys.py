@@ -99,7 +99,7 @@ async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
         raise unknown from error
     if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
         raise unknown
-    row = await revoke_key(
+    revoked = await revoke_key(
         call.services.pool,
         act_of(call, org_id),
         _caller(call),
@@ -107,8 +107,9 @@ async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
         key_id=number,
         scope=call.principal.scope,
     )
-    if row is None:
+    if revoked is None:
         raise unknown
+    row, call.replayed = revoked
     return key_to_wire(row)
 
 

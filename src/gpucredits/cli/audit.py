@@ -16,7 +16,7 @@ from gpucredits.wire.access import AuditPage
 
 @click.command()
 @click.argument("account", type=values.account, required=False)
-@click.option("--actor", help="Only acts of this key, such as key:1.")
+@click.option("--actor", help="Only acts of this key, such as key_0_1.")
 @click.option("--action", help="Only acts of this kind, such as credits.issue.")
 @click.option("--since", type=values.instant, help="From this instant on.")
 @click.option("--until", type=values.instant, help="Before this instant.")

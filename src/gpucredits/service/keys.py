@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from gpucredits.core import ids
 from gpucredits.service.access import Principal, Role
 from gpucredits.store import acts, audit, keys
 from gpucredits.store.audit import AuditNote
@@ -113,7 +114,11 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
                 created_by="system:",
             )
             note = AuditNote(
-                "system:", "key.create", f"key:{row.key_id}", "", new={"role": "admin"}
+                "system:",
+                "key.create",
+                ids.format_id(ids.KEY, row.org_id, row.key_id),
+                "",
+                new={"role": "admin"},
             )
             await audit.insert(db, 0, [note])
             return True
