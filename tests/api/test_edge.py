@@ -258,3 +258,13 @@ def test_an_instant_to_come_is_answered_as_of_now(admin: Caller, org: str) -> No
         balance = admin.read(f"/v1/accounts/{org}/balance", params=query)
         assert balance["available"] == "10"
         assert balance["as_of"] < ends
+
+
+def test_a_past_balance_claims_nothing_that_is_known_of_now_only(admin: Caller, org: str) -> None:
+    """What has not started is told of now; of the past it is null, not nought."""
+    grant = {"account": org, "amount": "10", "starts_at": admin.instant(days=9)}
+    admin.made("/v1/credits/issue", grant)
+    balance = f"/v1/accounts/{org}/balance"
+    assert admin.read(balance)["pending"] == "10"
+    past = admin.read(balance, params={"at": admin.instant()})
+    assert (past["available"], past["pending"], past["overrun"]) == ("0", None, None)

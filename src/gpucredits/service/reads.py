@@ -37,14 +37,17 @@ ACCOUNTS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """An account's buckets, or a subtree's, as of an instant."""
+    """An account's buckets, or a subtree's, as of an instant.
+
+    What has not started and what the house covered are known of now only: None of the past.
+    """
 
     path: str
     available: int
     reserved: int
     spent: int
-    pending: int = 0
-    overrun: int = 0
+    pending: int | None = None
+    overrun: int | None = None
     version: int = 0
     as_of: int
 
