@@ -92,7 +92,6 @@ async def running(config: Config) -> AsyncIterator[App]:
             reads=Reads(pool),
             keyring=Keyring(pool),
             directory=Directory(pool),
-            has_test_clock=config.test_clock,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         yield App(config=config, api=api, services=services, database_url=url)

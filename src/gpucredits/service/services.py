@@ -23,4 +23,3 @@ class Services:
     reads: Reads
     keyring: Keyring
     directory: Directory
-    has_test_clock: bool = False
