@@ -16,7 +16,7 @@ from gpucredits.store.connection import Pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Doors to the ledger, the reads and the keys; whether the clock may be moved."""
+    """Doors to the ledger, the reads and the keys."""
 
     pool: Pool
     ledger: Ledger
