@@ -69,7 +69,11 @@ class App:
 async def running(config: Config) -> AsyncIterator[App]:
     """Start the parts in order; stop them in reverse, what was accepted being carried out."""
     async with AsyncExitStack() as stack:
-        url = config.database_url or await _embedded(config, stack)
+        url = config.database_url
+        if url is None:
+            url = await _embedded(config, stack)
+        else:
+            config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         pool = await open_pool(url, config.pool)
         stack.push_async_callback(_close, pool)
         async with pool.acquire() as connection:
@@ -88,7 +92,6 @@ async def running(config: Config) -> AsyncIterator[App]:
             reads=Reads(pool),
             keyring=Keyring(pool),
             directory=Directory(pool),
-            has_test_clock=config.test_clock,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         yield App(config=config, api=api, services=services, database_url=url)

@@ -326,7 +326,7 @@ def test_acts_are_written_down(admin: Caller, org: str) -> None:
     acts = admin.read("/v1/audit", params={"resource": account})["audit"]
     assert [act["action"] for act in acts] == ["account.update", "account.create"]
     assert acts[0]["request_id"] == "call-1"
-    assert acts[0]["actor"].startswith("key:")
+    assert acts[0]["actor"].startswith("key_")
     assert (acts[0]["old"]["model"], acts[0]["new"]["model"]) == ("prepaid", "postpaid")
     assert (acts[0]["old"]["credit_limit"], acts[0]["new"]["credit_limit"]) == ("0", "5")
 
@@ -339,3 +339,14 @@ def test_a_refused_act_is_not_written_down(admin: Caller, org: str) -> None:
     admin.post("/v1/accounts", {"path": org})
     acts = admin.read("/v1/audit", params={"account": org})["audit"]
     assert sorted(act["action"] for act in acts) == ["account.create"] * 3 + ["credits.issue"]
+
+
+def test_acts_name_keys_by_the_ids_that_lists_show(admin: Caller, org: str) -> None:
+    """Whoever reads the audit log finds the key that acted, and the key that was acted upon."""
+    made = admin.made("/v1/keys", {"role": "operator", "scope": org})
+    acting = Caller(admin.http, made["secret"])
+    acting.made(f"/v1/accounts/{org}/vision/suspend")
+    acts = admin.read("/v1/audit", params={"actor": made["key_id"]})["audit"]
+    assert [act["resource"] for act in acts] == [f"{org}/vision"]
+    acts = admin.read("/v1/audit", params={"resource": made["key_id"]})["audit"]
+    assert [(act["action"], act["actor"]) for act in acts] == [("key.create", "key_0_1")]

@@ -218,3 +218,53 @@ def test_filters_understand_offsets(admin: Caller) -> None:
     ):
         found = admin.read(f"/v1/prices?gpu_type={name}&effective_by={when}")
         assert len(found["prices"]) == count, when
+
+
+def test_the_field_that_does_not_fit_is_named(admin: Caller, org: str) -> None:
+    """Wrong, unknown and missing fields are named in full, in bodies, batches and queries."""
+    good = {"account": org, "amount": "1"}
+    for path, body, field in (
+        ("/v1/credits/issue", {**good, "amount": "x"}, "amount"),
+        ("/v1/credits/issue", {**good, "amuont": "1"}, "amuont"),
+        ("/v1/credits/issue", {"account": org}, "amount"),
+        ("/v1/credits/issue:batch", {"items": [good, {"account": org}]}, "items[1].amount"),
+        ("/v1/credits/issue?when=now", good, "when"),
+    ):
+        answer = admin.post(path, body)
+        assert problem(answer) == (422, "invalid_request")
+        assert answer.json()["field"] == field
+        assert answer.json()["detail"].startswith(f"{field}: ")
+
+
+def test_labels_of_a_transfer_are_kept_and_found(admin: Caller, org: str) -> None:
+    """A transfer's metadata is in its answer and in the audit log, which can be filtered by it."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
+    move = {"from": org, "to": f"{org}/vision", "amount": "1"}
+    moved = admin.made("/v1/credits/transfer", {**move, "metadata": {"why": "q4", "by": "cfo"}})
+    admin.made("/v1/credits/transfer", {**move, "metadata": {"why": "q3"}})
+    assert moved["metadata"] == {"why": "q4", "by": "cfo"}
+    found = admin.read("/v1/audit", params={"account": org, "metadata": "why=q4"})["audit"]
+    assert [(act["action"], act["new"]["transfer_id"]) for act in found] == [
+        ("credits.transfer", moved["transfer_id"])
+    ]
+
+
+def test_an_instant_to_come_is_answered_as_of_now(admin: Caller, org: str) -> None:
+    """The books do not speak of the future: the answer says as of when it is."""
+    ends = admin.instant(days=30)
+    admin.made("/v1/credits/issue", {"account": org, "amount": "10", "expires_at": ends})
+    later = admin.instant(days=60)
+    for query in ({"at": later}, {"known_at": later}, {"at": later, "known_at": later}):
+        balance = admin.read(f"/v1/accounts/{org}/balance", params=query)
+        assert balance["available"] == "10"
+        assert balance["as_of"] < ends
+
+
+def test_a_past_balance_claims_nothing_that_is_known_of_now_only(admin: Caller, org: str) -> None:
+    """What has not started is told of now; of the past it is null, not nought."""
+    grant = {"account": org, "amount": "10", "starts_at": admin.instant(days=9)}
+    admin.made("/v1/credits/issue", grant)
+    balance = f"/v1/accounts/{org}/balance"
+    assert admin.read(balance)["pending"] == "10"
+    past = admin.read(balance, params={"at": admin.instant()})
+    assert (past["available"], past["pending"], past["overrun"]) == ("0", None, None)

@@ -135,6 +135,62 @@ def test_a_batch_may_span_orgs_unless_it_is_atomic(admin: Caller, org: str) -> N
     assert problem(answer) == (422, "invalid_request")
 
 
+def test_an_org_that_does_not_exist_fails_only_its_own_items(admin: Caller, org: str) -> None:
+    """What was done is never hidden behind a refusal of something else in the batch."""
+    items = [{"account": each, "amount": "1"} for each in (org, fresh_name("nobody"), org)]
+    results = admin.made("/v1/credits/issue:batch", {"items": items})["results"]
+    assert [result["status"] for result in results] == [201, 404, 201]
+    assert results[1]["problem"]["index"] == 1
+    assert admin.read(f"/v1/accounts/{org}/balance")["available"] == "2"
+    answer = admin.post("/v1/credits/issue:batch", {"items": items[1:2], "atomic": True})
+    assert problem(answer) == (404, "account_unknown")
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+def test_a_dry_run_of_a_batch_answers_as_the_batch_would(
+    admin: Caller, org: str, gpu_type: str, *, atomic: bool
+) -> None:
+    """Each item is rehearsed after those before it, so credits are not promised twice."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "3"})
+    lease = {"account": org, "gpu_type": gpu_type, "job_id": "wide"}
+    batch = {"items": [{**lease, "node": f"n{number}"} for number in range(4)], "atomic": atomic}
+
+    def answered(**options: Any) -> tuple[int, list[int]]:
+        answer = admin.post("/v1/reservations:batch", batch, **options)
+        results = answer.json().get("results", [])
+        return answer.status_code, [result["status"] for result in results]
+
+    rehearsed = answered(params={"dry_run": "true"})
+    assert rehearsed == answered()
+    assert rehearsed == ((402, []) if atomic else (200, [201, 201, 402, 402]))
+
+
+def test_an_answer_says_when_it_is_that_of_an_earlier_call(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """Only repeats carry Idempotency-Replayed: of commands, refusals, batches and other acts."""
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    grants = {"items": [{"account": org, "amount": "1"}] * 2}
+    admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
+    other = admin.made("/v1/keys", {"role": "member", "scope": org})
+    end = f"/v1/reservations/{admin.made('/v1/reservations', lease)['reservation_id']}:settle"
+    for path, body in (
+        ("/v1/credits/issue", {"account": org, "amount": "1"}),
+        ("/v1/credits/issue", {"account": f"{org}/nobody", "amount": "1"}),
+        ("/v1/credits/issue:batch", grants),
+        ("/v1/credits/issue:batch", {**grants, "atomic": True}),
+        (end, {}),
+        ("/v1/prices", {"gpu_type": gpu_type, "credits_per_gpu_hour": "36"}),
+        ("/v1/keys", {"role": "member", "scope": org}),
+        (f"/v1/keys/{other['key_id']}:revoke", None),
+    ):
+        key = fresh_name("replay")
+        first, again = (admin.post(path, body, key=key) for _ in range(2))
+        assert "idempotency-replayed" not in first.headers, path
+        assert again.headers.get("idempotency-replayed") == "true", path
+        assert again.status_code == first.status_code
+
+
 TABLES = (
     "orgs accounts grants topups reservations entries prices idempotency decisions outbox "
     "usage_events account_settings api_keys audit_log"

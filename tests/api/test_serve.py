@@ -103,3 +103,47 @@ def test_a_port_in_use_is_said_plainly(data_dir: Path, database: str) -> None:
     assert result.returncode == 1
     assert "cannot listen" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_revoking_the_last_admin_key_does_not_lock_the_door(data_dir: Path, database: str) -> None:
+    """The next start writes a new key; the revoked one, still in its file, does not come back."""
+    options = ("--database-url", database)
+    with running_server(data_dir, *options) as first, httpx.Client(base_url=first.url) as http:
+        Caller(http, first.admin_secret).made("/v1/keys/key_0_1:revoke")
+    with running_server(data_dir, *options) as second, httpx.Client(base_url=second.url) as http:
+        assert second.admin_secret != first.admin_secret
+        assert Caller(http, second.admin_secret).read("/v1/accounts")["accounts"] == []
+        assert problem(Caller(http, first.admin_secret).get("/v1/accounts"))[0] == 401
+
+
+def test_a_second_server_needs_nothing_of_the_first(data_dir: Path, database: str) -> None:
+    """On a database that has keys, a new data directory is made, and no key is promised in it."""
+    options = ("--database-url", database)
+    with running_server(data_dir, *options) as first:
+        words = [sys.executable, "-m", "gpucredits", "serve", "--json", "--port", "0", *options]
+        other = data_dir / "other"
+        with subprocess.Popen(
+            [*words, "--data-dir", str(other)], stdout=subprocess.PIPE, text=True
+        ) as second:
+            try:
+                assert second.stdout is not None
+                facts = json.loads(second.stdout.readline())
+                assert facts["admin_key"] is None
+                with httpx.Client(base_url=facts["url"]) as http:
+                    assert Caller(http, first.admin_secret).read("/v1/accounts")["accounts"] == []
+            finally:
+                second.terminate()
+                second.wait(30)
+
+
+def test_a_data_directory_that_cannot_be_made_is_said_plainly(
+    data_dir: Path, database: str
+) -> None:
+    """The message is about the directory, not about the port."""
+    (data_dir / "file").write_text("")
+    place = data_dir / "file" / "below"
+    result = run("serve", "--port", "0", "--database-url", database, "--data-dir", str(place))
+    assert result.returncode == 1
+    assert "cannot serve" in result.stderr
+    assert str(place.parent) in result.stderr
+    assert "Traceback" not in result.stderr

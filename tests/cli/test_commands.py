@@ -214,3 +214,32 @@ def test_json_is_the_answer_as_it_came(terminal: Terminal, client: Client, org: 
     result = terminal.run("balance", org, "--json")
     assert set(json.loads(result.stdout)) >= {"available", "reserved", "spent", "version", "as_of"}
     assert result.stdout.count("\n") == 1
+
+
+def test_usage(terminal: Terminal, client: Client, org: str) -> None:
+    """What was paid for in groups, and the leases behind it."""
+    assert terminal.text("usage", org).startswith("Nothing was paid for since ")
+    client.issue(org, "1000")
+    lease = client.reserve(org, job_id="train", gpu_type="h100", gpu_count=2)
+    client.advance_clock(30)
+    client.settle(lease.reservation_id, seq=1, used_ms=30_000)
+    lines = terminal.text("usage", org).splitlines()
+    assert lines[1].split() == ["train", "60", "1"]
+    assert lines[-1].split()[:3] == [lease.reservation_id, org, "train"]
+    assert terminal.text("usage", org, "--by", "gpu_type").splitlines()[1].split()[0] == "h100"
+    page = terminal.json("usage", org, "--by", "account", "--since", "2h ago", "--all")
+    assert [(row["name"], row["spent"]) for row in page["paid"]] == [(org, "60")]
+
+
+def test_audit(terminal: Terminal, client: Client, org: str) -> None:
+    """Acts are listed with what they changed, and nothing of what they left as it was."""
+    client.update_account(org, metadata={"team": "vision"})
+    client.suspend(org)
+    client.issue(org, "5")
+    lines = terminal.text("audit", org).splitlines()
+    assert "credits.issue" in lines[1]
+    assert "amount=5" in lines[1]
+    assert lines[2].endswith("status=suspended")
+    issued = terminal.json("audit", org, "--action", "credits.issue", "--actor", "key_0_1")["audit"]
+    assert [act["resource"] for act in issued] == [org]
+    assert terminal.text("audit", org, "--until", "2026-01-02").strip() == "No acts."

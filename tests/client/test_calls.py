@@ -173,8 +173,8 @@ WRONG: dict[str, tuple[Callable[[], object], str, str]] = {
     ),
     "an unknown field in a batch": (
         lambda: credit.issue_all([{"account": "acme", "amount": "1", "colour": "red"}]),
-        "items[0]",
-        "colour",
+        "items[0].colour",
+        "not a field",
     ),
     "a key with a space": (
         lambda: credit.issue("acme", "1", key="my key"),

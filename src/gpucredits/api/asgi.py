@@ -48,7 +48,6 @@ Headers = dict[str, str]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _KEY = re.compile(rf"[!-~]{{1,{KEY_LENGTH_MAX}}}", re.ASCII)
-_FIELD = re.compile(r" - at `\$\.?(?P<field>[^`]*)`$")
 _NOBODY = Principal(key_id=0, org_id=-1, role=Role.READ_ONLY, scope="system:nobody")
 
 
@@ -119,7 +118,7 @@ class Api:
         route = prepared.route
         seen.route = route.path
         token, principal = await self._who(route, headers)
-        seen.actor = principal.key_id
+        seen.actor = principal.actor if route.permission else ""
         body = decode_body(prepared, headers, await read_body(receive, headers))
         query, dry_run = decode_query(route, scope["query_string"])
         key = key_of(route, headers, dry_run=dry_run)
@@ -136,10 +135,12 @@ class Api:
             dry_run=dry_run,
             headers=reply_headers,
         )
-        answer = await route.handler(call)
+        try:
+            answer = await route.handler(call)
+        finally:  # a refusal may be the answer of an earlier call too
+            if call.replayed:
+                reply_headers["idempotency-replayed"] = "true"
         reply_headers["content-type"] = "application/json"
-        if call.replayed:
-            reply_headers["idempotency-replayed"] = "true"
         if isinstance(answer, msgspec.Raw):
             return call.status or route.status, bytes(answer)
         return call.status or route.status, self._encoder.encode(answer)
@@ -356,11 +357,9 @@ def fingerprint_of(route: Route, params: dict[str, str], body: Any, query: Any) 
 
 def invalid(message: str) -> ProblemError:
     """The problem for a value that is not as it must be, with the name of its field."""
-    found = _FIELD.search(message)
-    field = found["field"] if found else None
-    text = message[: found.start()] if found else message
+    field, text = problem.misfit(message)
     detail = f"{field}: {text}." if field else f"{text}."
-    return ProblemError("invalid_request", detail, field=field or None)
+    return ProblemError("invalid_request", detail, field=field)
 
 
 def _flag(text: str) -> bool:

@@ -50,7 +50,7 @@ class Call(Generic[Body, Query]):
     @property
     def actor(self) -> str:
         """Who acts, as it is written down."""
-        return f"key:{self.principal.key_id}"
+        return self.principal.actor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from http import HTTPStatus
 
-from msgspec import Struct
-
+from gpucredits.api.batch import Atomic, batch_by_org
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError, RefusedError, refusal_problem, status_of
+from gpucredits.api.errors import RefusedError, refusal_problem, status_of
 from gpucredits.api.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
 from gpucredits.api.scope import (
     TOPUP_UNKNOWN,
@@ -18,11 +15,9 @@ from gpucredits.api.scope import (
     require,
     visible,
 )
-from gpucredits.api.submit import accepted, submit, submit_all
+from gpucredits.api.submit import accepted, submit
 from gpucredits.core import ids
-from gpucredits.core.account import org_of
 from gpucredits.core.command import (
-    Command,
     ConfirmTopUp,
     FailTopUp,
     Issue,
@@ -48,12 +43,6 @@ from gpucredits.wire.credit import (
     transfer_from_wire,
     transfer_to_wire,
 )
-
-
-class Atomic(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whether a batch is all or nothing."""
-
-    atomic: bool = False
 
 
 async def post_issue(call: Call[IssueRequest, NoQuery]) -> GrantAnswer:
@@ -120,39 +109,6 @@ async def post_transfer(call: Call[TransferRequest, NoQuery]) -> TransferAnswer:
     org_id = await org_number(call, source)
     outcome = await submit(call, org_id, transfer_from_wire(call.body), Transferred)
     return transfer_to_wire(org_id, outcome)
-
-
-async def batch_by_org(
-    call: AnyCall, items: Sequence[tuple[str, Command]], *, atomic: bool
-) -> list[Outcome]:
-    """Outcomes of a batch in order. All or nothing is possible within one org only."""
-    by_org: dict[str, list[tuple[int, Command]]] = {}
-    for position, (account, command) in enumerate(items):
-        by_org.setdefault(org_of(account), []).append((position, command))
-    if atomic and len(by_org) > 1:
-        raise ProblemError(
-            "invalid_request",
-            "items: an atomic batch must stay within one org.",
-            field="items",
-        )
-    results = await asyncio.gather(
-        *(_org_batch(call, org, part, atomic=atomic) for org, part in by_org.items())
-    )
-    outcomes: dict[int, Outcome] = {}
-    for part, result in zip(by_org.values(), results, strict=True):
-        outcomes.update(zip((position for position, _ in part), result, strict=True))
-    if atomic:
-        for outcome in outcomes.values():
-            if isinstance(outcome, Refused):
-                raise RefusedError(outcome)
-    return [outcomes[position] for position in range(len(items))]
-
-
-async def _org_batch(
-    call: AnyCall, org: str, part: list[tuple[int, Command]], *, atomic: bool
-) -> list[Outcome]:
-    number = await org_number(call, org)
-    return await submit_all(call, number, part, atomic=atomic)
 
 
 async def _issue_result(

@@ -22,7 +22,7 @@ from gpucredits.wire.access import (
     NewKeyAnswer,
     RoleName,
 )
-from gpucredits.wire.scalars import AccountPath, Instant, Name, format_instant
+from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, Name, format_instant
 
 _ROLES: dict[Role, RoleName] = {
     Role.ADMIN: "admin",
@@ -40,6 +40,7 @@ class AuditQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     actor: Name | None = None
     action: Name | None = None
     resource: Name | None = None
+    metadata: MetadataFilter | None = None
     since: Instant | None = None
     until: Instant | None = None
 
@@ -98,7 +99,7 @@ async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
         raise unknown from error
     if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
         raise unknown
-    row = await revoke_key(
+    revoked = await revoke_key(
         call.services.pool,
         act_of(call, org_id),
         _caller(call),
@@ -106,8 +107,9 @@ async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
         key_id=number,
         scope=call.principal.scope,
     )
-    if row is None:
+    if revoked is None:
         raise unknown
+    row, call.replayed = revoked
     return key_to_wire(row)
 
 
@@ -124,6 +126,7 @@ async def get_audit(call: Call[None, AuditQuery]) -> AuditPage:
             actor=query.actor,
             action=query.action,
             resource=query.resource,
+            metadata=dict(query.metadata) if query.metadata else None,
             since=query.since,
             until=query.until,
         ),

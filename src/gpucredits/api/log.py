@@ -25,7 +25,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.route = ""
-        self.actor = 0
+        self.actor = ""
         self.reason = ""
         self.error: Exception | None = None
 
@@ -46,7 +46,7 @@ def log_request(
         "route": seen.route,
         "status": status,
         "ms": round((time.perf_counter() - started) * 1_000, 2),
-        "actor": f"key:{seen.actor}" if seen.actor else "",
+        "actor": seen.actor,
         "reason": seen.reason,
     }
     logger.log(level, "request", extra={"fields": line}, exc_info=seen.error)

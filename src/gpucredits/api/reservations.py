@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from gpucredits.api.batch import Atomic, batch_by_org
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.credit import Atomic, batch_by_org
 from gpucredits.api.errors import refusal_problem, status_of
 from gpucredits.api.reasons import NO_LEASE, RESERVING
 from gpucredits.api.scope import AnyCall, lease_param, org_number, visible, visible_lease

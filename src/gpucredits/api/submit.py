@@ -15,7 +15,7 @@ from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused, invariant
 from gpucredits.service.acts import Act
-from gpucredits.service.ledger import Request
+from gpucredits.service.ledger import Answers, Request
 
 AnyCall = Call[Any, Any]
 Wanted = TypeVar("Wanted")
@@ -24,13 +24,14 @@ Wanted = TypeVar("Wanted")
 async def submit(call: AnyCall, org: str | int, command: Command, kind: type[Wanted]) -> Wanted:
     """Carry out one command; what it gives is of the kind its rule promises."""
     request = Request(command, call.key, call.fingerprint, call.actor, call.request_id)
-    outcome = await call.services.ledger.submit(org, request, dry_run=call.dry_run)
-    return accepted(outcome, kind)
+    answers = await call.services.ledger.answer(org, [request], atomic=True, dry_run=call.dry_run)
+    call.replayed = answers.is_replay
+    return accepted(answers.outcomes[0], kind)
 
 
 async def submit_all(
     call: AnyCall, org: str | int, commands: Sequence[tuple[int, Command]], *, atomic: bool
-) -> list[Outcome]:
+) -> Answers:
     """Carry out the numbered commands of a batch; each has its own key under the call's."""
     requests = [
         Request(
@@ -42,7 +43,7 @@ async def submit_all(
         )
         for position, command in commands
     ]
-    return await call.services.ledger.submit_all(org, requests, atomic=atomic, dry_run=call.dry_run)
+    return await call.services.ledger.answer(org, requests, atomic=atomic, dry_run=call.dry_run)
 
 
 def act_of(call: AnyCall, org_id: int) -> Act:

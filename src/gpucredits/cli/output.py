@@ -19,7 +19,6 @@ from rich.table import Table
 from gpucredits.client import Ambiguous, Refused, Undecided
 
 EXIT_REFUSED: Final = 1
-EXIT_USAGE: Final = 2
 EXIT_UNAVAILABLE: Final = 3
 
 _SHOWN_ELSEWHERE = frozenset({"account", "scope", "available", "needed"})

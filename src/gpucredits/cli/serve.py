@@ -88,9 +88,7 @@ def serve(  # one argument for each option
     except START_ERRORS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        raise click.ClickException(
-            f"cannot listen on {host}:{port}: {error.strerror or error}"
-        ) from error
+        raise click.ClickException(f"cannot serve: {error}") from error
 
 
 async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None:
@@ -150,7 +148,13 @@ def listen(config: Config) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((config.host, config.port))
+    try:
+        listener.bind((config.host, config.port))
+    except OSError as error:
+        where = f"{config.host}:{config.port}"
+        raise click.ClickException(
+            f"cannot listen on {where}: {error.strerror or error}"
+        ) from error
     listener.set_inheritable(False)
     return listener
 
@@ -165,10 +169,11 @@ def address_of(listener: socket.socket) -> str:
 def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
     """Say where it listens and where its data and key are."""
     config = app.config
+    has_key = config.admin_key_path.exists()
     facts = {
         "url": address_of(listener),
         "data_dir": str(config.data_dir),
-        "admin_key": str(config.admin_key_path),
+        "admin_key": str(config.admin_key_path) if has_key else None,
         "database": "external" if config.database_url else "embedded",
         "test_clock": config.test_clock,
     }
@@ -177,7 +182,9 @@ def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
     else:
         click.echo(f"gpucredits listens on {facts['url']}")
         click.echo(f"  data       {facts['data_dir']} ({facts['database']} PostgreSQL)")
-        click.echo(f"  admin key  {facts['admin_key']}")
+        click.echo(
+            f"  admin key  {facts['admin_key'] or 'not here: the database has had one before'}"
+        )
         click.echo(f"  API        {facts['url']}/v1/openapi.json")
         if config.test_clock:
             click.echo("  TEST CLOCK: time on this server can be moved")

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from gpucredits.client.errors import Invalid
 from gpucredits.core.account import check_path
+from gpucredits.wire.problem import misfit
 from gpucredits.wire.scalars import from_wire
 
 Answer = TypeVar("Answer")
@@ -26,7 +27,6 @@ Answer = TypeVar("Answer")
 Number = str | int | Decimal  # credits; never a float
 When = str | datetime  # RFC 3339 with its offset, or an aware datetime
 
-_FIELD = re.compile(r" - at `\$\.?(?P<field>[^`]*)`$")
 _DECODERS: dict[type, Any] = {}  # made once for each shape
 _KEY: Final = re.compile(r"[!-~]{1,200}", re.ASCII)
 
@@ -169,7 +169,5 @@ def decode(answer: type[Answer], body: bytes) -> Answer:
 
 
 def _invalid(message: str) -> Invalid:
-    found = _FIELD.search(message)
-    if found is None:
-        return Invalid(message)
-    return Invalid(message[: found.start()], field=found["field"])
+    field, text = misfit(message)
+    return Invalid(text, field=field or "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpucredits.client.call import Call, When, body_of, item_path, read, write
 from gpucredits.wire.access import (
     AuditPage,
@@ -36,12 +38,13 @@ def key_page(*, cursor: str | None = None, limit: int | None = None) -> Call[Key
     return read("/v1/keys", KeyPage, cursor=cursor, limit=limit)
 
 
-def audit_page(
+def audit_page(  # noqa: PLR0913  # one argument for each filter
     *,
     account: str | None = None,
     actor: str | None = None,
     action: str | None = None,
     resource: str | None = None,
+    metadata: Mapping[str, str] | None = None,
     since: When | None = None,
     until: When | None = None,
     cursor: str | None = None,
@@ -55,6 +58,7 @@ def audit_page(
         actor=actor,
         action=action,
         resource=resource,
+        metadata=metadata,
         since=since,
         until=until,
         cursor=cursor,

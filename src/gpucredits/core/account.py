@@ -16,7 +16,7 @@ SCOPES = ("org", "project", "user")
 RESERVED_SEGMENTS = frozenset(
     {"balance", "usage", "limits", "budgets", "quotas", "tree", "suspend", "resume"}
 )
-_SEGMENT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62})", re.ASCII)
+_SEGMENT = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{bounds.PATH_SEGMENT_LENGTH_MAX - 1}}}", re.ASCII)
 
 
 class Model(IntEnum):
@@ -41,8 +41,8 @@ def check_path(path: str) -> str:
     for segment in segments:
         if _SEGMENT.fullmatch(segment) is None:
             raise ValueError(
-                "must be made of segments of 1 to 63 of a-z, 0-9, '.', '_' and '-' that start with "
-                "a letter or digit, such as acme/vision/alice"
+                f"must be made of segments of 1 to {bounds.PATH_SEGMENT_LENGTH_MAX} of a-z, 0-9, "
+                "'.', '_' and '-' that start with a letter or digit, such as acme/vision/alice"
             )
         if segment in RESERVED_SEGMENTS:
             raise ValueError(f"must not use the reserved word {segment!r} as a segment")

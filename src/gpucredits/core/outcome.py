@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpucredits.core.account import Account
 from gpucredits.core.boost import Boost
@@ -49,6 +49,7 @@ class Transferred:
     target: str
     amount: int
     lots: tuple[tuple[int, int, int], ...]
+    metadata: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpucredits.core import ids
 from gpucredits.core.account import org_of
 
 
@@ -99,6 +100,11 @@ class Principal:
     role: Role
     scope: str = ""
     name: str = ""
+
+    @property
+    def actor(self) -> str:
+        """Who acts, as it is written down: the id of the key."""
+        return ids.format_id(ids.KEY, self.org_id, self.key_id)
 
     @property
     def is_system(self) -> bool:

@@ -108,7 +108,13 @@ def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
             }
             return path, state
         case Transferred(source=source, target=target, amount=amount):
-            return source, {"to": target, "amount": format_credits(amount)}
+            moved: State = {
+                "transfer_id": ids.format_id(ids.TRANSFER, org_id, outcome.transfer_id),
+                "to": target,
+                "amount": format_credits(amount),
+                "metadata": outcome.metadata,
+            }
+            return source, moved
         case (
             Refunded(reservation_id=number, amount=amount)
             | Adjusted(reservation_id=number, amount=amount)

@@ -53,12 +53,17 @@ class Minutes:
 
 @dataclass(slots=True, eq=False)
 class CommandJob:
-    """Requests of one org that are answered together; several are all or nothing."""
+    """Requests of one org that are answered together; several are all or nothing.
+
+    Only a dry run may hold several that stand alone: they are rehearsed one after the other.
+    """
 
     org_id: int
     requests: Sequence[Request]
     answer: asyncio.Future[list[Outcome]]
     dry_run: bool = False
+    atomic: bool = True
+    is_replay: bool = False
     queued_at: float = 0.0
 
     @property
@@ -84,7 +89,8 @@ class CommandJob:
             nobody = Book(Org(self.org_id, ""))
             return [decide(nobody, each.command, 0) for each in self.requests]
         if self.dry_run:
-            return rehearse(page, self.requests)
+            return rehearse(page, self.requests, atomic=self.atomic)
+        self.is_replay = all(is_known(page, request) for request in self.requests)
         if len(self.requests) == 1:
             outcome = decide_request(page, self.requests[0], minutes)
             return outcome if isinstance(outcome, KeyReused) else [outcome]
@@ -245,17 +251,22 @@ def decide_together(
     return outcomes
 
 
-def rehearse(page: Page, requests: Sequence[Request]) -> list[Outcome]:
+def rehearse(page: Page, requests: Sequence[Request], *, atomic: bool) -> list[Outcome]:
     """Decide requests for real and take everything back; keys are neither read nor used."""
     page.book.begin()
     outcomes = []
     for request in requests:
         outcomes.append(detached(decide(page.book, request.command, page.now)))
-        if isinstance(outcomes[-1], Refused):
+        if atomic and isinstance(outcomes[-1], Refused):
             outcomes = [outcomes[-1]] * len(requests)
             break
     page.book.take_back()
     return outcomes
+
+
+def is_known(page: Page, request: Request) -> bool:
+    """Whether a key was used before."""
+    return request.key is not None and request.key in page.answers
 
 
 def replay(page: Page, request: Request) -> Outcome | KeyReused | None:

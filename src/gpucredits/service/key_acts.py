@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gpucredits.core import ids
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.keys import Keyring, hash_of, new_secret, seal, unseal
 from gpucredits.store import keys
@@ -65,7 +66,7 @@ async def create_key(
         note = AuditNote(
             caller.actor,
             "key.create",
-            f"key:{row.key_id}",
+            ids.format_id(ids.KEY, row.org_id, row.key_id),
             caller.request_id,
             new={"role": role, "scope": scope, "name": name},
         )
@@ -79,8 +80,11 @@ async def create_key(
 
 async def revoke_key(
     pool: Pool, act: Act, caller: Caller, keyring: Keyring, *, key_id: int, scope: str
-) -> KeyRow | None:
-    """End a key at once in this process, and within its memory's seconds in the others."""
+) -> tuple[KeyRow, bool] | None:
+    """End a key at once in this process, and within its memory's seconds in the others.
+
+    Gives the key, and whether the answer is that of an earlier call.
+    """
     evicted: list[bytes] = []
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -92,7 +96,7 @@ async def revoke_key(
         note = AuditNote(
             caller.actor,
             "key.revoke",
-            f"key:{row.key_id}",
+            ids.format_id(ids.KEY, row.org_id, row.key_id),
             caller.request_id,
             old={"role": row.role, "scope": row.scope, "name": row.name},
         )
@@ -104,7 +108,7 @@ async def revoke_key(
         return None
     for secret_hash in evicted:
         keyring.forget(secret_hash)
-    return msgspec.json.decode(done.answer, type=KeyRow)
+    return msgspec.json.decode(done.answer, type=KeyRow), done.is_replay
 
 
 async def list_keys(pool: Pool, *, scope: str, after: int, limit: int) -> list[KeyRow]:

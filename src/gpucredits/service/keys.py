@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from gpucredits.core import ids
 from gpucredits.service.access import Principal, Role
 from gpucredits.store import acts, audit, keys
 from gpucredits.store.audit import AuditNote
@@ -92,14 +93,17 @@ def principal_of(row: KeyRow) -> Principal:
 async def ensure_admin_key(pool: Pool, path: Path) -> bool:
     """Let the first administrator in: write a key to ``path`` unless the database has one.
 
-    The file comes first: killed in between, the next start finds the file and enters its key.
+    The file comes first: killed in between, the next start finds the file and enters its key. A
+    key that was revoked never comes back: the file gets a new one.
     """
     with driver_errors():
         async with pool.acquire() as db, db.transaction():
             await acts.lock_orgs(db, [0])
             if await keys.has_system_admin(db):
                 return False
-            token = read_token(path) or write_token(path, new_secret())
+            token = read_token(path)
+            if token is None or await keys.is_used(db, hash_of(token)):
+                token = write_token(path, new_secret())
             row = await keys.insert(
                 db,
                 org_id=0,
@@ -110,7 +114,11 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
                 created_by="system:",
             )
             note = AuditNote(
-                "system:", "key.create", f"key:{row.key_id}", "", new={"role": "admin"}
+                "system:",
+                "key.create",
+                ids.format_id(ids.KEY, row.org_id, row.key_id),
+                "",
+                new={"role": "admin"},
             )
             await audit.insert(db, 0, [note])
             return True

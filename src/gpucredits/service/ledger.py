@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from gpucredits.core.account import org_of
@@ -24,11 +25,19 @@ from gpucredits.store.connection import Pool
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.orgs import ensure_org, find_org
 
-__all__ = ["Ledger", "Request", "Undecided"]
+__all__ = ["Answers", "Ledger", "Request", "Undecided"]
 
 Undecided = Busy | Unavailable | InvariantBroken
 ORGS_KNOWN_MAX = 100_000
 SWEPT_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Outcomes in the order of the requests, and whether all are those of an earlier call."""
+
+    outcomes: list[Outcome]
+    is_replay: bool = False
 
 
 class Ledger:
@@ -60,27 +69,36 @@ class Ledger:
     async def submit_all(
         self, org: str | int, requests: Sequence[Request], *, atomic: bool, dry_run: bool = False
     ) -> list[Outcome]:
-        """Carry out several commands of one org; the answers are in the order of the requests.
+        """Carry out several commands of one org; the outcomes are in the order of the requests."""
+        return (await self.answer(org, requests, atomic=atomic, dry_run=dry_run)).outcomes
 
-        ``atomic``: all or nothing, and after a refusal every position holds that refusal.
+    async def answer(
+        self, org: str | int, requests: Sequence[Request], *, atomic: bool, dry_run: bool = False
+    ) -> Answers:
+        """As ``submit_all``, and say whether the keys had been answered before.
+
+        ``atomic``: all or nothing, and after a refusal every position holds that refusal. A dry
+        run of requests that stand alone still decides each after those before it.
         """
         if not requests:
-            return []
+            return Answers([])
         org_id = await self.org_id(org, requests[0], dry_run=dry_run)
         if org_id is None:
-            return await self._without_org(str(org), requests)
-        if atomic:
-            return await self._enqueue(org_id, requests, dry_run=dry_run)
+            return Answers(await self._without_org(str(org), requests))
+        if atomic or dry_run:
+            return await self._enqueue(org_id, requests, atomic=atomic, dry_run=dry_run)
         groups = await asyncio.gather(
-            *(self._enqueue(org_id, [request], dry_run=dry_run) for request in requests),
-            return_exceptions=True,
+            *(self._enqueue(org_id, [request]) for request in requests), return_exceptions=True
         )
-        outcomes = []
+        answers: list[Answers] = []
         for group in groups:
             if isinstance(group, BaseException):
                 raise group
-            outcomes.extend(group)
-        return outcomes
+            answers.append(group)
+        return Answers(
+            [outcome for each in answers for outcome in each.outcomes],
+            is_replay=all(each.is_replay for each in answers),
+        )
 
     async def beat(self, beats: Sequence[tuple[int, Beat]]) -> list[Outcome | Undecided]:
         """Record heartbeats given as (org number, beat); answers are in the same order.
@@ -132,17 +150,28 @@ class Ledger:
         return org_id
 
     async def _enqueue(
-        self, org_id: int, requests: Sequence[Request], *, dry_run: bool
-    ) -> list[Outcome]:
-        job = self._job(org_id, requests, dry_run=dry_run)
+        self,
+        org_id: int,
+        requests: Sequence[Request],
+        *,
+        atomic: bool = True,
+        dry_run: bool = False,
+    ) -> Answers:
+        job = self._job(org_id, requests, dry_run=dry_run, atomic=atomic)
         self.funnel.put(job)
-        return await job.answer
+        outcomes = await job.answer
+        return Answers(outcomes, is_replay=job.is_replay)
 
     def _job(
-        self, org_id: int, requests: Sequence[Request], *, dry_run: bool = False
+        self,
+        org_id: int,
+        requests: Sequence[Request],
+        *,
+        dry_run: bool = False,
+        atomic: bool = True,
     ) -> CommandJob:
         answer = asyncio.get_running_loop().create_future()
-        return CommandJob(org_id, requests, answer, dry_run)
+        return CommandJob(org_id, requests, answer, dry_run=dry_run, atomic=atomic)
 
     def _beat_jobs(self, beats: Sequence[tuple[int, Beat]], call: BeatCall) -> list[BeatJob]:
         """The beats of a call by org, in jobs that fit into a batch."""

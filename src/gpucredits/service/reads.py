@@ -37,14 +37,17 @@ ACCOUNTS_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """An account's buckets, or a subtree's, as of an instant."""
+    """An account's buckets, or a subtree's, as of an instant.
+
+    What has not started and what the house covered are known of now only: None of the past.
+    """
 
     path: str
     available: int
     reserved: int
     spent: int
-    pending: int = 0
-    overrun: int = 0
+    pending: int | None = None
+    overrun: int | None = None
     version: int = 0
     as_of: int
 
@@ -226,10 +229,13 @@ class Reads:
         *,
         tree: bool,
     ) -> Balance:
-        """Sums of entries; what is due but not yet written counts unless ``known_at`` is asked."""
+        """Sums of entries; what is due but not yet written counts unless ``known_at`` is asked.
+
+        An instant to come is answered as of now: what it will bring is not on the books.
+        """
         org_id = page.book.org.org_id
-        known = page.now if known_at is None else known_at
-        instant = known if at is None else at
+        known = page.now if known_at is None else min(known_at, page.now)
+        instant = known if at is None else min(at, page.now)
         accounts = [account]
         if tree:
             everything = AccountFilter(under=account.path, limit=10**9)

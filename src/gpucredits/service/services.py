@@ -16,11 +16,10 @@ from gpucredits.store.connection import Pool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Doors to the ledger, the reads and the keys; whether the clock may be moved."""
+    """Doors to the ledger, the reads and the keys."""
 
     pool: Pool
     ledger: Ledger
     reads: Reads
     keyring: Keyring
     directory: Directory
-    has_test_clock: bool = False

@@ -97,14 +97,6 @@ async def list_accounts(
     return [account_from_row(row) for row in rows]
 
 
-async def find_account_id(connection: Connection, org_id: int, path: str) -> int | None:
-    """The number of an account, if it exists."""
-    number: int | None = await connection.fetchval(
-        "SELECT account_id FROM accounts WHERE org_id = $1 AND path = $2", org_id, path
-    )
-    return number
-
-
 async def sum_tree(
     connection: Connection, org_id: int, path: str, now: int
 ) -> tuple[Sums, list[int]]:

@@ -70,6 +70,7 @@ class AuditFilter:
     actor: str | None = None
     action: str | None = None
     resource: str | None = None
+    metadata: dict[str, str] | None = None
     since: int | None = None
     until: int | None = None
 
@@ -85,6 +86,7 @@ async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -
         " AND ($6::text IS NULL OR resource = $6)"
         " AND ($7::bigint IS NULL OR recorded_at >= $7)"
         " AND ($8::bigint IS NULL OR recorded_at < $8)"
+        " AND ($10::text IS NULL OR new -> 'metadata' @> $10::text::jsonb)"
         " ORDER BY audit_id DESC LIMIT $9",
         which.org_id,
         before,
@@ -95,6 +97,7 @@ async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -
         which.since,
         which.until,
         limit,
+        _json(which.metadata),
     )
     return [
         AuditRow(

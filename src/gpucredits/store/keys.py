@@ -102,6 +102,12 @@ async def page(db: Connection, *, scope: str, after: int, limit: int) -> list[Ke
     return [KeyRow(**row) for row in rows]
 
 
+async def is_used(db: Connection, secret_hash: bytes) -> bool:
+    """Whether a secret is or was a key's."""
+    found = await db.fetchval("SELECT EXISTS (SELECT FROM api_keys WHERE hash = $1)", secret_hash)
+    return bool(found)
+
+
 async def has_system_admin(db: Connection) -> bool:
     """Whether anybody could let the others in."""
     found = await db.fetchval(

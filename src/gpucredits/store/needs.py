@@ -44,11 +44,6 @@ class Needs:
     prices: set[tuple[int, str, str, str]] = field(default_factory=set)
     keys: set[tuple[int, str]] = field(default_factory=set)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether rows beyond accounts, grants and leases are wanted."""
-        return bool(self.topups or self.corrected or self.prices or self.keys)
-
     def add_beats(self, org_id: int, beats: list[Beat]) -> None:
         """Leases of one org that report; a lease named twice is loaded once."""
         self.orgs.add(org_id)

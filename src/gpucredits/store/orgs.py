@@ -26,15 +26,6 @@ async def ensure_org(connection: Connection | Pool, path: str) -> int:
     return number
 
 
-async def path_of_org(connection: Connection | Pool, org_id: int) -> str | None:
-    """The path of an org, if it exists."""
-    with driver_errors():
-        path: str | None = await connection.fetchval(
-            "SELECT path FROM orgs WHERE org_id = $1", org_id
-        )
-    return path
-
-
 async def list_orgs(connection: Connection | Pool, *, start: str, limit: int) -> list[str]:
     """Paths of orgs in order, from one on; the system's own is not among them."""
     with driver_errors():

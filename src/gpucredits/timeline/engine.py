@@ -158,10 +158,6 @@ class Timeline:
         """Whether refunds wait for a charge of this name."""
         return name in self._waiting
 
-    def waiting_refunds(self) -> list[int]:
-        """Handles of the refunds whose charge has not arrived."""
-        return [refund for refunds in self._waiting.values() for refund in refunds]
-
     def load(
         self,
         kind: int,

@@ -63,15 +63,18 @@ class AccountPage(Struct, kw_only=True):
 
 
 class BalanceAnswer(Struct, kw_only=True):
-    """What an account, or its whole subtree, holds at an instant."""
+    """What an account, or its whole subtree, holds at an instant.
+
+    ``pending`` and ``overrun`` are told of now, and are null in answers about the past.
+    """
 
     account: str
     scope: ScopeName
     available: CreditsText
     reserved: CreditsText
     spent: CreditsText
-    pending: CreditsText
-    overrun: CreditsText
+    pending: CreditsText | None
+    overrun: CreditsText | None
     version: int
     as_of: InstantText
     tree: bool = False

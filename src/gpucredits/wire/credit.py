@@ -170,6 +170,7 @@ class TransferAnswer(Struct, kw_only=True, rename={"source": "from", "target": "
     target: str
     amount: CreditsText
     lots: list[MovedLot]
+    metadata: dict[str, str]
 
 
 def issue_from_wire(request: IssueRequest) -> Issue:
@@ -263,4 +264,5 @@ def transfer_to_wire(org_id: int, outcome: Transferred) -> TransferAnswer:
             )
             for left, arrived, amount in outcome.lots
         ],
+        metadata=outcome.metadata,
     )

@@ -6,6 +6,8 @@ Must not: choose status codes; the edge does.
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 MEDIA_TYPE = "application/problem+json"
@@ -26,3 +28,20 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     needed: str | None = None
     numbers: dict[str, str | int] | None = None
     index: int | None = None
+
+
+_PLACE = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
+_NAMED = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<name>[^`]+)`")
+_FAULTS = {"contains unknown": "is not a field of this", "missing required": "must be given"}
+
+
+def misfit(message: str) -> tuple[str | None, str]:
+    """(field, what is wrong with it) of a decoder's message, as people and programs want it."""
+    found = _PLACE.search(message)
+    place = found["place"] if found else ""
+    text = message[: found.start()] if found else message
+    named = _NAMED.fullmatch(text)
+    if named is not None:
+        place = f"{place}.{named['name']}" if place else named["name"]
+        text = _FAULTS[named["fault"]]
+    return place or None, text

@@ -61,7 +61,7 @@ def test_time_covered_is_the_last_millisecond_paid_for(rate: int, amount: int) -
     assert cost(rate, covered) <= amount < cost(rate, covered + 1)
 
 
-def test_prices_of_the_seeds_are_exact() -> None:
+def test_prices_that_people_quote_are_exact() -> None:
     """0.01 credit per GPU-second and 1 credit per minute round nothing away."""
     assert cost(36_000_000, 1_000) == 10_000
     assert cost(60_000_000, 60_000) == 1_000_000

@@ -32,7 +32,9 @@ def transfer(book: Book, command: Transfer, now: int) -> Transferred | Refused:
     lots = move_lots(book, source, target, command.amount, now)
     source.version += 1
     target.version += 1
-    return Transferred(book.next_id(), source.path, target.path, command.amount, tuple(lots))
+    return Transferred(
+        book.next_id(), source.path, target.path, command.amount, tuple(lots), command.metadata
+    )
 
 
 def move_lots(

@@ -1,0 +1,85 @@
+"""The page on the HTTP API is true: its requests are sent and answered as it shows."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gpucredits.api.routes import routes
+from support.http import running_server
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+STEP = re.compile(r"^\$ (curl .*)\n(.*)$", re.MULTILINE)
+
+
+def steps() -> list[tuple[str, Any]]:
+    """(command, what the page shows of its answer) in order."""
+    return [
+        (command, json.loads(shown))
+        for block in BLOCK.findall(PAGE.read_text())
+        for command, shown in STEP.findall(block)
+    ]
+
+
+def sent(http: httpx.Client, secret: str, command: str) -> Any:
+    """The answer to a curl command of the page."""
+    values = {"AUTH": f"Authorization: Bearer {secret}", "JSON": "Content-Type: application/json"}
+    for name, value in values.items():
+        command = command.replace(f"${name}", value)
+    headers: dict[str, str] = {}
+    path, body = "", None
+    words = iter(shlex.split(command)[1:])
+    for word in words:
+        if word == "-H":
+            name, _, value = next(words).partition(": ")
+            headers[name] = value
+        elif word == "-d":
+            body = next(words)
+        elif word.startswith("$URL"):
+            path = word.removeprefix("$URL")
+        else:
+            assert word == "-sS", word
+    return http.request("GET" if body is None else "POST", path, headers=headers, content=body)
+
+
+def check(actual: Any, shown: Any, where: str) -> None:
+    """Everything that the page shows is so; it may leave fields out, but no items."""
+    if isinstance(shown, dict):
+        for name, value in shown.items():
+            assert name in actual, f"{where}.{name}"
+            check(actual[name], value, f"{where}.{name}")
+    elif isinstance(shown, list):
+        assert len(actual) == len(shown), where
+        for number, (one, other) in enumerate(zip(actual, shown, strict=True)):
+            check(one, other, f"{where}[{number}]")
+    else:
+        assert actual == shown, where
+
+
+def test_the_requests_of_the_page_get_the_answers_it_shows(data_dir: Path, database: str) -> None:
+    """Every request, in order, on a fresh server."""
+    listed = steps()
+    assert len(listed) > 15
+    with (
+        running_server(data_dir, "--database-url", database) as server,
+        httpx.Client(base_url=server.url) as http,
+    ):
+        for command, shown in listed:
+            answer = sent(http, server.admin_secret, command)
+            check(answer.json(), shown, command)
+            is_repeat = "2026-03'" in command and shown.get("grant_id") and "state" not in shown
+            assert ("idempotency-replayed" in answer.headers) is bool(is_repeat), command
+
+
+def test_every_path_of_the_page_exists() -> None:
+    """No request of the page is for a path that the table of routes does not have."""
+    paths = {route.path for route in routes(has_test_clock=True)}
+    text = PAGE.read_text()
+    for named in re.findall(r"`(/v1/[a-z./]+)`", text):
+        assert named in paths, named
