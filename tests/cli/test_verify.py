@@ -15,6 +15,7 @@ from gpucredits.store.attach import address_in_use
 from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
 from support.http import running_server
 from support.postgres import sql
+from support.waiting import until
 
 DAMAGE = "UPDATE accounts SET spent = spent + 1 WHERE path = 'acme'"
 
@@ -60,6 +61,37 @@ def test_damage_is_found_when_no_server_runs(data_dir: Path) -> None:
         sql(postgres.dsn(), DAMAGE)
     assert verify(data_dir).exit_code == 1
     assert address_in_use(data_dir, DATABASE) is None
+
+
+def test_a_tail_that_was_cut_off_is_missed_by_exported_heads(books: Path, tmp_path: Path) -> None:
+    """A chain that is whole in itself but shorter than its exported head is found out."""
+    heads, address = tmp_path / "heads.json", address_in_use(books, DATABASE)
+    assert address is not None
+
+    def is_sealed() -> bool:
+        verify(books, "--export-heads", str(heads))
+        return bool(json.loads(heads.read_bytes()))
+
+    until(is_sealed)
+    assert verify(books, "--heads", str(heads)).exit_code == 0
+    for statement in (
+        "ALTER TABLE blocks DISABLE TRIGGER ALL",
+        "DELETE FROM blocks",
+        "ALTER TABLE blocks ENABLE TRIGGER ALL",
+    ):
+        sql(address, statement)
+    result = verify(books, "--heads", str(heads))
+    assert result.exit_code == 1
+    assert "chain_heads" in result.stdout
+
+
+def test_heads_that_are_none_are_wrong_usage(books: Path, tmp_path: Path) -> None:
+    """A file that does not hold chain heads is refused by name."""
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text('[{"org": 1}]')
+    result = verify(books, "--heads", str(wrong))
+    assert result.exit_code == 2
+    assert "wrong.json" in result.stderr
 
 
 def test_no_books_is_wrong_usage(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import click
 
 from gpucredits.cli import output
 from gpucredits.cli.address import DATA_DIR_DEFAULT
-from gpucredits.service.verify import Finding, Verification
+from gpucredits.service.verify import Finding, Head, Verification
 from gpucredits.service.verify import verify as verify_books
 from gpucredits.store.attach import address_in_use
 from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
@@ -51,18 +51,38 @@ POOL = PoolOptions(
     show_envvar=True,
     help="A PostgreSQL of your own.",
 )
+@click.option(
+    "--heads",
+    "heads_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Chain heads of an earlier check: a ledger whose end was cut off no longer holds them.",
+)
+@click.option(
+    "--export-heads",
+    "export_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the chain heads to a file, to be kept elsewhere.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
-def verify(*, data_dir: Path | None, database_url: str | None, as_json: bool) -> None:
+def verify(  # one argument for each option
+    *,
+    data_dir: Path | None,
+    database_url: str | None,
+    heads_path: Path | None,
+    export_path: Path | None,
+    as_json: bool,
+) -> None:
     """Check that every entry balances and every balance follows from the entries.
 
     Exits with 1 when a rule is broken, and shows the rows that break it.
     """
+    exported = read_heads(heads_path) if heads_path else []
     if data_dir is None and database_url is None and DATA_DIR_DEFAULT.is_dir():
         data_dir = DATA_DIR_DEFAULT
     if data_dir is None and database_url is None:
         raise click.UsageError("Give --data-dir or --database-url: which books shall be checked?")
     try:
-        result = asyncio.run(check(data_dir, database_url))
+        result = asyncio.run(check(data_dir, database_url, exported))
     except EmbeddedPostgresError as error:
         raise click.UsageError(str(error)) from error
     except (Unavailable, OSError) as error:
@@ -72,16 +92,28 @@ def verify(*, data_dir: Path | None, database_url: str | None, as_json: bool) ->
         click.echo(json.dumps(to_plain(result), default=str))
     else:
         show(result)
+    if export_path:
+        export_path.write_text(json.dumps([head._asdict() for head in result.heads], indent=1))
     if not result.is_clean:
         raise click.exceptions.Exit(output.EXIT_REFUSED)
 
 
-async def check(data_dir: Path | None, database_url: str | None) -> Verification:
+def read_heads(path: Path) -> list[Head]:
+    """Chain heads as an earlier check wrote them."""
+    try:
+        return [Head(**head) for head in json.loads(path.read_bytes())]
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(f"{path} does not hold chain heads: {error}") from error
+
+
+async def check(
+    data_dir: Path | None, database_url: str | None, exported: Sequence[Head] = ()
+) -> Verification:
     """Check the books of a database."""
     async with database(data_dir, database_url) as url:
         pool = await open_pool(url, POOL)
         try:
-            return await verify_books(pool)
+            return await verify_books(pool, exported=exported)
         finally:
             await pool.close()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpucredits.store.blocks import Head, chain_heads, lost_heads
 from gpucredits.store.connection import Pool
 from gpucredits.store.verify import (
     CHECKS,
@@ -13,6 +15,8 @@ from gpucredits.store.verify import (
     one_moment,
     wrong_entry_types,
 )
+
+__all__ = ["Finding", "Head", "Verification", "verify"]
 
 ROWS_SHOWN_MAX = 20
 
@@ -33,6 +37,7 @@ class Verification:
     rules: tuple[str, ...]
     entries: int
     findings: tuple[Finding, ...]
+    heads: tuple[Head, ...] = ()
 
     @property
     def is_clean(self) -> bool:
@@ -40,8 +45,11 @@ class Verification:
         return not self.findings
 
 
-async def verify(pool: Pool) -> Verification:
-    """Check every rule on one moment of the live database."""
+async def verify(pool: Pool, *, exported: Sequence[Head] = ()) -> Verification:
+    """Check every rule on one moment of the live database.
+
+    ``exported`` are chain heads of an earlier check: a chain that no longer holds them was cut.
+    """
     findings = []
     async with one_moment(pool) as connection:
         for check in CHECKS:
@@ -49,6 +57,12 @@ async def verify(pool: Pool) -> Verification:
             findings.append(Finding(check.name, check.claim, rows))
         claim = "the ledger's view shows entries as the rules mean them"
         findings.append(Finding("entry_types", claim, await wrong_entry_types(connection)))
+        if exported:
+            claim = "every seal that was exported is in its chain as it was"
+            lost = await lost_heads(connection, exported, limit=ROWS_SHOWN_MAX)
+            findings.append(Finding("chain_heads", claim, lost))
         entries = await count_entries(connection)
+        heads = await chain_heads(connection)
     rules = tuple(finding.rule for finding in findings)
-    return Verification(rules, entries, tuple(each for each in findings if each.rows))
+    broken = tuple(each for each in findings if each.rows)
+    return Verification(rules, entries, broken, tuple(heads))

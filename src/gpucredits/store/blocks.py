@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import driver_errors
 
@@ -37,6 +40,42 @@ WITH span AS (
 )
 SELECT coalesce(sum(entries), 0)::bigint FROM sealed
 """
+
+
+HEADS = """
+SELECT DISTINCT ON (org_id) org_id, block_id, last_entry_id, encode(hash, 'hex') AS hash
+FROM blocks ORDER BY org_id, block_id DESC
+"""
+LOST = """
+SELECT w.org_id, w.block_id, w.hash AS exported, encode(b.hash, 'hex') AS found
+FROM unnest($1::integer[], $2::bigint[], $3::text[]) AS w(org_id, block_id, hash)
+LEFT JOIN blocks b ON b.org_id = w.org_id AND b.block_id = w.block_id
+WHERE encode(b.hash, 'hex') IS DISTINCT FROM w.hash LIMIT $4
+"""
+
+
+class Head(NamedTuple):
+    """The newest seal of an org's chain; kept elsewhere, it shows whether a tail was cut off."""
+
+    org_id: int
+    block_id: int
+    last_entry_id: int
+    hash: str
+
+
+async def chain_heads(connection: Connection) -> list[Head]:
+    """The newest block of every org that has one."""
+    with driver_errors():
+        return [Head(*row) for row in await connection.fetch(HEADS)]
+
+
+async def lost_heads(
+    connection: Connection, heads: Sequence[Head], *, limit: int
+) -> list[dict[str, Any]]:
+    """Heads that were exported once and are not in the chain as they were."""
+    columns = [[getattr(head, name) for head in heads] for name in ("org_id", "block_id", "hash")]
+    with driver_errors():
+        return [dict(row) for row in await connection.fetch(LOST, *columns, limit)]
 
 
 async def orgs_unsealed(connection: Connection, *, limit: int) -> list[int]:
