@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpucredits.client import Client, Retry
+from support.extent import Extent, Teller
 from support.faulty_proxy import FaultyProxy, faulty_proxy
 from support.http import RunningServer, running_server
 from support.postgres import TestServer, temporary_directory
@@ -18,17 +18,6 @@ from support.postgres import TestServer, temporary_directory
 LINES = pytest.StashKey[list[str]]()
 CYCLES_DEFAULT = 8
 QUICK = Retry(pause_s_first=0.01, pause_s_max=0.05, attempt_timeout_s=10.0, deadline_s=30.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How often to do it, and the number that all chance comes from."""
-
-    cycles: int
-    seed: int
-
-
-Teller = Callable[..., None]
 
 
 @pytest.fixture(scope="session")

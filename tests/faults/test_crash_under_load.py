@@ -7,22 +7,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from support import unsafe_server
 from support.crash_arena import KINDS, TESTS, Arena, arena, load, pause
 from support.crash_audit import audit
+from support.extent import Extent, Teller
 from support.history import read_history
-
-if TYPE_CHECKING:
-    from conftest import Extent, Teller
 
 pytestmark = pytest.mark.faults
 
 UNSAFE = ("-m", "support.unsafe_server")
 CONTROL_KILLS = 2
+WRONG_SHOWN = 20
 
 
 def wreck(stage: Arena, kinds: list[str], seed: int) -> None:
@@ -30,7 +28,7 @@ def wreck(stage: Arena, kinds: list[str], seed: int) -> None:
     chance = random.Random(seed)
     with load(stage, seed):
         for kind in kinds:
-            stage.wait_for_accepted(chance.randrange(40, 160))
+            stage.wait_for_accepted(chance.randrange(100, 400))
             pause(chance.random() * 0.05)
             stage.kill(kind)
         stage.wait_for_accepted(100)
@@ -64,9 +62,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
         f"cycles {extent.cycles} ({stage.kills_text()}), {found.text()}, {recovery}, "
         f"answers 500 {errors}, took {took:.0f} s",
         ambiguous=found.ambiguous,
-        retried_and_found_done=found.found_done,
     )
-    assert found.wrong == []
+    assert found.wrong[:WRONG_SHOWN] == []
     assert (found.lost, found.doubled, found.resolved) == (0, 0, found.ambiguous)
     assert errors == 0
     assert verdict.startswith("0 Checked")

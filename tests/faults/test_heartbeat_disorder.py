@@ -6,18 +6,15 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpucredits.client import Client, Retry
 from gpucredits.client.errors import Undecided
+from support.extent import Extent, Teller
 from support.faulty_proxy import Fault, FaultyProxy
 from support.http import RunningServer
 from support.orgs import GPU_TYPE, new_org
-
-if TYPE_CHECKING:
-    from conftest import Extent, Teller
 
 pytestmark = pytest.mark.faults
 

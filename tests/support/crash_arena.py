@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 
 from gpucredits.client import Client
+from gpucredits.client.credit import issue
 from gpucredits.store import leftovers
 from support import crash_load, history
 from support.http import RunningServer, running_server
@@ -32,11 +33,19 @@ from support.waiting import until
 TESTS = Path(__file__).resolve().parents[1]
 KINDS = ("server", "postmaster", "postgres", "everything")
 RECOVERY_DEADLINE_S = 90.0
+FROZEN_S = 0.05
 CLIENTS = 2
 WORKERS = 6
 ACCOUNTS = ["blue", "blue/one", "blue/two", "red", "red/one", "red/two"]
 FUNDS = "100000000"
 PRICE = "1234.567891"  # a second of a GPU is no whole number of micro-credits
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return int(unused.getsockname()[1])
 
 
 @dataclass(slots=True)
@@ -59,7 +68,7 @@ class Arena:
     kills: list[Kill] = field(default_factory=list)
     histories: dict[str, list[Path]] = field(default_factory=dict)
     clients: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    port: int = field(default_factory=lambda: free_port())
+    port: int = field(default_factory=free_port)
     _server: RunningServer | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -99,6 +108,10 @@ class Arena:
         before = self.postmaster()
         kill = Kill(kind, time.monotonic())
         self.kills.append(kill)
+        if kind == "server":
+            # Frozen for a moment, so that a commit it has sent is done and not answered.
+            self.server.process.send_signal(signal.SIGSTOP)
+            pause(FROZEN_S)
         if kind in ("server", "everything"):
             self.server.process.kill()
         if kind == "postmaster":
@@ -187,7 +200,7 @@ def furnish(stage: Arena) -> None:
         with history.HistoryWriter(path) as log:
             for account in ACCOUNTS:
                 key = f"fund-{account}"
-                call = crash_load.issue(account, FUNDS, metadata={"key": key}, key=key)
+                call = issue(account, FUNDS, metadata={"key": key}, key=key)
                 number = log.invoke("issue", key, call.path, (call.body or b"").decode())
                 sent_s = time.monotonic()
                 body = client.fetch(call).body.decode()
@@ -237,10 +250,3 @@ def client_process(stage: Arena, name: str, seed: int, path: Path) -> subprocess
 def pause(seconds: float) -> None:
     """A moment of chance before a kill; nothing is concluded from it."""
     threading.Event().wait(seconds)
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return int(unused.getsockname()[1])

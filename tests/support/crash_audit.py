@@ -94,7 +94,11 @@ class Model:
             case "extend":
                 self.beat(lease_of(call.path), asked["seq"], asked["used_ms"])
             case "settle":
-                self.leases[lease_of(call.path)].is_settled = True
+                lease = self.leases[lease_of(call.path)]
+                lease.is_settled = True
+                lease.seq += 1  # the end of a job takes the next number
+            case _:
+                raise AssertionError(f"a call of no known kind: {call.kind}")
 
     def beat(self, lease_id: str, seq: int, used_ms: int) -> None:
         """Add an accepted heartbeat."""
@@ -144,7 +148,9 @@ def audit(stage: Arena, asked: list[Asked]) -> Audit:
     found.ambiguous = len(doubtful)
     found.resolved = sum(call.end in (ACCEPTED, REFUSED) for call in doubtful)
     found.found_done = sum(had_been_done(call) for call in doubtful)
-    found.wrong += [f"unresolved: {call.kind} {call.key}" for call in asked if call.end == UNRESOLVED]
+    found.wrong += [
+        f"unresolved: {call.kind} {call.key}" for call in asked if call.end == UNRESOLVED
+    ]
     model = Model()
     for call in accepted:
         model.take(call)

@@ -115,18 +115,35 @@ def serve(
             case Fault.BAD_GATEWAY:
                 connection.sendall(reply("502 Bad Gateway", proxy.retry_after, b"<h1>502</h1>"))
             case Fault.CUT_REQUEST:
-                with socket.create_connection(upstream, timeout=SOCKET_TIMEOUT_S) as server:
-                    server.sendall(request[: len(request) - len(request.partition(CRLF2)[2]) // 2])
+                cut(upstream, request)
             case _:
-                answer = ask(upstream, request)
-                if fault is Fault.SWALLOW_REPLY:
-                    proxy.lost.append(answer.partition(CRLF2)[2])
-                if fault is Fault.HANG:
-                    until_closed(connection, done)
-                elif fault is Fault.HALF_REPLY:
-                    connection.sendall(answer[: len(answer) - 20])
-                elif fault is None:
-                    connection.sendall(answer)
+                pass_back(proxy, connection, ask(upstream, request), fault, done)
+
+
+def pass_back(
+    proxy: FaultyProxy,
+    connection: socket.socket,
+    answer: bytes,
+    fault: Fault | None,
+    done: threading.Event,
+) -> None:
+    """Give the client as much of the answer as the fault leaves."""
+    match fault:
+        case Fault.SWALLOW_REPLY:
+            proxy.lost.append(answer.partition(CRLF2)[2])
+        case Fault.HANG:
+            until_closed(connection, done)
+        case Fault.HALF_REPLY:
+            connection.sendall(answer[: len(answer) - 20])
+        case _:
+            connection.sendall(answer)
+
+
+def cut(upstream: tuple[str, int], request: bytes) -> None:
+    """Send the head and half of the body, and hang up."""
+    body = request.partition(CRLF2)[2]
+    with socket.create_connection(upstream, timeout=SOCKET_TIMEOUT_S) as server:
+        server.sendall(request[: len(request) - len(body) // 2])
 
 
 def read_request(connection: socket.socket) -> bytes:

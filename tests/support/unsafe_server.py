@@ -11,8 +11,8 @@ import sys
 from unittest.mock import patch
 
 from gpucredits import app
-from gpucredits.__main__ import main
-from gpucredits.store import pool
+from gpucredits.cli.main import main
+from gpucredits.store import durability
 from gpucredits.store.embedded import EmbeddedPostgres
 
 UNSAFE = {"synchronous_commit": "off", "wal_writer_delay": "2s"}
@@ -24,10 +24,12 @@ async def accept_anything(*_: object, **__: object) -> None:
 
 
 if __name__ == "__main__":
-    check = pool.require_durable
-    if UNCHECKED in sys.argv:
-        sys.argv.remove(UNCHECKED)
-        check = accept_anything
+    is_checked = UNCHECKED not in sys.argv
+    sys.argv = [word for word in sys.argv if word != UNCHECKED]
     unsafe = functools.partial(EmbeddedPostgres, settings=UNSAFE)
-    with patch.object(app, "EmbeddedPostgres", unsafe), patch.object(pool, "require_durable", check):
+    check = durability.require_durable if is_checked else accept_anything
+    with (
+        patch.object(app, "EmbeddedPostgres", unsafe),
+        patch("gpucredits.store.pool.require_durable", check),
+    ):
         main()
