@@ -26,7 +26,7 @@ check: $(VENV)/.ready ## format, lint, types, import contracts, tidy
 	$(VENV)/bin/lint-imports --no-cache
 	$(PY) -m pytest -q --durations=0 tests/repo
 
-faults: $(VENV)/.ready ## kill, lose and race on purpose (a few minutes; FAULT_CYCLES=25 for more)
+faults: $(VENV)/.ready ## kill, lose and race on purpose (a minute or two; FAULT_CYCLES=25 for more)
 	$(PY) -m pytest -q --durations=0 -m faults tests/faults
 
 bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--growth" for more)

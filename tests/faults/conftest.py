@@ -30,15 +30,22 @@ def extent() -> Extent:
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest, extent: Extent) -> Teller:
-    """Write one line of figures; where a fault never bit, it says VOID and the test fails."""
-    lines = request.config.stash.setdefault(LINES, [])
+    """Write one line of figures; where a fault never bit, it says VOID and the test fails.
 
-    def line(scenario: str, figures: str, **bites: int) -> None:
+    ``bites`` are the things that must have happened at least once. A test that has found something
+    says so with ``holds=False``, and fails by its own assertions.
+    """
+    again = f"replay: FAULT_CYCLES={extent.cycles} FAULT_SEED={extent.seed} make faults"
+    lines = request.config.stash.setdefault(LINES, [again])
+
+    def line(scenario: str, figures: str, *, holds: bool = True, **bites: int) -> None:
         blunt = [name for name, count in bites.items() if not count]
         bitten = ", ".join(f"{name} {count}" for name, count in bites.items())
-        verdict = f"VOID (never: {', '.join(blunt)})" if blunt else "OK"
-        parts = [text for text in (figures, bitten) if text]
-        lines.append(f"{scenario}: {verdict}: {'; '.join(parts)} [seed {extent.seed}]")
+        verdict = "OK" if holds else "FAILED"
+        if blunt:
+            verdict = f"VOID (never: {', '.join(blunt)})"
+        figures = "; ".join(text for text in (figures, bitten) if text)
+        lines.append(f"{scenario}: {verdict}: {figures}")
         if blunt:
             pytest.fail(lines[-1])
 

@@ -56,17 +56,22 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
         verdict = verify(data_dir)
         errors = stage.internal_errors()
         recovery = stage.recovery_text()
+        felt = stage.felt()
+    is_whole = (found.lost, found.doubled, found.resolved) == (0, 0, found.ambiguous)
+    is_clean = verdict.startswith("0 Checked") and not errors and not found.wrong
     took = time.monotonic() - began
     tell(
         "S01/S02 crash under load",
         f"cycles {extent.cycles} ({stage.kills_text()}), {found.text()}, {recovery}, "
         f"answers 500 {errors}, took {took:.0f} s",
-        ambiguous=found.ambiguous,
+        holds=is_whole and is_clean,
+        kills_felt=felt,
+        in_doubt=found.ambiguous,
     )
     assert found.wrong[:WRONG_SHOWN] == []
-    assert (found.lost, found.doubled, found.resolved) == (0, 0, found.ambiguous)
+    assert is_whole
     assert errors == 0
-    assert verdict.startswith("0 Checked")
+    assert verdict.startswith("0 Checked"), verdict
 
 
 def test_a_server_that_loses_commits_is_refused_and_seen_through(

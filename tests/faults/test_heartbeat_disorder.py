@@ -161,6 +161,7 @@ def test_disorder_never_changes_a_bill(
     tell(
         "S08 heartbeats in disorder",
         f"equal charges {equal} of {len(leases)} leases, {faults}",
+        holds=charged[0] == charged[1],
         reordered=delivery.reordered,
         unanswered=delivery.unanswered,
         copies_after_the_end=delivery.late_copies,

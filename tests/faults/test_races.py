@@ -70,6 +70,7 @@ def test_exactly_as_many_are_admitted_as_are_funded(
         "S14 concurrent spend",
         f"{CALLERS} callers, exactly {FUNDED} admitted in {exact} of {extent.cycles} rounds, "
         f"negative balances {negative}",
+        holds=exact == extent.cycles,
         refused=refused,
     )
     assert (exact, negative) == (extent.cycles, 0)
@@ -134,6 +135,7 @@ def test_a_ring_of_transfers_in_both_directions_keeps_the_total(
         "S17 ring of transfers",
         f"{WRITERS} writers, {ends.total()} transfers, deadlocks {found}, "
         f"total {total} of {10 * RING}, took {took:.0f} s",
+        holds=(found, total) == (0, str(10 * RING)),
         moved=ends[""],
     )
     assert ends.keys() <= {"", "insufficient_credits"}

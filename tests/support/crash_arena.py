@@ -157,6 +157,16 @@ class Arena:
             for kill in self.kills
         ]
 
+    def felt(self) -> int:
+        """How many kills some call ran into; the others proved nothing."""
+        asked = history.read_history(self.all_histories)
+        failed = [moment for call in asked for moment in call.failed_s]
+        spans = [
+            (kill.at_s, kill.at_s + took)
+            for kill, took in zip(self.kills, self.recoveries_s(), strict=True)
+        ]
+        return sum(any(began <= moment <= end for moment in failed) for began, end in spans)
+
     def recovery_text(self) -> str:
         """The middle and the longest of the recoveries."""
         took = self.recoveries_s()

@@ -37,6 +37,7 @@ class Asked:
     sent_s: float = 0.0  # the last attempt, on the monotonic clock that all processes share
     ended_s: float = 0.0
     sent_at: float = 0.0  # the same moment on the clock of the world
+    failed_s: list[float] = field(default_factory=list)  # when an attempt got no decision
 
     @property
     def end(self) -> str:
@@ -102,6 +103,8 @@ def read_history(paths: Iterable[Path]) -> list[Asked]:
             call = of_client[number]
             call.sent_s, call.ended_s, call.sent_at, call.answer = facts
             call.ends.append(event)
+            if event in (AMBIGUOUS, UNAVAILABLE):
+                call.failed_s.append(call.ended_s)
         calls += of_client.values()
     return calls
 
