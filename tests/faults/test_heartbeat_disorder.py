@@ -94,6 +94,15 @@ def quiet(leases: list[list[int]]) -> Plan:
     return plan
 
 
+def misbilled_by_slices(plan: Plan, leases: list[list[int]]) -> int:
+    """Control: how many leases would cost something else if each report were charged its slice."""
+    billed: Counter[int] = Counter()
+    for beat in (each for arriving in plan.arrivals.values() for each in arriving):
+        before = leases[beat.lease][beat.seq - 2] if beat.seq > 1 else 0
+        billed[beat.lease] += beat.used_ms - before
+    return sum(billed[lease] != in_all[-1] for lease, in_all in enumerate(leases))
+
+
 @dataclass(slots=True)
 class Delivery:
     """Delivers plans side by side as the clock of the server is moved."""
@@ -167,6 +176,7 @@ def test_disorder_never_changes_a_bill(
         copies_after_the_end=delivery.late_copies,
         duplicates=plan.faults["duplicated"],
         reused=plan.faults["reused seq"],
+        misbilled_by_slices=misbilled_by_slices(plan, leases),
     )
     assert charged[0] == charged[1]
     assert direct.balance(orgs[0]).spent == direct.balance(orgs[1]).spent != "0"
