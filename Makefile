@@ -4,7 +4,7 @@ PY := $(VENV)/bin/python
 WORKERS ?= auto
 BENCH ?=
 
-.PHONY: help demo test check bench format lock clean
+.PHONY: help demo test check faults bench format lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what can be run
@@ -25,6 +25,9 @@ check: $(VENV)/.ready ## format, lint, types, import contracts, tidy
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 	$(PY) -m pytest -q --durations=0 tests/repo
+
+faults: $(VENV)/.ready ## kill, lose and race on purpose (a minute or two; FAULT_CYCLES=25 for more)
+	$(PY) -m pytest -q --durations=0 -m faults tests/faults
 
 bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--growth" for more)
 	$(PY) bench/timeline.py

@@ -17,6 +17,7 @@ from enum import Enum, auto
 from urllib.parse import urlsplit
 
 SOCKET_TIMEOUT_S = 20.0
+CRLF2 = b"\r\n\r\n"
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)  # linger for no time: close by a reset
 
 
@@ -27,6 +28,7 @@ class Fault(Enum):
     HANG = auto()  # it is served, and nothing comes until the client gives up
     RESET = auto()  # it is not served: the connection is reset once the request was read
     HALF_REPLY = auto()  # it is served, and half of the answer arrives
+    CUT_REQUEST = auto()  # half of it is passed on, and both connections close
     BUSY = auto()  # 503 in the server's own words, and it is not served
     LIMITED = auto()  # 429, and it is not served
     BAD_GATEWAY = auto()  # 502 in nobody's words, and it is not served
@@ -50,6 +52,7 @@ class FaultyProxy:
     retry_after: str = "0"
     plan: deque[Fault] = field(default_factory=deque)
     seen: list[Seen] = field(default_factory=list)
+    lost: list[bytes] = field(default_factory=list)  # bodies of the replies that were swallowed
 
     @property
     def keys(self) -> list[str | None]:
@@ -111,14 +114,36 @@ def serve(
                 connection.sendall(reply("429 Too Many Requests", proxy.retry_after, b""))
             case Fault.BAD_GATEWAY:
                 connection.sendall(reply("502 Bad Gateway", proxy.retry_after, b"<h1>502</h1>"))
+            case Fault.CUT_REQUEST:
+                cut(upstream, request)
             case _:
-                answer = ask(upstream, request)
-                if fault is Fault.HANG:
-                    until_closed(connection, done)
-                elif fault is Fault.HALF_REPLY:
-                    connection.sendall(answer[: len(answer) - 20])
-                elif fault is None:
-                    connection.sendall(answer)
+                pass_back(proxy, connection, ask(upstream, request), fault, done)
+
+
+def pass_back(
+    proxy: FaultyProxy,
+    connection: socket.socket,
+    answer: bytes,
+    fault: Fault | None,
+    done: threading.Event,
+) -> None:
+    """Give the client as much of the answer as the fault leaves."""
+    match fault:
+        case Fault.SWALLOW_REPLY:
+            proxy.lost.append(answer.partition(CRLF2)[2])
+        case Fault.HANG:
+            until_closed(connection, done)
+        case Fault.HALF_REPLY:
+            connection.sendall(answer[: len(answer) - 20])
+        case _:
+            connection.sendall(answer)
+
+
+def cut(upstream: tuple[str, int], request: bytes) -> None:
+    """Send the head and half of the body, and hang up."""
+    body = request.partition(CRLF2)[2]
+    with socket.create_connection(upstream, timeout=SOCKET_TIMEOUT_S) as server:
+        server.sendall(request[: len(request) - len(body) // 2])
 
 
 def read_request(connection: socket.socket) -> bytes:

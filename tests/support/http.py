@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -32,10 +32,12 @@ class RunningServer:
 
 
 @contextmanager
-def running_server(data_dir: Path, *options: str) -> Iterator[RunningServer]:
-    """Start ``gpucredits serve`` and stop it in order."""
+def running_server(
+    data_dir: Path, *options: str, program: Sequence[str] = ("-m", "gpucredits")
+) -> Iterator[RunningServer]:
+    """Start ``gpucredits serve``, or a program that does it in its own way; stop it in order."""
     log = (data_dir / "server.log").open("a")
-    command = [sys.executable, "-m", "gpucredits", "serve", "--json", "--port", "0"]
+    command = [sys.executable, *program, "serve", "--json", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--data-dir", str(data_dir), *options],
         stdout=subprocess.PIPE,

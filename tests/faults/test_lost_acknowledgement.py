@@ -1,0 +1,252 @@
+"""Every kind of write is done, and its reply is lost on the way (S07)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from gpucredits.api.routes import routes
+from gpucredits.client import Ambiguous, Call, Client, Refused, Retry
+from gpucredits.client import accounts as account_calls
+from gpucredits.client import credit as credit_calls
+from gpucredits.client import keys as key_calls
+from gpucredits.client import policies as policy_calls
+from gpucredits.client import prices as price_calls
+from gpucredits.client import reservations as lease_calls
+from gpucredits.client import usage as usage_calls
+from support.extent import Extent, Teller
+from support.faulty_proxy import Fault, FaultyProxy
+from support.http import RunningServer
+from support.orgs import GPU_TYPE, new_org
+from support.postgres import sql
+
+pytestmark = pytest.mark.faults
+
+ONE_TRY = Retry(attempts_max=1, attempt_timeout_s=10.0)
+# What a write may change; sealed blocks and snapshots follow by themselves in their own time.
+TABLES = (
+    "accounts",
+    "grants",
+    "topups",
+    "reservations",
+    "entries",
+    "prices",
+    "usage_events",
+    "account_settings",
+    "api_keys",
+    "audit_log",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A fresh org with credits, and what a write may need to exist before it."""
+
+    client: Client
+    org: str
+
+    def lease(self) -> str:
+        """A running lease, ten seconds old."""
+        lease = self.client.reserve(self.org, job_id="j", gpu_type=GPU_TYPE, window_seconds=60)
+        self.client.advance_clock(10)
+        return lease.reservation_id
+
+    def used_lease(self) -> str:
+        """A lease of which ten seconds were settled."""
+        lease_id = self.lease()
+        self.client.heartbeats([(lease_id, 1, 10_000)])
+        return lease_id
+
+    def topup(self, *, is_confirmed: bool = False) -> str:
+        """A payment."""
+        answer = self.client.create_topup(
+            self.org,
+            "5",
+            payment_reference=secrets.token_hex(8),
+            status="confirmed" if is_confirmed else "pending",
+        )
+        return answer.topup_id
+
+
+Making = Callable[[Stage], Call[Any]]
+ITEM = {"gpu_type": GPU_TYPE, "job_id": "wide", "window_seconds": 60}
+WRITES: dict[str, Making] = {
+    "POST /v1/heartbeats": lambda on: lease_calls.heartbeats([(on.lease(), 1, 9_000)]),
+    "POST /v1/usage": lambda on: usage_calls.report_usage(
+        [{"reservation_id": on.used_lease(), "seq": 1, "start_ms": 0, "end_ms": 9_000}], node="n"
+    ),
+    "POST /v1/reservations": lambda on: lease_calls.reserve(
+        on.org, job_id="j", gpu_type=GPU_TYPE, window_seconds=60
+    ),
+    "POST /v1/reservations:batch": lambda on: lease_calls.reserve_all(
+        [{**ITEM, "account": on.org, "node": node} for node in ("a", "b")], atomic=True
+    ),
+    "POST /v1/reservations/{reservation}:extend": lambda on: lease_calls.extend(
+        on.lease(), seq=1, used_ms=9_000
+    ),
+    "POST /v1/reservations/{reservation}:settle": lambda on: lease_calls.settle(on.used_lease()),
+    "POST /v1/reservations/{reservation}:cancel": lambda on: lease_calls.cancel(on.lease()),
+    "POST /v1/refunds": lambda on: lease_calls.refund(on.used_lease(), "2"),
+    "POST /v1/adjustments": lambda on: lease_calls.adjust(on.used_lease(), "2"),
+    "POST /v1/credits/issue": lambda on: credit_calls.issue(on.org, "3"),
+    "POST /v1/credits/issue:batch": lambda on: credit_calls.issue_all(
+        [{"account": on.org, "amount": "3"}, {"account": on.org, "amount": "4"}]
+    ),
+    "POST /v1/credits/transfer": lambda on: credit_calls.transfer(on.org, f"{on.org}/a", "3"),
+    "POST /v1/topups": lambda on: credit_calls.create_topup(
+        on.org, "5", payment_reference=secrets.token_hex(8), status="confirmed"
+    ),
+    "POST /v1/topups/{topup}:confirm": lambda on: credit_calls.confirm_topup(on.topup()),
+    "POST /v1/topups/{topup}:fail": lambda on: credit_calls.fail_topup(on.topup()),
+    "POST /v1/topups/{topup}:reverse": lambda on: credit_calls.reverse_topup(
+        on.topup(is_confirmed=True)
+    ),
+    "POST /v1/prices": lambda on: price_calls.set_price("a100", "60", account=on.org),
+    "PUT /v1/accounts/{account}/limits": lambda on: policy_calls.set_policy(
+        on.org, "limits", {"gpus": 4}
+    ),
+    "PUT /v1/accounts/{account}/budgets": lambda on: policy_calls.set_policy(
+        on.org, "budgets", {"month": 4}
+    ),
+    "PUT /v1/accounts/{account}/quotas": lambda on: policy_calls.set_policy(
+        on.org, "quotas", {"jobs": 4}
+    ),
+    "POST /v1/keys": lambda on: key_calls.create_key("read-only", scope=on.org),
+    "POST /v1/keys/{key}:revoke": lambda on: key_calls.revoke_key(
+        on.client.create_key("read-only", scope=on.org).key_id
+    ),
+    "POST /v1/accounts": lambda on: account_calls.create_account(f"{on.org}/new"),
+    "POST /v1/accounts/{account}/suspend": lambda on: account_calls.suspend(on.org),
+    "POST /v1/accounts/{account}/resume": lambda on: account_calls.resume(suspended(on)),
+    "PATCH /v1/accounts/{account}": lambda on: account_calls.update_account(
+        on.org, metadata={"team": "x"}
+    ),
+}
+# With a new key these are new requests, and nothing in the request itself says otherwise.
+DOUBLED_BY_A_NEW_KEY = (
+    "POST /v1/reservations",
+    "POST /v1/reservations:batch",
+    "POST /v1/refunds",
+    "POST /v1/adjustments",
+    "POST /v1/credits/issue",
+    "POST /v1/credits/issue:batch",
+    "POST /v1/credits/transfer",
+    "POST /v1/keys",
+)
+
+
+def suspended(on: Stage) -> str:
+    """The org, suspended."""
+    on.client.suspend(on.org)
+    return on.org
+
+
+def keyed(call: Call[Any]) -> Call[Any]:
+    """The call with a key of its own, if it is one that takes a key."""
+    return replace(call, key=f"lost-{secrets.token_hex(8)}") if call.is_keyed else call
+
+
+def digest(dsn: str, org: str) -> str:
+    """A hash of every row of an org that a write may change; other orgs live on meanwhile."""
+    org_id = sql(dsn, "SELECT org_id FROM orgs WHERE path = $1", org)
+    each = "SELECT coalesce(string_agg(t::text, '|' ORDER BY t::text), '') FROM {} t"
+    rows = [sql(dsn, f"{each.format(table)} WHERE org_id = $1", org_id) for table in TABLES]
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+@pytest.fixture
+def impatient(server: RunningServer, proxy: FaultyProxy) -> Iterator[Client]:
+    """A client behind the proxy that asks once."""
+    with Client(proxy.url, server.admin_secret, retry=ONE_TRY) as client:
+        yield client
+
+
+def staged(direct: Client) -> Stage:
+    """A funded org with a project."""
+    org = new_org(direct)
+    direct.create_account(f"{org}/a")
+    direct.issue(org, "1000")
+    return Stage(direct, org)
+
+
+def lose_the_reply(impatient: Client, proxy: FaultyProxy, call: Call[Any]) -> bytes:
+    """Have a call carried out and its reply swallowed; the reply that the proxy saw."""
+    proxy.plan.append(Fault.SWALLOW_REPLY)
+    with pytest.raises(Ambiguous):
+        impatient.fetch(call)
+    return proxy.lost[-1]
+
+
+def is_same_answer(call: Call[Any], first: bytes, again: bytes) -> bool:
+    """Whether a retry was told the same; where a seq is the key, but for what time changes."""
+    if call.is_keyed:
+        return first == again
+    return lasting(first) == lasting(again)
+
+
+def lasting(body: bytes) -> list[dict[str, Any]]:
+    """An answer without its note that it is a repeat, and how much of the lease is left now."""
+    answer = json.loads(body)
+    results: list[dict[str, Any]] = answer.get("results", [answer])
+    changing = ("duplicate", "status", "expires_in_ms")
+    return [{k: v for k, v in each.items() if k not in changing} for each in results]
+
+
+def test_every_write_of_the_api_is_among_the_scenarios() -> None:
+    """A write that is added to the API and not to this scenario is noticed."""
+    writes = {f"{route.method} {route.path}" for route in routes() if route.is_write}
+    assert WRITES.keys() == writes
+
+
+def test_a_lost_reply_is_repeated_and_has_one_effect(
+    impatient: Client,
+    proxy: FaultyProxy,
+    direct: Client,
+    database_of_server: str,
+    extent: Extent,
+    tell: Teller,
+) -> None:
+    """Each write, its reply swallowed, is sent again twice with its key: same bytes, one effect."""
+    swallowed = equal = 0
+    for _ in range(max(1, extent.cycles // 8)):
+        for name, make in WRITES.items():
+            on = staged(direct)
+            call = keyed(make(on))
+            before = digest(database_of_server, on.org)
+            first = lose_the_reply(impatient, proxy, call)
+            done = digest(database_of_server, on.org)
+            assert done != before, name
+            for _ in range(2):
+                again = direct.fetch(call).body
+                equal += is_same_answer(call, first, again)
+                assert is_same_answer(call, first, again), (name, first, again)
+            assert digest(database_of_server, on.org) == done, name
+            swallowed += 1
+    figures = f"{len(WRITES)} kinds of write, equal answers {equal} of {2 * swallowed}, doubled 0"
+    tell("S07 lost acknowledgement", figures, replies_swallowed=swallowed)
+
+
+def test_a_new_key_after_a_lost_reply_does_it_twice(
+    impatient: Client, proxy: FaultyProxy, direct: Client, database_of_server: str, tell: Teller
+) -> None:
+    """Control: the same comparison sees a second effect when the retry has another key."""
+    doubled = 0
+    for name in DOUBLED_BY_A_NEW_KEY:
+        on = staged(direct)
+        call = keyed(WRITES[name](on))
+        lose_the_reply(impatient, proxy, call)
+        done = digest(database_of_server, on.org)
+        try:
+            direct.fetch(keyed(call))
+        except Refused:
+            continue
+        doubled += digest(database_of_server, on.org) != done
+    figures = f"of {len(DOUBLED_BY_A_NEW_KEY)} kinds"
+    tell("S07 control: a new key", figures, doubled=doubled)
+    assert doubled == len(DOUBLED_BY_A_NEW_KEY)

@@ -1,0 +1,262 @@
+"""A real server under load in processes of their own, to be killed and started again.
+
+Owns: the server's process, the clients' processes and their history files, the kills and when
+serving was seen to begin again. Every process is ended by its own id. The data directory and the
+histories are two folders: no fault of the first reaches the second.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from gpucredits.client import Client
+from gpucredits.client.credit import issue
+from gpucredits.store import leftovers
+from support import crash_load, history
+from support.http import RunningServer, running_server
+from support.waiting import until
+
+TESTS = Path(__file__).resolve().parents[1]
+KINDS = ("server", "postmaster", "postgres", "everything")
+RECOVERY_DEADLINE_S = 90.0
+FROZEN_S = 0.05
+CLIENTS = 2
+WORKERS = 6
+ACCOUNTS = ["blue", "blue/one", "blue/two", "red", "red/one", "red/two"]
+FUNDS = "100000000"
+PRICE = "1234.567891"  # a second of a GPU is no whole number of micro-credits
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        return int(unused.getsockname()[1])
+
+
+@dataclass(slots=True)
+class Kill:
+    """One kill: when it struck, when a new postmaster was seen, when a new call was accepted."""
+
+    kind: str
+    at_s: float
+    back_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Arena:
+    """The server, its clients, and what was done to them."""
+
+    data_dir: Path
+    notes: Path
+    program: Sequence[str] = ("-m", "gpucredits")
+    options: Sequence[str] = ()
+    kills: list[Kill] = field(default_factory=list)
+    histories: dict[str, list[Path]] = field(default_factory=dict)
+    clients: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    port: int = field(default_factory=free_port)
+    _server: RunningServer | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def server(self) -> RunningServer:
+        """The running server."""
+        assert self._server is not None
+        return self._server
+
+    @property
+    def all_histories(self) -> list[Path]:
+        """Every client's file."""
+        return [path for paths in self.histories.values() for path in paths]
+
+    def start(self) -> None:
+        """Start the server on the arena's port."""
+        options = (*self.options, "--port", str(self.port))
+        starting = running_server(self.data_dir, *options, program=self.program)
+        self._server = self._stack.enter_context(starting)
+
+    def close(self) -> None:
+        """End the server."""
+        self._stack.close()
+
+    def client(self) -> Client:
+        """A patient client of the server."""
+        return Client(self.server.url, self.server.admin_secret)
+
+    def postmaster(self) -> int:
+        """The process id in the cluster's pid file; 0 while there is none."""
+        with suppress(OSError, ValueError, IndexError):
+            return int((self.data_dir / "postgres" / "postmaster.pid").read_text().split()[0])
+        return 0
+
+    def kill(self, kind: str) -> None:
+        """Kill -9 what the kind says, start the server again if it was hit, wait for the rest."""
+        before = self.postmaster()
+        kill = Kill(kind, time.monotonic())
+        self.kills.append(kill)
+        if kind == "server":
+            # Frozen for a moment, so that a commit it has sent is done and not answered.
+            self.server.process.send_signal(signal.SIGSTOP)
+            pause(FROZEN_S)
+        if kind in ("server", "everything"):
+            self.server.process.kill()
+        if kind == "postmaster":
+            os.kill(before, signal.SIGKILL)
+        if kind in ("postgres", "everything"):
+            self.kill_postgres(before)
+        if kind in ("server", "everything"):
+            self.server.process.wait(RECOVERY_DEADLINE_S)
+            self.close()
+            self.start()
+        until(lambda: self.postmaster() not in (0, before), timeout_s=RECOVERY_DEADLINE_S)
+        kill.back_s = time.monotonic()
+
+    def kill_postgres(self, postmaster: int) -> None:
+        """Every process of the database; its head is stopped first, so that it helps none."""
+        with suppress(ProcessLookupError):
+            os.kill(postmaster, signal.SIGSTOP)
+        for pid in leftovers.server_processes(self.data_dir / "postgres"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def accepted(self) -> int:
+        """How many calls were accepted so far."""
+        return history.accepted_count(self.all_histories)
+
+    def wait_for_accepted(self, more: int) -> None:
+        """Wait until so many more calls were accepted, while the server is seen to live."""
+        enough = self.accepted() + more
+
+        def is_reached() -> bool:
+            assert self.server.process.poll() is None, "the server ended by itself"
+            assert all(client.poll() is None for client in self.clients), "a client ended"
+            return self.accepted() >= enough
+
+        until(is_reached, timeout_s=RECOVERY_DEADLINE_S)
+
+    def recoveries_s(self) -> list[float]:
+        """For each kill, the time until a call that was sent after it all began was accepted."""
+        asked = history.read_history(self.all_histories)
+        accepted = [call for call in asked if call.end == history.ACCEPTED]
+        return [
+            min(call.ended_s for call in accepted if call.sent_s > kill.back_s) - kill.at_s
+            for kill in self.kills
+        ]
+
+    def felt(self) -> int:
+        """How many kills some call ran into; the others proved nothing."""
+        asked = history.read_history(self.all_histories)
+        failed = [moment for call in asked for moment in call.failed_s]
+        spans = [
+            (kill.at_s, kill.at_s + took)
+            for kill, took in zip(self.kills, self.recoveries_s(), strict=True)
+        ]
+        return sum(any(began <= moment <= end for moment in failed) for began, end in spans)
+
+    def recovery_text(self) -> str:
+        """The middle and the longest of the recoveries."""
+        took = self.recoveries_s()
+        return f"recovery p50 {statistics.median(took):.1f} s, max {max(took):.1f} s"
+
+    def kills_text(self) -> str:
+        """How often each kind of kill struck."""
+        counts = Counter(kill.kind for kill in self.kills)
+        return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+
+    def internal_errors(self) -> int:
+        """How many answers were 500, by the server's own log."""
+        return (self.data_dir / "server.log").read_text().count('"status":500')
+
+
+@contextmanager
+def arena(
+    data_dir: Path,
+    notes: Path,
+    *,
+    program: Sequence[str] = ("-m", "gpucredits"),
+    options: Sequence[str] = (),
+) -> Iterator[Arena]:
+    """A started server with funded accounts, ended afterwards."""
+    stage = Arena(data_dir, notes, program, options)
+    try:
+        stage.start()
+        furnish(stage)
+        yield stage
+    finally:
+        stage.close()
+
+
+def furnish(stage: Arena) -> None:
+    """Open and fund the accounts, as calls like any other in the history."""
+    path = stage.notes / "furnishing.jsonl"
+    with stage.client() as client:
+        for account in ACCOUNTS:
+            client.create_account(account)
+        client.set_price(crash_load.GPU_TYPE, PRICE)
+        with history.HistoryWriter(path) as log:
+            for account in ACCOUNTS:
+                key = f"fund-{account}"
+                call = issue(account, FUNDS, metadata={"key": key}, key=key)
+                number = log.invoke("issue", key, call.path, (call.body or b"").decode())
+                sent_s = time.monotonic()
+                body = client.fetch(call).body.decode()
+                log.ended(number, history.ACCEPTED, sent_s, body)
+    stage.histories["furnishing"] = [path]
+
+
+@contextmanager
+def load(stage: Arena, seed: int) -> Iterator[None]:
+    """Client processes at work; at the end each finishes what it began."""
+    paths = stage.histories.setdefault("load", [])
+    try:
+        for number in range(CLIENTS):
+            path = stage.notes / f"client-{number}.jsonl"
+            paths.append(path)
+            stage.clients.append(client_process(stage, f"c{number}", seed, path))
+        yield
+        for process in stage.clients:
+            process.communicate(timeout=crash_load.RESOLVE_DEADLINE_S + 30)
+            assert process.returncode == 0, "a client failed"
+    finally:
+        for process in stage.clients:
+            process.kill()
+            process.communicate()
+
+
+def client_process(stage: Arena, name: str, seed: int, path: Path) -> subprocess.Popen[bytes]:
+    """Start one client process."""
+    spec = crash_load.Spec(
+        url=stage.server.url,
+        secret=stage.server.admin_secret,
+        name=name,
+        accounts=ACCOUNTS,
+        workers=WORKERS,
+        seed=seed,
+        history=str(path),
+    )
+    told = stage.notes / f"{name}.json"
+    told.write_bytes(msgspec.json.encode(spec))
+    return subprocess.Popen(
+        [sys.executable, "-m", "support.crash_load", str(told)],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(TESTS)},
+    )
+
+
+def pause(seconds: float) -> None:
+    """A moment of chance before a kill; nothing is concluded from it."""
+    threading.Event().wait(seconds)
