@@ -199,7 +199,10 @@ def test_a_full_queue_is_busy_for_its_own_org_only(database: str) -> None:
 
 
 def test_orgs_take_turns(database: str) -> None:
-    """Behind a flood of one org, another org's beats are in the very next batch."""
+    """Behind a flood of one org, another org's beats are in the very next batch.
+
+    A command goes ahead alone, but commands never keep heartbeats out twice in a row.
+    """
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=1)
@@ -211,6 +214,8 @@ def test_orgs_take_turns(database: str) -> None:
         lane.put(batch.BeatJob(2, [Beat(1, 1, 1)], [1_000], call), ahead=False)
         answer = asyncio.get_running_loop().create_future()
         lane.put(batch.CommandJob(3, [stage.request(reserve(1))], answer), ahead=True)
+        assert [job.org_id for job in lane.take()] == [3]
+        lane.put(batch.CommandJob(3, [stage.request(reserve(2))], answer), ahead=True)
         taken = [job.org_id for job in lane.take()]
         assert taken[:4] == [3, 1, 1, 2]
         assert taken.count(1) == 10

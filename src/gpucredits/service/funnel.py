@@ -65,6 +65,7 @@ class Lane:
         self.beats_waiting = 0
         self.connection: Connection | None = None
         self.is_closing = False
+        self.went_alone = False  # whether the last batch held commands only
         self._arrival = asyncio.Event()
 
     def put(self, job: Job, *, ahead: bool) -> None:
@@ -95,7 +96,11 @@ class Lane:
             raise Busy(1.0)
 
     def take(self) -> list[Job]:
-        """The next batch: commands first, then heartbeats, orgs in turn."""
+        """The next batch: commands first, then heartbeats, orgs in turn.
+
+        Commands go alone, so that none waits for the heartbeats of its own batch; but not twice in
+        a row while heartbeats wait.
+        """
         jobs: list[Job] = []
         room = self.options.admissions_max
         while self.command_turns and room > 0:
@@ -109,6 +114,10 @@ class Lane:
                 self.command_turns.append(org_id)
             else:
                 self._forget_if_empty(org_id, queue)
+        if jobs and not self.went_alone:
+            self.went_alone = True
+            return self._still_wanted(jobs)
+        self.went_alone = False
         room = self.options.batch_max - sum(job.size for job in jobs)
         while self.beat_turns and room > 0:
             org_id = self.beat_turns.popleft()
