@@ -66,9 +66,17 @@ def test_a_dead_database_is_503_until_it_is_back(data_dir: Path) -> None:
             assert int(answer.headers["retry-after"]) >= 1
             return False
 
+        def is_read() -> bool:  # a reader may still hold a connection that died with the database
+            answer = admin.get("/v1/accounts/acme/balance")
+            if answer.status_code == 200:
+                assert answer.json()["available"] == "5"
+                return True
+            assert problem(answer) == (503, "unavailable")
+            return False
+
         until(is_done, timeout_s=60)
-        assert admin.read("/v1/accounts/acme/balance")["available"] == "5"
-        assert http.get("/healthz").json()["status"] == "ok"
+        until(is_read, timeout_s=60)
+        until(lambda: http.get("/healthz").json()["status"] == "ok", timeout_s=60)
 
 
 def test_a_moved_clock_is_not_mistaken_for_real_time(database: str, data_dir: Path) -> None:
