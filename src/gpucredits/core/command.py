@@ -158,6 +158,18 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StopLease:
+    """Tell a lease to end by an instant, whatever it could still pay for.
+
+    Its node learns of it with the next heartbeat; from then on the lease is not renewed beyond.
+    """
+
+    reservation_id: int
+    stops_at: int
+    reason: str = "preempted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refund:
     """Give settled credits back to the grants that paid, last paid first."""
 
@@ -277,6 +289,7 @@ Command = (
     | Beat
     | Settle
     | Cancel
+    | StopLease
     | Refund
     | Adjust
     | Sweep

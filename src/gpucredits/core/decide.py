@@ -20,6 +20,7 @@ from gpucredits.core.rules import (
     heartbeats,
     policies,
     reservations,
+    stops,
     topups,
     transfers,
 )
@@ -43,6 +44,7 @@ RULES: dict[type[Command], Rule] = {
     commands.Beat: heartbeats.beat,
     commands.Settle: reservations.settle,
     commands.Cancel: reservations.cancel,
+    commands.StopLease: stops.stop_lease,
     commands.Refund: corrections.refund,
     commands.Adjust: corrections.adjust,
     commands.Explain: reservations.explain,

@@ -94,6 +94,22 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
+class Stopping:
+    """A lease that was told to stop, by when at the latest, and why."""
+
+    reservation_id: int
+    stops_at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A request that waits for its turn in a pool; the queue knows where it stands."""
+
+    queue_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refunded:
     """What went back: (grant, amount) for each lot; grant 0 is debt, -1 the house's overrun."""
 
@@ -178,6 +194,8 @@ Accepted = (
     | Reserved
     | Beaten
     | Closed
+    | Stopping
+    | Queued
     | Refunded
     | Adjusted
     | Swept

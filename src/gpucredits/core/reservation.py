@@ -46,7 +46,8 @@ class Reservation:
     ``settled`` is always the cost of ``used_ms``; ``adjusted`` and ``refunded`` are corrections on
     top. ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt
     and grant -1 is the house's overrun, ``overdrawn`` the sum of the latter. ``beat_at`` is when
-    its last beat was taken; ``leaving`` says that a lowered limit has told it to go.
+    its last beat was taken; ``leaving`` says that a lowered limit has told it to go. One that
+    was told to stop is not renewed beyond ``stopping_at``, for ``stop_reason``.
     """
 
     reservation_id: int
@@ -82,6 +83,8 @@ class Reservation:
     overdraft: int = 0
     overdrawn: int = 0
     leaving: bool = False
+    stopping_at: int = 0
+    stop_reason: str = ""
 
     @property
     def rate_per_hour(self) -> int:
