@@ -15,6 +15,7 @@ from typing import Final
 
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
+from gpucredits.jobs.dispatcher import Dispatching
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
@@ -22,8 +23,12 @@ from gpucredits.jobs.sweeper import Sweeper
 from gpucredits.service.keys import Keyring, ensure_admin_key
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.orgs import Directory
+from gpucredits.service.pools import GpuPools
+from gpucredits.service.queue import Line
 from gpucredits.service.reads import Reads
 from gpucredits.service.services import Services
+from gpucredits.store import pools, queue
+from gpucredits.store.bell import Bell
 from gpucredits.store.clock import read_offset
 from gpucredits.store.connection import Pool
 from gpucredits.store.embedded import EmbeddedPostgres
@@ -86,15 +91,30 @@ async def running(config: Config) -> AsyncIterator[App]:
         for job in (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool)):
             await job.start()
             stack.push_async_callback(job.stop)
+        gpu_pools, line = await _dispatching(ledger, stack)
         services = Services(
             pool=pool,
             ledger=ledger,
             reads=Reads(pool),
             keyring=Keyring(pool),
             directory=Directory(pool),
+            gpu_pools=gpu_pools,
+            line=line,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         yield App(config=config, api=api, services=services, database_url=url)
+
+
+async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, Line]:
+    """Pools, the queue in front of them, and the dispatcher, which hears of what happens."""
+    gpu_pools, line = GpuPools(ledger.pool), Line(ledger.pool)
+    await gpu_pools.refresh()
+    dispatching = Dispatching(ledger, gpu_pools)
+    rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
+    for part in (line, dispatching, Bell(ledger.pool, rings)):
+        await part.start()
+        stack.push_async_callback(part.stop)
+    return gpu_pools, line
 
 
 async def _embedded(config: Config, stack: AsyncExitStack) -> str:

@@ -104,9 +104,10 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A request that waits for its turn in a pool; the queue knows where it stands."""
+    """Requests that wait for their turn in a pool; the queue knows where they stand."""
 
     queue_id: int
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

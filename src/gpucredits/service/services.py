@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from gpucredits.service.keys import Keyring
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.orgs import Directory
+from gpucredits.service.pools import GpuPools
+from gpucredits.service.queue import Line
 from gpucredits.service.reads import Reads
 from gpucredits.store.connection import Pool
 
@@ -23,3 +25,5 @@ class Services:
     reads: Reads
     keyring: Keyring
     directory: Directory
+    gpu_pools: GpuPools
+    line: Line

@@ -12,10 +12,12 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Beaten, Closed, Refunded, Reserved
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.wire.problem import Problem
+from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.scalars import (
     AccountPath,
     Amount,
     CreditsText,
+    Instant,
     InstantText,
     Metadata,
     Name,
@@ -27,6 +29,8 @@ RESERVATIONS_BATCH_MAX = 1_000
 BEATS_MAX = 5_000
 SEQ_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_PER_HOUR = 3_600
+PRIORITY_MAX = 1_000
+EXPECTED_SECONDS_MAX = 366 * 24 * SECONDS_PER_HOUR
 _RATE_DECIMALS = 12
 
 StateName = Literal["active", "settled", "canceled", "expired"]
@@ -39,6 +43,7 @@ GpuCount = Annotated[int, Meta(ge=1, le=bounds.GPU_COUNT_MAX)]
 WindowSeconds = Annotated[
     int, Meta(ge=bounds.WINDOW_MS_MIN // 1_000, le=bounds.WINDOW_MS_MAX // 1_000)
 ]
+ResourceAmount = Annotated[int, Meta(ge=0, le=SEQ_MAX)]
 EscrowWindows = Annotated[int, Meta(ge=0, le=bounds.ESCROW_WINDOWS_MAX)]
 RateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,12})?$", description="Credits per second.")]
 
@@ -50,8 +55,20 @@ _STATES: dict[ReservationState, StateName] = {
 }
 
 
+class ReserveResources(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a job needs besides GPUs, in the units of its pool."""
+
+    cpu: ResourceAmount = 0
+    memory: ResourceAmount = 0
+
+
 class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Ask for a lease: GPUs of one type for a job on one node."""
+    """Ask for a lease: GPUs of one type for a job on one node.
+
+    What follows ``metadata`` is for pools: whether to wait for a turn, credits or quota, until when
+    (``deadline``), with fewer GPUs if need be (``allow_partial``), and what the pool should know of
+    the job. Members of a ``gang`` start together or not at all.
+    """
 
     account: AccountPath
     job_id: Name
@@ -64,6 +81,15 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     max_amount: Amount | None = None
     payer: AccountPath | None = None
     metadata: Metadata | None = None
+    wait: bool = False
+    deadline: Instant | None = None
+    allow_partial: bool = False
+    priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] = 0
+    gang: Name | None = None
+    gang_size: Annotated[int, Meta(ge=1, le=RESERVATIONS_BATCH_MAX)] | None = None
+    expected_seconds: Annotated[int, Meta(ge=1, le=EXPECTED_SECONDS_MAX)] | None = None
+    preemptible: bool = True
+    resources: ReserveResources | None = None
 
 
 class ReserveBatch(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -112,10 +138,11 @@ class ReservationPage(Struct, kw_only=True):
 
 
 class ReserveResult(Struct, kw_only=True, omit_defaults=True):
-    """One item of a batch: the lease, or why not."""
+    """One item of a batch: the lease, its place in the queue, or why not."""
 
     status: int
     reservation: ReservationAnswer | None = None
+    queue: QueueAnswer | None = None
     problem: Problem | None = None
 
 
