@@ -15,7 +15,7 @@ from gpucredits.core.gate import Verdict
 from gpucredits.core.grant import Source
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reservation import Exhaustion
+from gpucredits.core.reservation import Exhaustion, StopReason
 
 Metadata = dict[str, str]
 
@@ -166,7 +166,7 @@ class StopLease:
 
     reservation_id: int
     stops_at: int
-    reason: str = "preempted"
+    reason: StopReason = StopReason.PREEMPTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from gpucredits.core.gate import GateReport
 from gpucredits.core.grant import Grant
 from gpucredits.core.quota import Counter, Quota
 from gpucredits.core.reasons import Refused
-from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.reservation import Decision, Reservation, ReservationState, StopReason
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
@@ -99,7 +99,7 @@ class Stopping:
 
     reservation_id: int
     stops_at: int
-    reason: str
+    reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)

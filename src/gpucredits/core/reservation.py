@@ -39,6 +39,18 @@ class Exhaustion(IntEnum):
     FINISH = 2  # it runs on, on a bounded overdraft
 
 
+class StopReason(IntEnum):
+    """Why a lease was told to stop although it could pay."""
+
+    NONE = 0
+    PREEMPTED = 1
+
+    @property
+    def word(self) -> str:
+        """What a node is told."""
+        return self.name.lower() if self else ""
+
+
 @dataclass(slots=True)
 class Reservation:
     """g GPUs of one type for one job, at a pinned price, with a hold, until ``expires_at``.
@@ -84,7 +96,7 @@ class Reservation:
     overdrawn: int = 0
     leaving: bool = False
     stopping_at: int = 0
-    stop_reason: str = ""
+    stop_reason: StopReason = StopReason.NONE
 
     @property
     def rate_per_hour(self) -> int:

@@ -69,7 +69,7 @@ class Admitting:
         return await self._settle(claimed, frozen if pool.gates else None)
 
     async def probe(self, pool_id: int) -> bool:
-        """Ask again, without a trace, for some of those whom another gate held; True if it opens."""
+        """Ask again, without a trace, for some whom another gate held; True if it opens."""
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
                 asked = await dispatch.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)

@@ -137,7 +137,7 @@ def _amounts(names: list[str], gpus: int, cpus: int, memory: int) -> Amounts:
 
 
 def _running(lease: LiveLease, names: list[str]) -> RunningJob:
-    """A lease; one told to stop goes by its deadline, or by its promised end if it has not heard."""
+    """A lease; told to stop, it goes by its deadline, or its promised end if it has not heard."""
     stopping_at = max(lease.stopping_at, lease.expires_at) if lease.stopping_at else None
     return RunningJob(
         ids.format_id(ids.RESERVATION, lease.org_id, lease.reservation_id),

@@ -47,7 +47,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
         note_late_use(book, lease, command.seq, command.used_ms)
         return answer(lease, Decision.STOP, now, reason=lease.state.name.lower())
     if command.seq <= lease.seq:
-        return answer(lease, lease.decision, now, reason=lease.stop_reason, duplicate=True)
+        return answer(lease, lease.decision, now, reason=lease.stop_reason.word, duplicate=True)
     used_ms, flag = believable(lease, command.used_ms, now)
     if renew_in_full(book, payer, lease, command.seq, used_ms, now):
         return Beaten(
@@ -154,7 +154,7 @@ def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: in
 def let_go(lease: Reservation, renewed: Renewal) -> None:
     """A lease that was told to stop drains, for that reason unless another ends it as well."""
     if not renewed.drains:
-        renewed.reason = lease.stop_reason
+        renewed.reason = lease.stop_reason.word
         renewed.throttled = False
         renewed.clears_at = 0
 
