@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from fractions import Fraction as Rational
+from operator import add
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +17,7 @@ from gpucredits.api.submit import act_of
 from gpucredits.core.account import lineage, org_of, scope_of
 from gpucredits.core.fairshare.decisions import Share
 from gpucredits.core.fairshare.filling import Fraction
+from gpucredits.core.fairshare.snapshot import Capacity
 from gpucredits.service.access import Permission
 from gpucredits.service.pools import GpuPool, PoolMissing, Sharing, Weight
 from gpucredits.wire.pool import (
@@ -176,17 +179,20 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
     snapshot = sharing.snapshot
     capacity = sharing.pool.gpus
     held: Counter[str] = Counter()
+    taken: dict[str, list[int]] = {}
     wanted: Counter[str] = Counter()
     waiting: Counter[str] = Counter()
     gates = bool(snapshot.capacity)
     for job in snapshot.running:
         for path in ("", *lineage(job.tenant)):
             held[path] += job.amounts[0]
+            taken[path] = list(map(add, taken.get(path) or [0] * len(job.amounts), job.amounts))
     for request in snapshot.waiting:
         for path in ("", *lineage(request.tenant)):
             wanted[path] += request.amounts[0] if gates else 0
             waiting[path] += 1
     stopping = sum(job.amounts[0] for job in snapshot.running if job.stopping_at is not None)
+    past = {tenant.path: tenant.usage // 1_000 for tenant in snapshot.tenants}
     shown = [row for row in sharing.decisions.shares if not org or org_of(row.path) == org]
     return SharesAnswer(
         gpu_type=sharing.pool.gpu_type,
@@ -200,26 +206,38 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
         waiting_gpus=wanted[""],
         is_dispatched=bool(sharing.dispatcher),
         shares=[
-            _share(row, capacity or 0, held[row.path], waiting[row.path], wanted[row.path])
+            share_to_wire(
+                row,
+                capacity or 0,
+                dominant(taken.get(row.path, []), snapshot.capacity),
+                held=held[row.path],
+                waiting=waiting[row.path],
+                waiting_gpus=wanted[row.path],
+                past_gpu_seconds=past.get(row.path, 0),
+            )
             for row in shown
         ],
     )
 
 
-def _share(row: Share, capacity: int, held: int, waiting: int, wanted: int) -> ShareAnswer:
-    over = (row.before[0] * row.fair[1] - row.fair[0] * row.before[1], row.before[1] * row.fair[1])
-    borrowed = over if over[0] > 0 else (0, 1)
+def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
+    """The largest part of any resource that some amounts are."""
+    parts = [(amount, whole) for amount, (_, whole) in zip(amounts, capacity, strict=False)]
+    return max(parts, key=lambda part: Rational(*part), default=(0, 1))
+
+
+def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: int) -> ShareAnswer:
+    """One tenant's share; what it borrows is what it has above its target."""
+    over = (has[0] * row.fair[1] - row.fair[0] * has[1], has[1] * row.fair[1])
     return ShareAnswer(
         account=row.path,
         scope=scope_of(row.path),
         weight=row.weight,
         target=_decimals(row.fair, capacity),
         target_percent=_decimals(row.fair, 100),
-        held=held,
-        held_percent=_decimals(row.before, 100),
-        borrowed=_decimals(borrowed, capacity),
-        waiting=waiting,
-        waiting_gpus=wanted,
+        held_percent=_decimals(has, 100),
+        borrowed=_decimals(over if over[0] > 0 else (0, 1), capacity),
+        **counts,
     )
 
 

@@ -37,10 +37,15 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
     max_amount: Number | None = None,
     payer: str | None = None,
     metadata: Mapping[str, str] | None = None,
+    allow_partial: bool | None = None,
+    priority: int | None = None,
+    expected_seconds: int | None = None,
+    preemptible: bool | None = None,
+    resources: Mapping[str, int] | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[ReservationAnswer]:
-    """Ask for a lease: GPUs of one type for a job on one node."""
+    """Ask for a lease: GPUs of one type for a job on one node. To wait for it, ``enqueue``."""
     body = body_of(
         ReserveRequest,
         account=account,
@@ -54,6 +59,11 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
         max_amount=max_amount,
         payer=payer,
         metadata=metadata,
+        allow_partial=allow_partial,
+        priority=priority,
+        expected_seconds=expected_seconds,
+        preemptible=preemptible,
+        resources=resources,
     )
     return write("/v1/reservations", ReservationAnswer, body=body, key=key, dry_run=dry_run)
 

@@ -109,7 +109,8 @@ class WeightsAnswer(Struct, kw_only=True):
 class ShareAnswer(Struct, kw_only=True):
     """What one tenant may hold (its target), holds, borrows and waits for.
 
-    With several resources the percentages are those of the one that it has most of.
+    With several resources the percentages are those of the one that it has most of. Past use
+    fades; it is 0 where none is kept.
     """
 
     account: str
@@ -122,6 +123,7 @@ class ShareAnswer(Struct, kw_only=True):
     borrowed: GpusText
     waiting: int
     waiting_gpus: int
+    past_gpu_seconds: int
 
 
 class SharesAnswer(Struct, kw_only=True):
