@@ -195,7 +195,7 @@ def test_waiting_for_credits_ends_with_a_top_up(pool: PoolScene) -> None:
 
 
 def test_one_may_wait_for_credits_where_there_is_no_pool(admin: Caller, gpu_type: str) -> None:
-    """Waiting is for credits too: of a type of GPU without a pool, and of a pool without capacity."""
+    """Waiting is for credits too, in a pool without capacity and where there is no pool."""
     scene = PoolScene(admin, gpu_type, capacity=None)
     for remove in (False, True):
         if remove:

@@ -175,7 +175,7 @@ def test_a_dispatcher_that_dies_between_claim_and_ledger(
 ) -> None:
     """Its requests are neither lost nor admitted twice: the next one finishes what it began."""
 
-    class Died(Exception):
+    class Died(Exception):  # noqa: N818  # it states what happened
         pass
 
     async def die(self: Admitting, claimed: Sequence[Claimed], *_: object) -> bool:
@@ -254,7 +254,7 @@ def test_one_dispatcher_at_a_time_until_its_lease_lapses(database: str) -> None:
 
 
 def test_waiting_for_quota_ends_when_there_is_room_under_it(database: str) -> None:
-    """A quota of three GPUs: the second job waits for quota, and starts when the first has ended."""
+    """With a quota of three GPUs the second job waits, and starts when the first has ended."""
 
     async def act(base: Scene) -> None:
         async with stage_on(base) as stage:

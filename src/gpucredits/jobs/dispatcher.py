@@ -7,6 +7,7 @@ when it falls silent.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from collections.abc import Awaitable
@@ -23,6 +24,11 @@ REST_MAX_S = 0.5
 POOLS_AT_ONCE = 4
 
 
+def holder_name() -> str:
+    """Who we are: no two processes ever have the same name, and the first part is our pid."""
+    return f"{os.getpid()}-{secrets.token_hex(8)}"
+
+
 class Dispatching(Paced):
     """Runs a cycle of every pool that has work; works at most half of the time."""
 
@@ -36,7 +42,7 @@ class Dispatching(Paced):
     ) -> None:
         super().__init__(rest_s=rest_s)
         self.gpu_pools = gpu_pools
-        self.dispatcher = Dispatcher(ledger, holder=secrets.token_hex(8), lease_us=lease_us)
+        self.dispatcher = Dispatcher(ledger, holder=holder_name(), lease_us=lease_us)
         self.cycles = 0
 
     async def stop(self) -> None:
