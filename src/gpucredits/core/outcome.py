@@ -123,7 +123,8 @@ class Swept:
 class Explained:
     """What a request would be told: by every gate, at what price, and from which grants it is paid.
 
-    ``lots`` are (grant, amount) of the first hold, as if it were settled now.
+    ``lots`` are (grant, amount) of the first hold, as if it were settled now. ``refusal`` is what
+    the request would be refused with.
     """
 
     admitted: bool
@@ -135,6 +136,7 @@ class Explained:
     lease_ms: int
     lots: tuple[tuple[int, int], ...]
     reports: tuple[GateReport, ...]
+    refusal: Refused | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,15 @@ class QuotaSaved:
     quota: Quota
     counter: Counter | None
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuotasReplaced:
+    """The quotas that an account now has, in the order asked for, and those it no longer has."""
+
+    path: str
+    quotas: tuple[Quota, ...]
+    ended: tuple[Quota, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +181,15 @@ class BudgetSaved:
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class BudgetsReplaced:
+    """The budgets that an account now has, in the order asked for, and those that were ended."""
+
+    path: str
+    budgets: tuple[Budget, ...]
+    ended: tuple[Budget, ...]
+
+
 Accepted = (
     AccountSaved
     | Granted
@@ -183,8 +203,10 @@ Accepted = (
     | Swept
     | Explained
     | QuotaSaved
+    | QuotasReplaced
     | RateLimitSaved
     | Boosted
     | BudgetSaved
+    | BudgetsReplaced
 )
 Outcome = Accepted | Refused
