@@ -10,10 +10,10 @@ from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import reservations
 from gpucredits.core import bounds
+from gpucredits.wire.correction import CorrectionAnswer
 from gpucredits.wire.reservation import (
     BeatAnswer,
     ClosedAnswer,
-    CorrectionAnswer,
     ReservationAnswer,
     ReservationPage,
     StateName,

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucredits.client.call import Call, Number, body_of, item_path, read, write
+from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
 from gpucredits.wire.reservation import (
     BeatAnswer,
     ClosedAnswer,
-    CorrectionAnswer,
-    CorrectionRequest,
     ExtendRequest,
     HeartbeatsAnswer,
     HeartbeatsRequest,

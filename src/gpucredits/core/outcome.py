@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpucredits.core.account import Account
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetWarning
-from gpucredits.core.gate import GateReport
+from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
 from gpucredits.core.quota import Counter, Quota
 from gpucredits.core.reasons import Refused
@@ -167,10 +167,12 @@ class RateLimitSaved:
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """The boost that was given."""
+    """The boost that was given, what its amount counts, and of which sort of limit it is."""
 
     boost: Boost
     path: str
+    unit: Unit = Unit.CREDITS
+    is_rate_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

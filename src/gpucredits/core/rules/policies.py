@@ -22,7 +22,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.outcome import Boosted, BudgetSaved, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import check_zone
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, window_at
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, unit_of, window_at
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.accounts import find
@@ -274,7 +274,9 @@ def add_boost(book: Book, command: AddBoost, now: int) -> Boosted | Refused:
         created_at=now,
     )
     book.add(boost)
-    return Boosted(boost, account.path)
+    if quota is None:
+        return Boosted(boost, account.path, is_rate_limit=True)
+    return Boosted(boost, account.path, unit_of(quota.dimension))
 
 
 def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refused:
