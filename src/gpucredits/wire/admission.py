@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Explained
+from gpucredits.core.reasons import Refused
 from gpucredits.wire.correction import PaidLot, lot_to_wire
 from gpucredits.wire.gate import GateAnswer, gates_to_wire
 from gpucredits.wire.reservation import (
@@ -63,6 +64,27 @@ def explained_to_wire(
         clears_at=format_instant(clears_at) if isinstance(clears_at, int) else None,
         grants=[lot_to_wire(org_id, grant_id, amount) for grant_id, amount in outcome.lots],
         gates=gates_to_wire(outcome.reports),
+    )
+
+
+def refused_to_wire(account: str, refused: Refused, *, status: int) -> AdmissionAnswer:
+    """The explanation of a request that was refused before it got to the gates."""
+    return AdmissionAnswer(
+        admitted=False,
+        status=status,
+        reason=refused.reason.value,
+        detail=refused.message,
+        account=account,
+        payer=None,
+        price=None,
+        price_id=None,
+        rate_per_second=None,
+        rate_per_hour=None,
+        held=None,
+        expires_in_ms=None,
+        clears_at=None,
+        grants=[],
+        gates=gates_to_wire(refused.reports),
     )
 
 
