@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import RefusedError
 from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import account_param, org_number, require_wider
+from gpucredits.api.standing import standing_of
 from gpucredits.api.submit import submit
 from gpucredits.core.command import EndRateLimit
 from gpucredits.core.outcome import RateLimitSaved
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.standing import rate_limit_standing
 from gpucredits.service.access import Permission
 from gpucredits.wire.rate_limit import (
+    RateLimitAnswer,
     RateLimitRequest,
     RateLimitTerms,
     rate_limit_from_wire,
     rate_limit_saved_to_wire,
+    rate_limit_standing_to_wire,
 )
 
 PATH = "/v1/accounts/{account}/rate-limit"
+
+
+async def get_rate_limit(call: Call[None, NoQuery]) -> RateLimitAnswer:
+    """An account's rate limit and how it stands."""
+    account = account_param(call)
+    found = await standing_of(call, account)
+    standing = rate_limit_standing(found.book, found.account, found.now)
+    if standing is None:
+        text = f"{account} has no rate limit."
+        raise RefusedError(Refused(Reason.LIMIT_UNKNOWN, text, {"account": account}))
+    return rate_limit_standing_to_wire(found.book.org.org_id, account, standing, found.now)
 
 
 async def put_rate_limit(call: Call[RateLimitRequest, NoQuery]) -> RateLimitTerms:
@@ -38,6 +55,16 @@ async def delete_rate_limit(call: Call[None, NoQuery]) -> RateLimitTerms:
 
 
 ROUTES = [
+    Route(
+        method="GET",
+        path=PATH,
+        summary="How fast an account may authorise credits, and how that stands",
+        handler=get_rate_limit,
+        permission=Permission.READ,
+        answer=RateLimitAnswer,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        tag="limits",
+    ),
     Route(
         method="PUT",
         path=PATH,

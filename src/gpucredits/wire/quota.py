@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from gpucredits.core import bounds, ids
 from gpucredits.core.command import ReplaceQuotas, SetQuota
@@ -13,7 +13,8 @@ from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension, Quota, unit_of
-from gpucredits.wire.boost import BoostAnswer
+from gpucredits.core.standing import QuotaStanding
+from gpucredits.wire.boost import BoostAnswer, boost_to_wire
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import Credits, InstantText, Name, Zone, format_instant
 
@@ -175,6 +176,27 @@ def quota_to_wire(org_id: int, path: str, quota: Quota) -> QuotaTerms:
         rolling_hours=quota.rolling_hours or None,
         created_at=format_instant(quota.created_at),
         ended_at=format_instant(quota.ended_at) if quota.ended_at else None,
+    )
+
+
+def quota_standing_to_wire(org_id: int, path: str, standing: QuotaStanding) -> QuotaAnswer:
+    """A quota and how it stands."""
+    quota, unit = standing.quota, unit_of(standing.quota.dimension)
+
+    def shown(value: int | None) -> str | None:
+        return None if value is None else format_quantity(value, unit)
+
+    return QuotaAnswer(
+        **structs.asdict(quota_to_wire(org_id, path, quota)),
+        cap=format_quantity(standing.cap, unit),
+        used=shown(standing.used),
+        held=shown(standing.held),
+        left=shown(standing.left),
+        resets_at=None if standing.resets_at is None else format_instant(standing.resets_at),
+        boosts=[
+            boost_to_wire(org_id, path, boost, unit=unit, is_rate_limit=False)
+            for boost in standing.boosts
+        ],
     )
 
 

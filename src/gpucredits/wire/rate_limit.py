@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from gpucredits.core import ids
 from gpucredits.core.command import SetRateLimit
+from gpucredits.core.gate import Unit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import RateLimitSaved
+from gpucredits.core.standing import RateLimitStanding
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.wire.boost import BoostAnswer
+from gpucredits.wire.boost import BoostAnswer, boost_to_wire
 from gpucredits.wire.scalars import Amount, Credits, CreditsText, InstantText, format_instant
 
 
@@ -67,4 +69,22 @@ def rate_limit_to_wire(org_id: int, path: str, bucket: TokenBucket) -> RateLimit
         capacity=format_credits(bucket.capacity),
         refill_per_hour=format_credits(bucket.refill_per_hour),
         ended_at=format_instant(bucket.ended_at) if bucket.ended_at else None,
+    )
+
+
+def rate_limit_standing_to_wire(
+    org_id: int, path: str, standing: RateLimitStanding, now: int
+) -> RateLimitAnswer:
+    """A rate limit and how it stands."""
+    return RateLimitAnswer(
+        **structs.asdict(rate_limit_to_wire(org_id, path, standing.bucket)),
+        cap=format_credits(standing.cap),
+        refill=format_credits(standing.refill),
+        level=format_credits(standing.level),
+        full_at=None if standing.full_at is None else format_instant(standing.full_at),
+        boosts=[
+            boost_to_wire(org_id, path, boost, unit=Unit.CREDITS, is_rate_limit=True)
+            for boost in standing.boosts
+        ],
+        as_of=format_instant(now),
     )
