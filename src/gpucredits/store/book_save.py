@@ -15,10 +15,10 @@ import msgspec
 from gpucredits.core.account import Account
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book import DECISIONS, Page, Pages, settings_of
+from gpucredits.store.book_gates import is_plain
 from gpucredits.store.book_parts import (
     ACTS,
     ANSWERS,
@@ -41,6 +41,7 @@ from gpucredits.store.book_parts import (
 )
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
+from gpucredits.store.gates_save import add_gate, add_gated_org
 from gpucredits.store.statement import Part, parameters, statement
 
 # Looked up once: these are compared for every heartbeat.
@@ -116,13 +117,14 @@ def collect(changes: Changes, page: Page) -> None:
             case TopUpRow():
                 add_topup(changes, page, row)
             case _:
-                invariant(holds=False, claim="the store knows how to keep what a rule changed")
+                add_gate(changes, page, row)
         events_of(page, row, events)
     add_entries(changes, org_id, now, book.entries)
     for event in events:
         changes.add(OUTBOX, (org_id, now, *event))
     book.org.clock = now
-    changes.add(ORGS, (org_id, book.org.next_id, book.org.next_entry_id, now))
+    if not add_gated_org(changes, page):
+        changes.add(ORGS, (org_id, book.org.next_id, book.org.next_entry_id, now))
 
 
 def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -> None:
@@ -162,6 +164,10 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.expires_at,
         row.ended_at,
         to_literal(row.paid),
+        row.beat_at,
+        row.overdrawn,
+        row.leaving,
+        is_plain(row),
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -183,6 +189,9 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.max_amount,
         page.first_new_entry_id,
         to_json(row.metadata),
+        row.exhaustion,
+        row.grace_ms,
+        row.overdraft,
     )
     changes.add(NEW_LEASES, hot + cold)
 
@@ -224,6 +233,8 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
         row.status,
         row.has_budget,
         to_json(row.metadata),
+        row.delinquent,
+        row.overdraft_limit,
     )
     if row.account_id < page.first_new_id:
         changes.add(SETTINGS, whole)
@@ -249,6 +260,7 @@ def add_grant(changes: Changes, page: Page, row: Grant) -> None:
         row.origin_id,
         row.created_at,
         to_json(row.metadata),
+        row.budget_id,
     )
     changes.add(NEW_GRANTS, hot + cold)
 
