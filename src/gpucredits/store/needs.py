@@ -24,6 +24,8 @@ from gpucredits.core.command import (
     FailTopUp,
     Issue,
     Refund,
+    ReplaceBudgets,
+    ReplaceQuotas,
     Reserve,
     ReverseTopUp,
     SetBudget,
@@ -77,9 +79,11 @@ class Needs:
                 self._reserve(org_id, command.reserve)
             case CreateAccount() | UpdateAccount():
                 self.paths.update((org_id, path) for path in lineage(command.path))
-            case Issue() | TopUp() | EndRateLimit() | SetBudget() | EndBudget():
+            case Issue() | TopUp() | EndRateLimit() | SetBudget() | EndBudget() | ReplaceBudgets():
                 self.paths.add((org_id, command.account))
-            case SetQuota() | SetRateLimit():  # what runs is counted, and lapses first
+            case (
+                SetQuota() | ReplaceQuotas() | SetRateLimit()
+            ):  # what runs is counted, and lapses first
                 self.whole.add(org_id)
             case EndQuota():
                 self.limits.add((org_id, command.quota_id))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from gpucredits.core import bounds, ids
-from gpucredits.core.budget import Budget, Rollover
+from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
 from gpucredits.core.command import ReplaceBudgets, SetBudget
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
@@ -192,4 +192,28 @@ def budget_to_wire(org_id: int, path: str, budget: Budget) -> BudgetTerms:
         warn_percent=list(budget.warn_percent),
         next_at=format_instant(budget.next_at) if budget.is_open else None,
         created_at=format_instant(budget.created_at),
+    )
+
+
+def budget_standing_to_wire(
+    org_id: int, path: str, budget: Budget, period: PeriodAnswer | None
+) -> BudgetAnswer:
+    """A budget and its open period."""
+    return BudgetAnswer(**structs.asdict(budget_to_wire(org_id, path, budget)), period=period)
+
+
+def period_to_wire(
+    org_id: int, period: BudgetPeriod, *, used: int, left: int, rolled_in: int
+) -> PeriodAnswer:
+    """A period as it is shown."""
+    return PeriodAnswer(
+        starts_at=format_instant(period.starts_at),
+        ends_at=format_instant(period.ends_at),
+        issued=format_credits(period.allowance),
+        used=format_credits(used),
+        left=format_credits(left),
+        rolled_in=format_credits(rolled_in),
+        rolled_out=format_credits(period.rolled),
+        grant_id=ids.format_id(ids.GRANT, org_id, period.grant_id),
+        warned_percent=period.warned_percent or None,
     )
