@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpucredits.core.command import Command, SetQuota
+from gpucredits.core.command import Command, ReplaceQuotas, SetQuota
 from gpucredits.core.quota import CELLS, Dimension, Quota, window_at
 from gpucredits.core.rules.policies import check_quota, same_quota
 from gpucredits.store.book import Page
@@ -20,6 +20,9 @@ async def with_spending(connection: Connection, page: Page, command: Command) ->
     """The command, told what the ledger knows of the windows that it would open."""
     if isinstance(command, SetQuota):
         return await quota_with_spending(connection, page, command)
+    if isinstance(command, ReplaceQuotas):
+        quotas = [await quota_with_spending(connection, page, each) for each in command.quotas]
+        return replace(command, quotas=tuple(quotas))
     return command
 
 
