@@ -345,3 +345,21 @@ def test_past_use_is_remembered_and_counts(pool: PoolScene, database_of_server: 
     pool.settle(blocker)
     pool.until_state(second["queue_id"], "admitted")
     assert pool.state(first["queue_id"])["state"] == "waiting"
+
+
+def test_an_explanation_asks_the_pool_too(pool: PoolScene) -> None:
+    """The check says what the pool says, first that it passes and then that it does not."""
+    org = pool.org()
+    body = {"account": org, "job_id": "j", "gpu_type": pool.gpu_type, "gpu_count": 3}
+
+    def gate() -> dict[str, object]:
+        answer = pool.admin.made("/v1/admissions:check", body)
+        [row] = [each for each in answer["gates"] if each["gate"] == "fair_share"]
+        return {"admitted": answer["admitted"], **row}
+
+    free = gate()
+    assert (free["admitted"], free["passes"], free["limit"]) == (True, True, 8)
+    pool.take(org, 6)
+    full = gate()
+    assert (full["admitted"], full["passes"], full["current"]) == (False, False, 6)
+    assert full["sentence"] == "It needs 3 gpu, and 2 are free."

@@ -55,7 +55,10 @@ class Call(Generic[Body, Query]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One row of the table: everything that is true of a method on a path."""
+    """One row of the table: everything that is true of a method on a path.
+
+    ``is_question``: it has a body and changes nothing.
+    """
 
     method: str
     path: str
@@ -69,6 +72,7 @@ class Route:
     reasons: tuple[str, ...] = ()
     needs_key: bool = False
     is_body_optional: bool = False
+    is_question: bool = False
     tag: str = ""
     other_answers: tuple[tuple[int, Any], ...] = ()  # (status, shape) besides the usual one
     longer_s: float = 0.0  # by how much a request may take longer than others
@@ -76,7 +80,7 @@ class Route:
     @property
     def is_write(self) -> bool:
         """Whether it changes anything."""
-        return self.method != "GET"
+        return self.method != "GET" and not self.is_question
 
     @property
     def name(self) -> str:

@@ -15,13 +15,18 @@ from gpucredits.core.command import Beat, Cancel, Reserve
 from gpucredits.core.outcome import Adjusted, Beaten, Closed, Outcome, Queued, Refunded, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access import Permission
+from gpucredits.wire.correction import (
+    CorrectionAnswer,
+    CorrectionRequest,
+    adjust_from_wire,
+    correction_to_wire,
+    refund_from_wire,
+)
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import (
     BeatAnswer,
     CancelRequest,
     ClosedAnswer,
-    CorrectionAnswer,
-    CorrectionRequest,
     ExtendRequest,
     ReservationAnswer,
     ReserveBatch,
@@ -29,11 +34,8 @@ from gpucredits.wire.reservation import (
     ReserveResult,
     ReserveResults,
     SettleRequest,
-    adjust_from_wire,
     beaten_to_wire,
     closed_to_wire,
-    correction_to_wire,
-    refund_from_wire,
     reserve_from_wire,
     reserved_to_wire,
     settle_from_wire,

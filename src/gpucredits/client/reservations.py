@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucredits.client.call import Call, Number, body_of, item_path, read, write
+from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
 from gpucredits.wire.reservation import (
     BeatAnswer,
     ClosedAnswer,
-    CorrectionAnswer,
-    CorrectionRequest,
+    ExhaustionName,
     ExtendRequest,
     HeartbeatsAnswer,
     HeartbeatsRequest,
@@ -36,6 +36,9 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
     escrow_windows: int | None = None,
     max_amount: Number | None = None,
     payer: str | None = None,
+    exhaustion: ExhaustionName | None = None,
+    grace_seconds: int | None = None,
+    overdraft: Number | None = None,
     metadata: Mapping[str, str] | None = None,
     allow_partial: bool | None = None,
     priority: int | None = None,
@@ -45,7 +48,10 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[ReservationAnswer]:
-    """Ask for a lease: GPUs of one type for a job on one node. To wait for it, ``enqueue``."""
+    """Ask for a lease: GPUs of one type for a job on one node. To wait for it, ``enqueue``.
+
+    ``exhaustion`` says what becomes of the job when it can no longer be renewed in full.
+    """
     body = body_of(
         ReserveRequest,
         account=account,
@@ -58,6 +64,9 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
         escrow_windows=escrow_windows,
         max_amount=max_amount,
         payer=payer,
+        exhaustion=exhaustion,
+        grace_seconds=grace_seconds,
+        overdraft=overdraft,
         metadata=metadata,
         allow_partial=allow_partial,
         priority=priority,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome
 from gpucredits.service.ledger import Request
 from gpucredits.service.queue import Wish
@@ -16,13 +17,18 @@ from gpucredits.store.dispatch import OpenTicket
 
 async def rehearsed(services: Services, org_id: int, wish: Wish) -> Outcome:
     """The lease or the refusal that a reserve would get if it came now and did not wait."""
+    command = await with_verdict(services, org_id, wish)
+    return await services.ledger.submit(org_id, Request(command), dry_run=True)
+
+
+async def with_verdict(services: Services, org_id: int, wish: Wish) -> Reserve:
+    """A reserve with what its pool would say of it now."""
     asked = wish.reserve
     pool = services.gpu_pools.find(asked.gpu_type, asked.region)
-    command = asked
-    if pool is not None and pool.gates:
-        verdict = await services.gpu_pools.verdict(pool, _ticket(org_id, wish))
-        command = replace(asked, fair_share=verdict)
-    return await services.ledger.submit(org_id, Request(command), dry_run=True)
+    if pool is None or not pool.gates:
+        return asked
+    verdict = await services.gpu_pools.verdict(pool, _ticket(org_id, wish))
+    return replace(asked, fair_share=verdict)
 
 
 def _ticket(org_id: int, wish: Wish) -> OpenTicket:

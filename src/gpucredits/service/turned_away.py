@@ -20,7 +20,7 @@ def turned_away(snapshot: PoolSnapshot, row: Waiting) -> Refused:
     """Why a request that does not wait was not let in."""
     verdict = verdict_of(snapshot, row)
     gpu_type, _, region = snapshot.pool.rpartition("/")
-    refused = fair_share_refusal(row.tenant, gpu_type, region, verdict)
+    refused = fair_share_refusal(row.tenant, gpu_type, region, verdict, snapshot.now)
     refused.detail["position"] = row.position
     refused.detail["waiting"] = len(snapshot.waiting)
     return refused

@@ -116,8 +116,9 @@ NEW_LEASES = part(
         x.admitted_at, x.escrow_windows, x.max_amount, x.first_entry_id, x.metadata::jsonb,
         x.exhaustion, x.grace_ms, x.overdraft
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
-        used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain, stopping_at,
-        stop_reason, account, account_id, payer_id, job_id, gpu_type, gpu_count, region, node, price, price_id, window_ms,
+        used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
+        stopping_at, stop_reason, account, account_id, payer_id, job_id, gpu_type, gpu_count,
+        region, node, price, price_id, window_ms,
         admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion, grace_ms,
         overdraft)""",
 )
