@@ -229,6 +229,7 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("used", values.format_ms(answer.used_ms)),
             ("last seq", str(answer.seq)),
             ("lease ends in", values.format_ms(answer.expires_in_ms) if is_live else ""),
+            ("has to stop by", output.instant(answer.stops_at) if is_live else ""),
             ("ended", output.instant(answer.ended_at)),
             ("labels", output.labels(answer.metadata)),
         ]

@@ -41,7 +41,7 @@ class PoolMissing(Exception):  # noqa: N818  # it states what happened
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """A pool at one moment, and what would be decided now."""
+    """A pool at one moment, and what is fair now: work that is stopping counts as held."""
 
     pool: GpuPool
     snapshot: PoolSnapshot
@@ -157,7 +157,8 @@ class GpuPools:
         if picture is None:
             raise PoolMissing
         frozen = freeze(picture)
-        return Sharing(found, frozen, await decided(frozen), holder)
+        held = tuple(job._replace(stopping_at=None) for job in frozen.running)
+        return Sharing(found, frozen, await decided(replace(frozen, running=held)), holder)
 
     async def last_decision(self, gpu_type: str, region: str) -> KeptSnapshot | None:
         """The last decision that was kept, with what it was made from."""

@@ -152,6 +152,7 @@ class ReservationAnswer(Struct, kw_only=True):
     expires_at: InstantText
     expires_in_ms: int
     ended_at: InstantText | None
+    stops_at: InstantText | None
     metadata: dict[str, str]
 
 
@@ -307,6 +308,7 @@ def reservation_to_wire(
         expires_at=format_instant(lease.expires_at),
         expires_in_ms=expires_in_ms,
         ended_at=format_instant(lease.ended_at) if lease.ended_at else None,
+        stops_at=format_instant(lease.stopping_at) if lease.stopping_at else None,
         metadata=lease.metadata,
     )
 
