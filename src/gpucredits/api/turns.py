@@ -31,7 +31,6 @@ from gpucredits.wire.reservation import ReserveRequest
 ANSWER_WITHIN_S: Final = 3.0  # how long a request that does not wait is kept waiting for a cycle
 LET_IN_WITHIN_S: Final = 10.0  # and how long for the ledger, once it has its room
 FIRST_NEWS_WITHIN_S: Final = 0.5  # how long one that waits is kept for its first place
-JOIN_AT_ONCE: Final = 8  # requests of one batch that are written down at a time
 
 
 def pool_of(call: AnyCall, request: ReserveRequest) -> GpuPool | None:
@@ -95,13 +94,10 @@ async def take_turns(
     call: AnyCall, wishes: Sequence[tuple[int, int, Wish]]
 ) -> list[tuple[Outcome | QueueAnswer, bool]]:
     """Send reserves of a batch, as (place in it, org, wish), to the queue on their own."""
-    gate = asyncio.Semaphore(JOIN_AT_ONCE if call.dry_run else len(wishes) + 1)
-
-    async def one(position: int, org_id: int, wish: Wish) -> tuple[Outcome | QueueAnswer, bool]:
-        async with gate:
-            return await take_turn(call, org_id, wish, position=position)
-
-    return list(await asyncio.gather(*(one(*each) for each in wishes)))
+    if call.dry_run:
+        return [await take_turn(call, org_id, wish) for _, org_id, wish in wishes]
+    turns = (take_turn(call, org_id, wish, position=place) for place, org_id, wish in wishes)
+    return list(await asyncio.gather(*turns))
 
 
 async def take_turn_together(

@@ -11,20 +11,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from gpucredits.core import ids
 from gpucredits.core.command import StopLease
 from gpucredits.core.fairshare.decide import decide
-from gpucredits.core.fairshare.decisions import Decisions, Waiting
+from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting
 from gpucredits.core.fairshare.plain import dump, dump_decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.service.admitting import Admitting
+from gpucredits.service.errors import Busy
 from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
@@ -32,16 +33,17 @@ from gpucredits.service.turned_away import EXPIRED, turned_away
 from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
 from gpucredits.store.dispatch import Lease, OpenTicket, Picture, Place
-from gpucredits.store.errors import driver_errors
+from gpucredits.store.errors import Conflict, Unavailable, driver_errors
 from gpucredits.store.snapshot import snapshot as one_moment
 
 logger = logging.getLogger(__name__)
+Row = TypeVar("Row")
 
 LEASE_US: Final = 5_000_000
 ADMISSIONS_MAX: Final = 500  # in one cycle
 PLACES_MAX: Final = 2_000  # rows of those who wait, rewritten in one cycle
 SWEPT_MAX: Final = 500
-ROWS_KEPT_MAX: Final = 20_000  # larger snapshots are not kept
+ROWS_KEPT_MAX: Final = 5_000  # larger snapshots are not kept
 IN_THREAD_ROWS: Final = 2_000  # larger decisions do not hold up the event loop
 USAGE_EVERY_US: Final = 5_000_000
 MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
@@ -153,10 +155,15 @@ class Dispatcher:
         orders = [
             row for row in cycle.decisions.preemptions if row.for_request not in cycle.refused
         ]
-        for row in orders:
+        actor = f"pool {cycle.snapshot.pool}"
+
+        async def stop(row: Preemption) -> None:
             org_id, number = ids.parse_id(ids.RESERVATION, row.job_id)
             order = StopLease(reservation_id=number, stops_at=row.stop_at)
-            await self.ledger.submit(org_id, Request(order, actor=f"pool {cycle.snapshot.pool}"))
+            with suppress(Busy, Conflict, Unavailable):  # then the next cycle says it again
+                await self.ledger.submit(org_id, Request(order, actor=actor))
+
+        await asyncio.gather(*(stop(row) for row in orders))
 
     async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
         """Write down where everybody stands, and the snapshot it comes from."""
@@ -189,8 +196,8 @@ class Dispatcher:
             db,
             cycle.picture.pool.pool_id,
             taken_at=snapshot.now,
-            snapshot=msgspec.json.encode(dump(snapshot)),
-            decision=msgspec.json.encode(dump_decisions(cycle.decisions)),
+            snapshot=await asyncio.to_thread(_json, dump, snapshot),
+            decision=await asyncio.to_thread(_json, dump_decisions, cycle.decisions),
         )
 
     async def _keep_usage(self, picture: Picture) -> None:
@@ -232,6 +239,10 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:
+    return msgspec.json.encode(plain(row))
 
 
 def _has_held(picture: Picture) -> bool:

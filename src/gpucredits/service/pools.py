@@ -7,6 +7,7 @@ Must not: let anything into a pool (the dispatcher does).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -33,6 +34,8 @@ from gpucredits.store.snapshot import snapshot
 __all__ = ["GpuPool", "GpuPools", "PoolMissing", "Weight"]
 
 GATHER_S: Final = 0.01
+LARGE_ROWS: Final = 2_000  # shares of larger pools are not worked out anew for every caller
+KEPT_S: Final = 2.0
 
 
 class PoolMissing(Exception):  # noqa: N818  # it states what happened
@@ -55,6 +58,7 @@ class GpuPools:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._known: dict[tuple[str, str], GpuPool] = {}
+        self._sharings: dict[tuple[str, str], tuple[float, Sharing]] = {}
         self._ringing: asyncio.Task[None] | None = None
 
     def find(self, gpu_type: str, region: str) -> GpuPool | None:
@@ -149,7 +153,10 @@ class GpuPools:
         return (await perform(self._pool, act, work)).is_replay
 
     async def sharing(self, gpu_type: str, region: str) -> Sharing:
-        """Who holds, may hold and wants how much, now."""
+        """Who holds, may hold and wants how much, now; of a large pool as of a moment ago."""
+        made_at, known = self._sharings.get((gpu_type, region), (0.0, None))
+        if known is not None and time.monotonic() - made_at < KEPT_S:
+            return known
         async with snapshot(self._pool) as db:
             found = await _found(db, gpu_type, region)
             picture = await dispatch.picture(db, found.pool_id)
@@ -158,7 +165,11 @@ class GpuPools:
             raise PoolMissing
         frozen = freeze(picture)
         held = tuple(job._replace(stopping_at=None) for job in frozen.running)
-        return Sharing(found, frozen, await decided(replace(frozen, running=held)), holder)
+        sharing = Sharing(found, frozen, await decided(replace(frozen, running=held)), holder)
+        self._sharings.pop((gpu_type, region), None)
+        if len(frozen.running) + len(frozen.waiting) > LARGE_ROWS:
+            self._sharings[gpu_type, region] = (time.monotonic(), sharing)
+        return sharing
 
     async def last_decision(self, gpu_type: str, region: str) -> KeptSnapshot | None:
         """The last decision that was kept, with what it was made from."""

@@ -8,6 +8,7 @@ Must not: let anybody in (the dispatcher does).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,16 +24,19 @@ from gpucredits.service.turned_away import CANCELLED
 from gpucredits.store import pools, queue
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.errors import Unavailable, driver_errors
+from gpucredits.store.errors import Conflict, Unavailable, driver_errors
 from gpucredits.store.queue import NewTicket, QueueState, Ticket, TicketFilter
 
 __all__ = ["Line", "QueueFull", "Ticket", "TicketFilter", "Wish"]
+
+logger = logging.getLogger(__name__)
 
 ORG_WAITING_MAX: Final = 5_000  # requests of one org that may wait in one pool
 PATIENCE_US: Final = 7 * 24 * 3_600_000_000
 QUICK_US: Final = 5_000_000  # how long a request that does not wait is kept for a cycle
 LOOK_AGAIN_S: Final = 1.0
 GATHER_S: Final = 0.01
+JOIN_AT_ONCE: Final = 8  # requests that are written down at a time, so that others get connections
 
 Key = tuple[int, int]
 
@@ -66,6 +70,7 @@ class Line:
         self._pool = pool
         self._watched: dict[Key, list[asyncio.Future[Ticket | None]]] = {}
         self._news = asyncio.Event()
+        self._joining = asyncio.Semaphore(JOIN_AT_ONCE)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -110,7 +115,8 @@ class Line:
             await pools.ring(db)
             return encode(Queued(numbers[0], tuple(numbers[1:]))), None
 
-        done = await perform(self._pool, act, work)
+        async with self._joining:
+            done = await perform(self._pool, act, work)
         return decode(done.answer), done.is_replay
 
     async def read(self, key: Key) -> Ticket | None:
@@ -179,7 +185,10 @@ class Line:
             await asyncio.sleep(GATHER_S)  # what happens within a moment is read at once
             try:
                 await self._answer()
-            except Unavailable:
+            except (Conflict, Unavailable):
+                await asyncio.sleep(LOOK_AGAIN_S)
+            except Exception:  # a guard: whoever waits must get news again
+                logger.exception("the queue could not be looked at and is looked at again")
                 await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _answer(self) -> None:
