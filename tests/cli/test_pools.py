@@ -64,6 +64,7 @@ def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str,
     asked = ("reserve", org, "--job", "b", "--type", gpu_type, "--wait", "--expect", "1h")
     queued = terminal.json(*asked, "--priority", "2", "--until", "2h")
     assert (queued["state"], queued["priority"]) == ("waiting", 2)
+    until(lambda: client.queued(queued["queue_id"]).position)
     text = terminal.text("queue", "show", queued["queue_id"])
     assert "because    Number 1 in the queue: it needs 1 gpu, and 0 are free." in text
     assert queued["queue_id"] in terminal.text("queue", "list", org, "--pool", gpu_type)

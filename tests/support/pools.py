@@ -62,10 +62,20 @@ class PoolScene:
         return str(answer.json()["reservation_id"])
 
     def wait(self, account: str, gpus: int, **more: Any) -> Any:
-        """Reserve with patience."""
+        """Reserve with patience; the request once somebody has looked at it."""
         answer = self.ask(account, gpus, wait=True, **more)
         assert answer.status_code == 202, answer.text
-        return answer.json()
+        queue_id = answer.json()["queue_id"]
+
+        def seen() -> Any:
+            shown = self.state(queue_id)
+            return (
+                shown
+                if shown["state"] != "waiting" or shown["waits_for"] or shown["reason"]
+                else None
+            )
+
+        return until(seen, timeout_s=30.0)
 
     def state(self, queue_id: str) -> Any:
         """A request as it stands."""

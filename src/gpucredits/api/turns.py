@@ -30,7 +30,7 @@ from gpucredits.wire.reservation import ReserveRequest
 
 ANSWER_WITHIN_S: Final = 3.0  # how long a request that does not wait is kept waiting for a cycle
 LET_IN_WITHIN_S: Final = 10.0  # and how long for the ledger, once it has its room
-FIRST_NEWS_WITHIN_S: Final = 0.5  # how long one that waits is kept for its first place
+FIRST_NEWS_WITHIN_S: Final = 2.0  # how long one that waits is kept for its first place
 
 
 def pool_of(call: AnyCall, request: ReserveRequest) -> GpuPool | None:
