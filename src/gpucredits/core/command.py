@@ -187,7 +187,8 @@ class SetQuota:
     """Set the limit of an account's quota, making it if need be.
 
     A quota is known by everything but its limit. ``used`` is what the ledger says was settled in
-    the window that is open, for a quota that is new.
+    the window that is open, for a quota that is new, and ``past`` (start, end, used) of the cells
+    before it that a rolling window counts.
     """
 
     account: str
@@ -198,6 +199,7 @@ class SetQuota:
     zone: str = "UTC"
     rolling_hours: int = 0
     used: int = 0
+    past: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +207,14 @@ class EndQuota:
     """Take a quota away."""
 
     quota_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceQuotas:
+    """Let an account have these quotas and no others, at once."""
+
+    account: str
+    quotas: tuple[SetQuota, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,6 +274,14 @@ class EndBudget:
     name: str = "default"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceBudgets:
+    """Let an account have these open budgets and no others, at once."""
+
+    account: str
+    budgets: tuple[SetBudget, ...]
+
+
 Command = (
     CreateAccount
     | UpdateAccount
@@ -283,9 +301,11 @@ Command = (
     | Explain
     | SetQuota
     | EndQuota
+    | ReplaceQuotas
     | SetRateLimit
     | EndRateLimit
     | AddBoost
     | SetBudget
     | EndBudget
+    | ReplaceBudgets
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from gpucredits.core.gate import Unit
 from gpucredits.core.period import Calendar, period_at
 
 MINUTE_US = 60_000_000
@@ -25,12 +26,24 @@ class Dimension(IntEnum):
     CREDITS_PER_WINDOW = 3
 
 
+def unit_of(dimension: Dimension) -> Unit:
+    """What the numbers of a quota count."""
+    match dimension:
+        case Dimension.CONCURRENT_GPUS:
+            return Unit.GPUS
+        case Dimension.CONCURRENT_JOBS:
+            return Unit.JOBS
+        case Dimension.CREDITS_PER_JOB | Dimension.CREDITS_PER_WINDOW:
+            return Unit.CREDITS
+
+
 @dataclass(slots=True)
 class Quota:
     """One limit of one account, for all GPU types or for one.
 
     A quota on credits per window has either a calendar and a zone, or a number of rolling hours.
-    An ended quota stays on record and limits nothing.
+    An ended quota stays on record and limits nothing. It began with ``seeded`` credits that were
+    spent before, and has counted every entry from ``first_entry_id`` on.
     """
 
     quota_id: int
@@ -43,6 +56,8 @@ class Quota:
     rolling_hours: int = 0
     created_at: int = 0
     ended_at: int = 0
+    seeded: int = 0
+    first_entry_id: int = 0
 
 
 @dataclass(slots=True)
