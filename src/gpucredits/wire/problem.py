@@ -10,6 +10,8 @@ import re
 
 from msgspec import Struct
 
+from gpucredits.wire.request_limit import RequestLimitShown
+
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -28,6 +30,8 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     needed: str | None = None
     numbers: dict[str, str | int] | None = None
     index: int | None = None
+    clears_at: str | None = None
+    limit: RequestLimitShown | None = None
 
 
 _PLACE = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
