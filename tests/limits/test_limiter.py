@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gpucredits.core.request_limit import Ask, Holder
+from gpucredits.core.request_limit import Ask, Holder, bucket_of
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service import bucket_levels
 from gpucredits.service.bucket_levels import Levels
@@ -14,6 +14,7 @@ from gpucredits.service.limiter import ProcessLimiter
 from gpucredits.service.redis_limiter import RedisLimiter
 from gpucredits.store.clock import advance_clock
 from gpucredits.store.connection import Pool
+from gpucredits.store.redis_buckets import NOTHING
 from gpucredits.store.request_limits import load_levels
 from support.limits import HeldClock, admitted, ask, play, shared_limiter
 from support.redis_server import RedisServer
@@ -177,12 +178,10 @@ def test_without_what_is_known_a_flush_would_fill_every_bucket(
     """The control of the flush: with fresh buckets the same load passes, all of it."""
 
     async def fresh(self: Levels, bucket: Ask) -> TokenBucket:
-        return bucket_levels.bucket_of(
-            bucket, level=bucket.limit.capacity, fraction=0, level_at=self.clock()
-        )
+        return bucket_of(bucket, level=bucket.limit.capacity, fraction=0, level_at=self.clock())
 
     monkeypatch.setattr(Levels, "best_known", fresh)
-    monkeypatch.setattr(RedisLimiter, "_seen", lambda *_: bucket_levels_nothing())
+    monkeypatch.setattr(RedisLimiter, "_seen", lambda *_: NOTHING)
 
     async def act(pool: Pool) -> None:
         asks = [ask(n, org=f"org{n}", org_id=n, capacity=20) for n in range(1, 9)]
@@ -190,13 +189,6 @@ def test_without_what_is_known_a_flush_would_fill_every_bucket(
         assert all(count == 6 * 12 for count in counts), counts
 
     play(database, act)
-
-
-def bucket_levels_nothing() -> object:
-    """What a process that remembers nothing has seen."""
-    from gpucredits.store.redis_buckets import NOTHING  # noqa: PLC0415
-
-    return NOTHING
 
 
 def test_a_bucket_that_was_never_saved_comes_back_as_it_was_seen(

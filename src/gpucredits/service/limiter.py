@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from gpucredits.core.request_limit import Ask
-from gpucredits.core.token_bucket import TokenBucket, clears_at, draw, resize
+from gpucredits.core.token_bucket import TokenBucket, advance, clears_at, resize
 from gpucredits.service.bucket_levels import Kept, Levels, LevelUnknown
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether a request passes, and the bucket that is nearest to saying no, or says it.
 
     ``left`` are its whole tokens, ``clears_in_us`` is when it has one again and ``full_in_us``
@@ -77,26 +76,29 @@ class ProcessLimiter:
         """Draw from memory; a bucket is read from the database when it is first needed."""
         levels = self._levels
         kept = levels.kept
-        if any(ask.name not in kept for ask in asks):
-            try:
-                await self._recall(asks)
-            except LevelUnknown:
-                self._let_through += 1
-                return None
+        for ask in asks:
+            if ask.name not in kept:
+                try:
+                    await self._recall(asks)
+                except LevelUnknown:
+                    self._let_through += 1
+                    return None
+                break
         now = levels.clock()
         buckets = []
         is_drawn = True
         for ask in asks:
-            bucket = kept[ask.name].bucket
-            limit = ask.limit
-            if (bucket.capacity, bucket.refill_per_hour) != (limit.capacity, limit.refill_per_hour):
+            bucket, limit = kept[ask.name].bucket, ask.limit
+            advance(bucket, (), now)
+            if bucket.capacity != limit.capacity or bucket.refill_per_hour != limit.refill_per_hour:
                 resize(
                     bucket,
                     capacity=limit.capacity,
                     refill_per_hour=limit.refill_per_hour,
                     now=now,
                 )
-            is_drawn = draw(bucket, 0, now) and bucket.level > 0 and is_drawn
+            if bucket.level < 1:
+                is_drawn = False
             buckets.append(bucket)
         if is_drawn:
             for ask, bucket in zip(asks, buckets, strict=True):
@@ -130,15 +132,18 @@ def verdict_of(
     The buckets have been brought to ``now``.
     """
     worst = 0
-    if len(buckets) > 1:
-        waits = [(bucket.level, -_wait_us(bucket, 1, now)) for bucket in buckets]
-        worst = waits.index(min(waits))
+    for number in range(1, len(buckets)):
+        one, other = buckets[number], buckets[worst]
+        if one.level < other.level or (
+            one.level == 0 == other.level and _wait_us(one, 1, now) > _wait_us(other, 1, now)
+        ):
+            worst = number
     bucket = buckets[worst]
     return Verdict(
         is_drawn,
         asks[worst],
         bucket.level,
-        _wait_us(bucket, 1, now),
+        0 if bucket.level > 0 else _wait_us(bucket, 1, now),
         _wait_us(bucket, bucket.capacity, now),
     )
 
