@@ -230,6 +230,22 @@ def test_only_whole_orgs_have_limits(admin: Caller, org: str) -> None:
     admin.made("/v1/accounts", {"path": f"{org}/vision"})
     path = f"/v1/accounts/{org}/vision/request-limit"
     assert problem(admin.get(path)) == (422, "invalid_request")
+    word = {"path": f"{org}/request-limit"}  # which would make its path mean two things
+    assert problem(admin.post("/v1/accounts", word)) == (422, "invalid_request")
+
+
+def test_a_limit_holds_at_once_for_keys_in_use(admin: Caller, org: str) -> None:
+    """A server that has just served a key applies what was set for it or its org since."""
+    caller = admin.with_key("admin", org)
+    assert statuses(caller, "/v1/prices", 3) == [200] * 3
+    key_id = caller.read("/v1/keys")["keys"][0]["key_id"]
+    body = {**SLOW, "capacity": 2}
+    admin.call("PUT", f"/v1/keys/{key_id}/limit", body)
+    assert statuses(caller, "/v1/prices", 3) == [200, 200, 429]
+    admin.call("DELETE", f"/v1/keys/{key_id}/limit")
+    assert statuses(caller, "/v1/prices", 3) == [200] * 3
+    admin.call("PUT", f"/v1/accounts/{org}/request-limit", body)
+    assert statuses(caller, "/v1/prices", 3) == [200, 200, 429]
 
 
 def test_hostile_names_of_keys_are_names(admin: Caller, org: str) -> None:

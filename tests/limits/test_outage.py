@@ -16,7 +16,7 @@ from gpucredits.store.redis_buckets import RedisAway
 from support.limits import admitted, ask, play, shared_limiter
 from support.redis_server import RedisServer, redis_server
 
-QUICK_S = 0.2
+QUICK_S = 1.0
 BACK_TIMEOUT_S = 20.0
 
 
@@ -74,7 +74,7 @@ def test_a_stopped_redis_costs_one_timeout_and_no_more(
             try:
                 began = time.monotonic()
                 assert await admitted(limiter, ask(), tries=500) == 500
-                assert time.monotonic() - began < 10 * QUICK_S  # 500 timeouts would be 100 s
+                assert time.monotonic() - began < 10 * QUICK_S  # 500 timeouts would be 500 s
                 assert limiter.health.let_through == 500
             finally:
                 own_redis.signal(signal.SIGCONT)
