@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Literal
 
-from gpucredits.service.funnel import Funnel, Lane
+from gpucredits.service.funnel import Funnel
+from gpucredits.service.lane import Lane
 from gpucredits.service.limiter import LimiterHealth
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
@@ -44,10 +45,5 @@ def alarms_of(limits: LimiterHealth) -> list[tuple[str, str, int]]:
 
 def _longest_wait(lane: Lane, now: float) -> float:
     """How long the first in any of a lane's queues has waited."""
-    waits = [
-        now - jobs[0].queued_at
-        for queue in lane.queues.values()
-        for jobs in (queue.commands, queue.beats)
-        if jobs
-    ]
+    waits = [now - queue.jobs[0].queued_at for queue in lane.queues.values() if queue.jobs]
     return max(waits, default=0.0)
