@@ -57,6 +57,7 @@ def test_a_killed_redis_lets_requests_through_until_it_is_back(
             assert await admitted(limiter, ask(), tries=99) == 3  # a Redis that lost everything
             assert limiter.health.let_through == 50
             assert changes(caplog) == [AWAY, BACK]
+            assert getattr(caplog.records[-1], "fields", None) == {"let_through": 50}
 
     with caplog.at_level(logging.WARNING):
         play(database, act)

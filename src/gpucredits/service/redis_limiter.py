@@ -117,11 +117,10 @@ class RedisLimiter:
         logger.warning(
             "Redis is away: request limits are suspended", extra={"fields": {"why": why}}
         )
-        self._probing = asyncio.create_task(self._probe(), name="Redis probe")
+        self._probing = asyncio.create_task(self._probe(self._let_through), name="Redis probe")
 
-    async def _probe(self) -> None:
+    async def _probe(self, before: int) -> None:
         """Ask until Redis does again what a request needs of it."""
-        before = self._let_through
         while self._is_open:
             await asyncio.sleep(self._probe_pause_s)
             with suppress(RedisAway):
