@@ -9,18 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
+from gpucredits.core.request_limit import Defaults
+from gpucredits.jobs.bucket_saver import BucketSaver
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.sweeper import Sweeper
+from gpucredits.service.bucket_levels import Levels
 from gpucredits.service.keys import Keyring, ensure_admin_key
 from gpucredits.service.ledger import Ledger
+from gpucredits.service.limiter import Limiter, ProcessLimiter
 from gpucredits.service.orgs import Directory
 from gpucredits.service.reads import Reads
 from gpucredits.service.services import Services
@@ -38,6 +42,10 @@ class ClockMovedError(Exception):
     """The database's time was moved by a test server; it must not be mistaken for real time."""
 
 
+class RedisSetupError(Exception):
+    """Request limits are to be shared through Redis, and what was given cannot do it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that can be set."""
@@ -47,6 +55,9 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8437
     test_clock: bool = False
+    request_limits: Defaults = field(default_factory=Defaults)
+    redis_url: str | None = field(default=None, repr=False)  # it may hold a password
+    redis_timeout_ms: int = 50
     pool: PoolOptions = POOL
 
     @property
@@ -83,18 +94,40 @@ async def running(config: Config) -> AsyncIterator[App]:
         ledger = Ledger(pool)
         await ledger.start()
         stack.push_async_callback(ledger.stop)
-        for job in (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool)):
+        limiter = _limiter(config, pool)
+        jobs = (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool))
+        for job in (*jobs, BucketSaver(limiter)):
             await job.start()
             stack.push_async_callback(job.stop)
         services = Services(
             pool=pool,
             ledger=ledger,
             reads=Reads(pool),
-            keyring=Keyring(pool),
+            keyring=Keyring(pool, defaults=config.request_limits),
             directory=Directory(pool),
+            limiter=limiter,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         yield App(config=config, api=api, services=services, database_url=url)
+
+
+def _limiter(config: Config, pool: Pool) -> Limiter:
+    """Request limits in this process, or in Redis where one is named."""
+    levels = Levels(pool)
+    if config.redis_url is None:
+        return ProcessLimiter(levels)
+    try:
+        from gpucredits.service.redis_limiter import RedisLimiter  # noqa: PLC0415  # an extra
+        from gpucredits.store.redis_buckets import RedisAddressError, RedisBuckets  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise RedisSetupError(
+            "--redis-url needs the Redis client: pip install 'gpucredits[redis]'"
+        ) from error
+    try:
+        buckets = RedisBuckets(config.redis_url, timeout_s=config.redis_timeout_ms / 1_000)
+    except RedisAddressError as error:
+        raise RedisSetupError(f"--redis-url: {error}") from None
+    return RedisLimiter(buckets, levels)
 
 
 async def _embedded(config: Config, stack: AsyncExitStack) -> str:

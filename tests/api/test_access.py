@@ -8,9 +8,10 @@ import pytest
 
 from gpucredits.api.call import Route
 from gpucredits.api.routes import routes
+from gpucredits.core.request_limit import Defaults
 from gpucredits.service.access import SYSTEM_ONLY, Permission, Role, may
 from gpucredits.service.keys import principal_of
-from gpucredits.store.keys import KeyRow
+from gpucredits.store.keys import KeyRow, LiveKey
 from support.http import Caller, RunningServer, fresh_name, problem
 from support.waiting import until
 
@@ -36,6 +37,7 @@ PROMISED: dict[str, str] = {
     "correct": "admin operator",
     "manage_keys": "admin",
     "move_clock": "admin",
+    "limit_requests": "admin operator",
 }
 ROUTES = [route for route in routes(has_test_clock=True) if route.permission is not None]
 
@@ -47,7 +49,8 @@ def named(route: Route) -> str:
 
 def principal(role: Role, scope: str) -> Any:
     """A key's owner, without a database."""
-    return principal_of(KeyRow(1 if scope else 0, 1, "", role.value, scope, "", 0, 0, 0))
+    row = KeyRow(1 if scope else 0, 1, "", role.value, scope, "", 0, 0, 0)
+    return principal_of(LiveKey(row), Defaults())
 
 
 def test_the_table_keeps_its_promise() -> None:

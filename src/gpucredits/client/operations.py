@@ -22,6 +22,7 @@ from gpucredits.client import keys as key_calls
 from gpucredits.client import limits as limit_calls
 from gpucredits.client import prices as price_calls
 from gpucredits.client import quotas as quota_calls
+from gpucredits.client import request_limits as request_limit_calls
 from gpucredits.client import reservations as reservation_calls
 from gpucredits.client import system as system_calls
 from gpucredits.client import usage as usage_calls
@@ -196,6 +197,12 @@ class Operations:
     revoke_key = Operation(key_calls.revoke_key)
     key_page = Operation(key_calls.key_page)
     keys = Listing(key_calls.key_page, lambda page: page.keys)
+    key_limit = Operation(request_limit_calls.key_limit)
+    set_key_limit = Operation(request_limit_calls.set_key_limit)
+    end_key_limit = Operation(request_limit_calls.end_key_limit)
+    org_request_limit = Operation(request_limit_calls.org_request_limit)
+    set_org_request_limit = Operation(request_limit_calls.set_org_request_limit)
+    end_org_request_limit = Operation(request_limit_calls.end_org_request_limit)
     audit_page = Operation(key_calls.audit_page)
     audit = Listing(key_calls.audit_page, lambda page: page.audit)
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.request_limit import Ask
 
 
 class Role(StrEnum):
@@ -47,6 +48,7 @@ class Permission(StrEnum):
     CORRECT = "correct"
     MANAGE_KEYS = "manage_keys"
     MOVE_CLOCK = "move_clock"
+    LIMIT_REQUESTS = "limit_requests"
 
 
 _EVERYBODY = frozenset(Role)
@@ -76,8 +78,9 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.CORRECT: _STAFF,
     Permission.MANAGE_KEYS: _ADMINS,
     Permission.MOVE_CLOCK: _ADMINS,
+    Permission.LIMIT_REQUESTS: _STAFF,
 }
-# These make credits, or change what a credit buys: a tenant's own staff must not.
+# These make credits, change what a credit buys, or bound a tenant: its own staff must not.
 SYSTEM_ONLY = frozenset(
     {
         Permission.CREATE_ORG,
@@ -87,6 +90,7 @@ SYSTEM_ONLY = frozenset(
         Permission.DECIDE_TOPUP,
         Permission.CORRECT,
         Permission.MOVE_CLOCK,
+        Permission.LIMIT_REQUESTS,
     }
 )
 
@@ -100,6 +104,7 @@ class Principal:
     role: Role
     scope: str = ""
     name: str = ""
+    asks: tuple[Ask, ...] = ()  # the buckets that each of its requests draws from
 
     @property
     def actor(self) -> str:

@@ -1,0 +1,2 @@
+-- Holds the number until its tables are merged.
+SELECT;
