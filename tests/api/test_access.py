@@ -267,6 +267,10 @@ def test_tenants_cannot_make_credits_for_themselves(admin: Caller, org: str) -> 
         (f"/v1/accounts/{org}/vision/budgets", {"allowance": "5", "calendar": "day"}),
     ):
         assert problem(caller.post(path, body)) == (403, "forbidden")
+    budgets = f"/v1/accounts/{org}/vision/budgets"
+    budget = {"budgets": [{"allowance": "5", "calendar": "day"}]}
+    assert problem(caller.call("PUT", budgets, budget)) == (403, "forbidden")
+    assert problem(caller.call("DELETE", f"{budgets}/default")) == (403, "forbidden")
     assert admin.made(f"/v1/topups/{pending['topup_id']}:confirm")["status"] == "confirmed"
 
 
