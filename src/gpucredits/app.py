@@ -15,6 +15,7 @@ from typing import Final
 
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
+from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
@@ -83,7 +84,13 @@ async def running(config: Config) -> AsyncIterator[App]:
         ledger = Ledger(pool)
         await ledger.start()
         stack.push_async_callback(ledger.stop)
-        for job in (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool)):
+        for job in (
+            Requests(ledger),
+            Sweeper(ledger),
+            Sealer(pool),
+            Snapshotter(pool),
+            Retention(pool),
+        ):
             await job.start()
             stack.push_async_callback(job.stop)
         services = Services(

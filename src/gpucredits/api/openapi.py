@@ -24,7 +24,13 @@ from gpucredits.wire.scalars import AccountPath, schema_of
 
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
-ID_PREFIXES = {"reservation": ids.RESERVATION, "topup": ids.TOPUP, "key": ids.KEY}
+ID_PREFIXES = {
+    "request": ids.REQUEST,
+    "statement": ids.STATEMENT,
+    "reservation": ids.RESERVATION,
+    "topup": ids.TOPUP,
+    "key": ids.KEY,
+}
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
 WITH_QUERY = ("invalid_request",)
 WITH_KEY = ("unauthenticated", "forbidden")

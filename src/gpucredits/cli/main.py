@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "cancel": "gpucredits.cli.reservation",
     "refund": "gpucredits.cli.reservation",
     "reservation": "gpucredits.cli.reservation",
+    "request": "gpucredits.cli.request",
     "key": "gpucredits.cli.key",
     "audit": "gpucredits.cli.audit",
     "verify": "gpucredits.cli.verify",

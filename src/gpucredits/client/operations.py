@@ -18,6 +18,7 @@ from gpucredits.client import entries as entry_calls
 from gpucredits.client import keys as key_calls
 from gpucredits.client import policies as policy_calls
 from gpucredits.client import prices as price_calls
+from gpucredits.client import requests as request_calls
 from gpucredits.client import reservations as reservation_calls
 from gpucredits.client import system as system_calls
 from gpucredits.client import usage as usage_calls
@@ -200,6 +201,14 @@ class Operations:
     used_leases = Listing(usage_calls.usage_page, lambda page: page.leases)
     policy = Operation(policy_calls.policy)
     set_policy = Operation(policy_calls.set_policy)
+
+    ask = Operation(request_calls.ask)
+    request = Operation(request_calls.request)
+    request_page = Operation(request_calls.request_page)
+    requests = Listing(request_calls.request_page, lambda page: page.requests)
+    approve_request = Operation(request_calls.approve_request)
+    decline_request = Operation(request_calls.decline_request)
+    cancel_request = Operation(request_calls.cancel_request)
 
     health = Operation(system_calls.health)
     advance_clock = Operation(system_calls.advance_clock)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+REQUEST = "req"
+STATEMENT = "stm"
+ANOMALY = "anm"
 RESERVATION = "rsv"
 GRANT = "grt"
 TOPUP = "top"
@@ -15,6 +18,10 @@ TRANSFER = "trf"
 ENTRY = "ent"
 PRICE = "prc"
 KEY = "key"
+QUOTA = "qta"
+RATE_LIMIT = "rtl"
+BOOST = "bst"
+BUDGET = "bgt"
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID = re.compile(r"([a-z]{3})_(0|[1-9a-z][0-9a-z]{0,5})_(0|[1-9a-z][0-9a-z]{0,11})", re.ASCII)
