@@ -15,10 +15,12 @@ from typing import Final
 
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
+from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.statements import Statements
 from gpucredits.jobs.sweeper import Sweeper
 from gpucredits.service.keys import Keyring, ensure_admin_key
 from gpucredits.service.ledger import Ledger
@@ -86,6 +88,8 @@ async def running(config: Config) -> AsyncIterator[App]:
         stack.push_async_callback(ledger.stop)
         for job in (
             Requests(ledger),
+            Statements(ledger),
+            Anomalies(ledger),
             Sweeper(ledger),
             Sealer(pool),
             Snapshotter(pool),

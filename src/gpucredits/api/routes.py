@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gpucredits.api import (
     accounts,
+    anomalies,
     balances,
     credit,
     heartbeats,
@@ -18,6 +19,7 @@ from gpucredits.api import (
     prices,
     requests,
     reservations,
+    statements,
     system,
     usage,
 )
@@ -36,6 +38,8 @@ def routes(*, has_test_clock: bool = False) -> list[Route]:
         *prices.ROUTES,
         *policies.ROUTES,
         *requests.ROUTES,
+        *statements.ROUTES,
+        *anomalies.ROUTES,
         *keys.ROUTES,
         *ledger.ROUTES,
         *accounts.ROUTES,

@@ -32,6 +32,8 @@ COMMANDS: Final = {
     "refund": "gpucredits.cli.reservation",
     "reservation": "gpucredits.cli.reservation",
     "request": "gpucredits.cli.request",
+    "statement": "gpucredits.cli.statement",
+    "anomaly": "gpucredits.cli.anomaly",
     "key": "gpucredits.cli.key",
     "audit": "gpucredits.cli.audit",
     "verify": "gpucredits.cli.verify",

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from gpucredits.client import accounts as account_calls
+from gpucredits.client import anomalies as anomaly_calls
 from gpucredits.client import credit as credit_calls
 from gpucredits.client import entries as entry_calls
 from gpucredits.client import keys as key_calls
@@ -20,6 +21,7 @@ from gpucredits.client import policies as policy_calls
 from gpucredits.client import prices as price_calls
 from gpucredits.client import requests as request_calls
 from gpucredits.client import reservations as reservation_calls
+from gpucredits.client import statements as statement_calls
 from gpucredits.client import system as system_calls
 from gpucredits.client import usage as usage_calls
 from gpucredits.client.call import Call
@@ -209,6 +211,15 @@ class Operations:
     approve_request = Operation(request_calls.approve_request)
     decline_request = Operation(request_calls.decline_request)
     cancel_request = Operation(request_calls.cancel_request)
+
+    statement = Operation(statement_calls.statement)
+    statement_page = Operation(statement_calls.statement_page)
+    statements = Listing(statement_calls.statement_page, lambda page: page.statements)
+    pay_statement = Operation(statement_calls.pay_statement)
+    anomaly_page = Operation(anomaly_calls.anomaly_page)
+    anomalies = Listing(anomaly_calls.anomaly_page, lambda page: page.anomalies)
+    anomaly_terms = Operation(anomaly_calls.anomaly_terms)
+    set_anomaly_terms = Operation(anomaly_calls.set_anomaly_terms)
 
     health = Operation(system_calls.health)
     advance_clock = Operation(system_calls.advance_clock)

@@ -20,6 +20,7 @@ from gpucredits.core.rules import (
     heartbeats,
     policies,
     reservations,
+    standing,
     topups,
     transfers,
 )
@@ -33,6 +34,7 @@ RULES: dict[type[Command], Rule] = {
     commands.CreateAccount: accounts.create,
     commands.UpdateAccount: accounts.update,
     commands.Sweep: accounts.sweep,
+    commands.ReviewStanding: standing.review,
     commands.Issue: grants.issue,
     commands.TopUp: topups.top_up,
     commands.ConfirmTopUp: topups.confirm_top_up,

@@ -21,6 +21,7 @@ from gpucredits.core.command import (
     Refund,
     Reserve,
     ReverseTopUp,
+    ReviewStanding,
     Settle,
     Sweep,
     TopUp,
@@ -66,7 +67,7 @@ class Needs:
                 self.prices.update(
                     (org_id, command.gpu_type, command.region, owner) for owner in (*owners, "")
                 )
-            case CreateAccount() | UpdateAccount():
+            case CreateAccount() | UpdateAccount() | ReviewStanding():
                 self.paths.update((org_id, path) for path in lineage(command.path))
             case Issue() | TopUp():
                 self.paths.add((org_id, command.account))
