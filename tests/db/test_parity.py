@@ -3,148 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from typing import Any
 
 import pytest
 
-from gpucredits.core.account import Model, Status
-from gpucredits.core.book import Book, Org
-from gpucredits.core.command import (
-    Adjust,
-    Beat,
-    Cancel,
-    Command,
-    ConfirmTopUp,
-    CreateAccount,
-    FailTopUp,
-    Issue,
-    Refund,
-    Reserve,
-    ReverseTopUp,
-    Settle,
-    Sweep,
-    TopUp,
-    Transfer,
-    UpdateAccount,
-)
-from gpucredits.core.decide import decide
-from gpucredits.core.outcome import Beaten, Outcome, Reserved, ToppedUp
-from gpucredits.core.price import Price
+from gpucredits.core.command import CreateAccount
+from gpucredits.core.outcome import Beaten
 from gpucredits.core.reasons import Refused
 from gpucredits.service import batch
-from gpucredits.service.outcomes import detached
-from support.scene import CREDIT, HOUR_US, PRICE, Scene, play
+from support.parity import PATHS, Players, Shadow
+from support.scene import Scene, play
 
-PATHS = ("acme", "acme/p", "acme/q", "acme/p/u", "acme/q/v")
 STEPS = 60
-
-
-class Shadow:
-    """Everything that was decided, decided again on one book that never leaves memory."""
-
-    def __init__(self) -> None:
-        self.book = Book(Org(1, "acme"), prices=[Price(1, "h100", "default", PRICE, 0)])
-        self.decided = 0
-        self.now = 0
-
-    def decide(self, book: Book, command: Command, now: int) -> Outcome:
-        """Decide on the loaded book, and check that the whole book agrees."""
-        assert book.org.org_id == 1
-        outcome = decide(book, command, now)
-        expected = decide(self.book, command, now)
-        self.book.complete.update(self.book.accounts)
-        assert detached(expected) == detached(outcome), command
-        assert (self.book.org.next_id, self.book.org.next_entry_id) == (
-            book.org.next_id,
-            book.org.next_entry_id,
-        )
-        self.decided += 1
-        self.now = now
-        return outcome
-
-
-class Players:
-    """Commands by chance, about things that exist more often than not."""
-
-    def __init__(self, seed: int) -> None:
-        self.dice = random.Random(seed)
-        self.leases: list[int] = []
-        self.topups: list[int] = []
-        self.seqs: dict[int, int] = {}
-
-    def note(self, outcome: object) -> None:
-        """Remember what was made."""
-        if isinstance(outcome, Reserved):
-            self.leases.append(outcome.reservation.reservation_id)
-        if isinstance(outcome, ToppedUp):
-            self.topups.append(outcome.topup.topup_id)
-
-    def beat(self) -> Beat:
-        """A heartbeat, now and then one that was sent before."""
-        number = self.dice.choice([*self.leases, 999])
-        seq = self.seqs.get(number, 0) + self.dice.choice([0, 1, 1, 1, 2])
-        self.seqs[number] = seq
-        return Beat(number, seq, self.dice.randrange(60_000))
-
-    def command(self, now: int) -> Command:
-        """Any command but a heartbeat."""
-        dice = self.dice
-        path = dice.choice(PATHS)
-        amount = dice.randrange(1, 60 * CREDIT)
-        lease = dice.choice([*self.leases, 999])
-        topup = dice.choice([*self.topups, 999])
-        ends_at = now + dice.choice([1, 5, 1_000]) * HOUR_US // 60
-        choices: list[tuple[type[Any], dict[str, Any]]] = [
-            (CreateAccount, {"path": path}),
-            (UpdateAccount, {"path": path, "status": dice.choice([*Status, Status.ACTIVE])}),
-            (
-                UpdateAccount,
-                {"path": path, "model": dice.choice([*Model]), "credit_limit": amount},
-            ),
-            (Issue, {"account": path, "amount": amount, "expires_at": ends_at}),
-            (Issue, {"account": path, "amount": amount}),
-            (Issue, {"account": path, "amount": amount, "starts_at": ends_at}),
-            (TopUp, {"account": path, "amount": amount, "payment_reference": "r"}),
-            (
-                TopUp,
-                {
-                    "account": path,
-                    "amount": amount,
-                    "payment_reference": "r",
-                    "confirmed": True,
-                    "expires_at": ends_at,
-                },
-            ),
-            (ConfirmTopUp, {"topup_id": topup}),
-            (FailTopUp, {"topup_id": topup}),
-            (ReverseTopUp, {"topup_id": topup}),
-            (Transfer, {"source": path, "target": dice.choice(PATHS), "amount": amount}),
-            *[(Reserve, self.reserve(path))] * 5,
-            (Settle, {"reservation_id": lease}),
-            (Settle, {"reservation_id": lease, "used_ms": dice.randrange(60_000)}),
-            (Cancel, {"reservation_id": lease}),
-            *[(Refund, {"reservation_id": lease, "amount": amount // 10 + 1})] * 3,
-            *[(Adjust, {"reservation_id": lease, "amount": amount})] * 2,
-            (Sweep, {"account_id": dice.randrange(1, 8)}),
-        ]
-        kind, values = dice.choice(choices)
-        command: Command = kind(**values)
-        return command
-
-    def reserve(self, path: str) -> dict[str, Any]:
-        """A job for an account, small or large, in this or that shape."""
-        dice = self.dice
-        return {
-            "account": path,
-            "job_id": "j",
-            "gpu_type": "h100",
-            "gpu_count": dice.randrange(1, 4),
-            "window_ms": dice.choice([1_000, 10_000, 30_000]),
-            "escrow_windows": dice.choice([0, 0, 1]),
-            "max_amount": dice.choice([0, 0, 20 * CREDIT]),
-            "payer": dice.choice(["", "", "acme"]),
-        }
 
 
 @pytest.mark.parametrize("seed", range(6))

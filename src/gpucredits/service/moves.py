@@ -10,6 +10,8 @@ BUCKETS = ("available", "reserved", "spent")
 def moves_of(entry: Entry) -> tuple[int, int, int]:
     """The change of available, reserved and spent of the entry's own account."""
     change = dict.fromkeys(BUCKETS, 0)
+    if entry.other_id == entry.account_id:  # from one of its grants to another
+        return 0, 0, 0
     debit, credit = PAIRS[entry.type]
     if debit in change:
         change[debit] -= entry.amount

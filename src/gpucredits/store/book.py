@@ -3,14 +3,14 @@
 Owns: what a stored row looks like as a row of the core. One call is one round trip.
 Must not: decide anything or write (book_save does).
 
-Leases are loaded without what no rule reads (job, GPU type, region, node, metadata), because tens
-of thousands of them are loaded each second; store/reservations.py reads them whole.
+Leases are loaded without what no rule reads (region, node, metadata; where the org has no limits
+also job and GPU type), because tens of thousands of them are loaded each second;
+store/reservations.py reads them whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -21,13 +21,26 @@ from gpucredits.core.grant import Grant, GrantState, Source, consumption_order
 from gpucredits.core.price import Price
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow, TopUpStatus
+from gpucredits.store.book_gates import (
+    fill_boost,
+    fill_bucket,
+    fill_budget,
+    fill_counter,
+    fill_job,
+    fill_period,
+    fill_quota,
+    fill_tally,
+    fill_terms,
+)
 from gpucredits.store.connection import Connection
 from gpucredits.store.needs import Needs
+from gpucredits.store.page import Page, Pages, StoredRow
 from gpucredits.store.statement import numbers
 
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2, $3::text::integer[], $4::text::bigint[],"
-    " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
+    " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
+    " $19, $20, $21, $22, $23, $24)"
 )
 MODELS = tuple(Model)
 STATUSES = tuple(Status)
@@ -37,25 +50,7 @@ LEASE_STATES = tuple(ReservationState)
 DECISIONS = tuple(Decision)
 TOPUP_STATUSES = tuple(TopUpStatus)
 
-StoredRow = Sequence[Any]  # a row as the driver gives it, its columns in the order of book_row
-
-
-@dataclass(slots=True)
-class Page:
-    """The book of one org, with what is needed to tell what changed in it."""
-
-    book: Book
-    now: int
-    first_new_id: int
-    first_new_entry_id: int
-    settings: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    grant_states: dict[int, GrantState] = field(default_factory=dict)
-    lease_states: dict[int, tuple[ReservationState, Decision]] = field(default_factory=dict)
-    topup_statuses: dict[int, TopUpStatus] = field(default_factory=dict)
-    answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
-
-
-Pages = dict[int, Page]
+__all__ = ["Page", "Pages", "load_and_lock", "settings_of"]
 
 
 async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = True) -> Pages:
@@ -75,6 +70,9 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
         *columns(needs.corrected, 2),
         *columns(needs.prices, 4),
         *columns(needs.keys, 2),
+        sorted(needs.whole),
+        *columns(needs.limits, 2),
+        *columns(needs.jobs, 3),
     )
     pages: Pages = {}
     for row in rows:
@@ -83,6 +81,9 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
             pages[row[1]] = open_page(row)
         else:
             FILL[kind](pages[row[1]], row)
+    for org_id in needs.whole:
+        if org_id in pages:
+            pages[org_id].book.whole = True
     for page in pages.values():
         for lots in page.book.grants.values():
             if len(lots) > 1:
@@ -97,14 +98,16 @@ def columns(rows: Iterable[tuple[Any, ...]], width: int) -> Iterable[Sequence[An
 
 
 def open_page(row: StoredRow) -> Page:
-    """The page of an org: (org, now; next id, next entry id, clock, version; path)."""
-    _, org_id, now, next_id, next_entry_id, clock, version = row[:7]
+    """The page of an org: (org, now; next id, next entry id, clock, version, flags; path)."""
+    _, org_id, now, next_id, next_entry_id, clock, version, gated, budgeted = row[:9]
     org = Org(org_id, row[21], next_id, next_entry_id, clock, version)
-    return Page(Book(org), now, next_id, next_entry_id)
+    page = Page(Book(org), now, next_id, next_entry_id)
+    page.gated, page.budgeted = gated == 1, budgeted == 1
+    return page
 
 
 def fill_suspended(page: Page, row: StoredRow) -> None:
-    """A suspended account: (path)."""
+    """An account that is suspended, by an operator or by debt: (path)."""
     page.book.suspended = (*page.book.suspended, row[21])
 
 
@@ -128,6 +131,8 @@ def fill_account(page: Page, row: StoredRow) -> None:
         row[14] == 1,
         row[15],
         from_json(row[22]),
+        row[18] == 1,
+        row[17],
     )
     book = page.book
     book.accounts[account_id] = account
@@ -147,6 +152,8 @@ def settings_of(account: Account) -> tuple[object, ...]:
         account.status,
         account.has_budget,
         account.metadata,
+        account.delinquent,
+        account.overdraft_limit,
     )
 
 
@@ -169,6 +176,7 @@ def fill_grant(page: Page, row: StoredRow) -> None:
         row[11],
         row[12],
         from_json(row[22]),
+        row[13],
     )
     book.lots[grant_id] = grant
     page.grant_states[grant_id] = grant.state
@@ -183,19 +191,19 @@ def fill_lease(page: Page, row: StoredRow) -> None:
     (
         _, _, lease_id, account_id, payer_id, gpu_count, price, window_ms, admitted_at, expires_at,
         escrow_windows, max_amount, held, settled, adjusted, refunded, used_ms, seq, state,
-        decision, ended_at, account, _, _, paid, _, _,
+        decision, ended_at, account, gpu_type, job_id, paid, _, _, terms,
     ) = row
     # fmt: on
     leases = page.book.reservations
     if lease_id in leases:
         return
-    leases[lease_id] = Reservation(
+    lease = leases[lease_id] = Reservation(
         lease_id,
         account,
         account_id,
         payer_id,
-        "",
-        "",
+        job_id or "",
+        gpu_type or "",
         gpu_count,
         "",
         "",
@@ -217,7 +225,10 @@ def fill_lease(page: Page, row: StoredRow) -> None:
         ended_at,
         ((paid[0], paid[1]),) if len(paid) == 2 else pairs(paid),
     )
-    if state or decision or adjusted or refunded:
+    if gpu_type is not None:  # the org has limits, and those want to know since when it runs
+        lease.beat_at = expires_at - window_ms * (1 + escrow_windows) * 1_000
+    is_special = terms is not None and fill_terms(lease, terms)
+    if state or decision or adjusted or refunded or is_special:
         page.lease_states[lease_id] = (LEASE_STATES[state], DECISIONS[decision])
 
 
@@ -263,6 +274,14 @@ FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
     fill_topup,
     fill_price,
     fill_answer,
+    fill_quota,
+    fill_counter,
+    fill_tally,
+    fill_job,
+    fill_bucket,
+    fill_boost,
+    fill_budget,
+    fill_period,
 )
 
 

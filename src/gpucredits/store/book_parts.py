@@ -27,29 +27,32 @@ BALANCES = part(
 SETTINGS = part(
     "changed_settings",
     "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " code bigint code boolean text",
+    " code bigint code boolean text boolean bigint",
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
         debt = x.debt, overrun = x.overrun, version = x.version, due_at = x.due_at,
         funded_until = x.funded_until, model = x.model, credit_limit = x.credit_limit,
         credit_limit_max = greatest(t.credit_limit_max, x.model * x.credit_limit),
-        status = x.status, has_budget = x.has_budget, metadata = x.metadata::jsonb
+        status = x.status, has_budget = x.has_budget, metadata = x.metadata::jsonb,
+        delinquent = x.delinquent, overdraft_limit = x.overdraft_limit
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, version, due_at,
-        funded_until, model, credit_limit, status, has_budget, metadata)
+        funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
+        overdraft_limit)
     WHERE t.org_id = x.org_id AND t.account_id = x.account_id""",
 )
 NEW_ACCOUNTS = part(
     "new_accounts",
     "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " code bigint code boolean text bigint text bigint",
+    " code bigint code boolean text boolean bigint bigint text bigint",
     """INSERT INTO accounts (org_id, account_id, remaining, reserved, spent, debt, overrun, version,
         due_at, funded_until, model, credit_limit, credit_limit_max, status, has_budget, metadata,
-        parent_id, path, created_at)
+        delinquent, overdraft_limit, parent_id, path, created_at)
     SELECT x.org_id, x.account_id, x.remaining, x.reserved, x.spent, x.debt, x.overrun, x.version,
         x.due_at, x.funded_until, x.model, x.credit_limit, x.model * x.credit_limit, x.status,
-        x.has_budget, x.metadata::jsonb, x.parent_id, x.path, x.created_at
+        x.has_budget, x.metadata::jsonb, x.delinquent, x.overdraft_limit, x.parent_id, x.path,
+        x.created_at
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, version, due_at,
-        funded_until, model, credit_limit, status, has_budget, metadata, parent_id, path,
-        created_at)""",
+        funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
+        overdraft_limit, parent_id, path, created_at)""",
 )
 GRANTS = part(
     "changed_grants",
@@ -62,14 +65,14 @@ GRANTS = part(
 NEW_GRANTS = part(
     "new_grants",
     "integer bigint bigint bigint code boolean"
-    " bigint bigint bigint integer code bigint bigint text",
+    " bigint bigint bigint integer code bigint bigint text bigint",
     """INSERT INTO grants (org_id, grant_id, amount, remaining, state, is_open, account_id,
-        starts_at, expires_at, priority, source, origin_id, created_at, metadata)
+        starts_at, expires_at, priority, source, origin_id, created_at, metadata, budget_id)
     SELECT x.org_id, x.grant_id, x.amount, x.remaining, x.state, x.is_open, x.account_id,
         x.starts_at, x.expires_at, x.priority, x.source, x.origin_id, x.created_at,
-        x.metadata::jsonb
+        x.metadata::jsonb, x.budget_id
     FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open, account_id, starts_at,
-        expires_at, priority, source, origin_id, created_at, metadata)""",
+        expires_at, priority, source, origin_id, created_at, metadata, budget_id)""",
 )
 RENEWALS = part(
     "renewed_leases",
@@ -81,32 +84,39 @@ RENEWALS = part(
 )
 LEASES = part(
     "changed_leases",
-    "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text",
+    "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
+    " bigint bigint boolean boolean",
     """UPDATE reservations t SET state = x.state, decision = x.decision, held = x.held,
         settled = x.settled, adjusted = x.adjusted, refunded = x.refunded, used_ms = x.used_ms,
-        seq = x.seq, expires_at = x.expires_at, ended_at = x.ended_at, paid = x.paid::bigint[]
+        seq = x.seq, expires_at = x.expires_at, ended_at = x.ended_at, paid = x.paid::bigint[],
+        beat_at = greatest(t.beat_at, x.beat_at), overdrawn = x.overdrawn, leaving = x.leaving,
+        is_plain = x.is_plain
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
-        used_ms, seq, expires_at, ended_at, paid)
+        used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain)
     WHERE t.org_id = x.org_id AND t.reservation_id = x.reservation_id""",
 )
 NEW_LEASES = part(
     "new_leases",
     "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
+    " bigint bigint boolean boolean"
     " text bigint bigint text text bigint text text bigint bigint bigint bigint bigint bigint"
-    " bigint text",
+    " bigint text code bigint bigint",
     """INSERT INTO reservations (org_id, reservation_id, state, decision, held, settled, adjusted,
-        refunded, used_ms, seq, expires_at, ended_at, paid, account, account_id, payer_id, job_id,
-        gpu_type, gpu_count, region, node, price, price_id, window_ms, admitted_at,
-        escrow_windows, max_amount, first_entry_id, metadata)
+        refunded, used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
+        account, account_id, payer_id, job_id, gpu_type, gpu_count, region, node, price, price_id,
+        window_ms, admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion,
+        grace_ms, overdraft)
     SELECT x.org_id, x.reservation_id, x.state, x.decision, x.held, x.settled, x.adjusted,
-        x.refunded, x.used_ms, x.seq, x.expires_at, x.ended_at, x.paid::bigint[], x.account,
-        x.account_id, x.payer_id, x.job_id, x.gpu_type, x.gpu_count, x.region, x.node, x.price,
-        x.price_id, x.window_ms, x.admitted_at, x.escrow_windows, x.max_amount,
-        x.first_entry_id, x.metadata::jsonb
+        x.refunded, x.used_ms, x.seq, x.expires_at, x.ended_at, x.paid::bigint[], x.beat_at,
+        x.overdrawn, x.leaving, x.is_plain, x.account, x.account_id, x.payer_id,
+        x.job_id, x.gpu_type, x.gpu_count, x.region, x.node, x.price, x.price_id, x.window_ms,
+        x.admitted_at, x.escrow_windows, x.max_amount, x.first_entry_id, x.metadata::jsonb,
+        x.exhaustion, x.grace_ms, x.overdraft
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
-        used_ms, seq, expires_at, ended_at, paid, account, account_id, payer_id, job_id, gpu_type,
-        gpu_count, region, node, price, price_id, window_ms, admitted_at, escrow_windows,
-        max_amount, first_entry_id, metadata)""",
+        used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain, account,
+        account_id, payer_id, job_id, gpu_type, gpu_count, region, node, price, price_id, window_ms,
+        admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion, grace_ms,
+        overdraft)""",
 )
 TOPUPS = part(
     "changed_topups",

@@ -7,18 +7,17 @@ Must not: decide anything, commit, or write what did not change.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from gpucredits.core.account import Account
+from gpucredits.core.book import Row
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book import DECISIONS, Page, Pages, settings_of
+from gpucredits.store.book_gates import is_plain
 from gpucredits.store.book_parts import (
     ACTS,
     ANSWERS,
@@ -39,9 +38,11 @@ from gpucredits.store.book_parts import (
     SETTLEMENTS,
     TOPUPS,
 )
+from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
-from gpucredits.store.statement import Part, parameters, statement
+from gpucredits.store.gates_save import add_gate, add_gated_org
+from gpucredits.store.statement import parameters, statement
 
 # Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
@@ -52,21 +53,6 @@ NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIO
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
 DecisionMade = tuple[int, int, str, str, str, int, str, str]
 Act = tuple[int, int, str, str, str, str | None, str | None, str]
-
-
-@dataclass(slots=True)
-class Changes:
-    """Rows to write, one list for each part of the statement, in the order of their columns."""
-
-    rows: dict[Part, list[Sequence[Any]]] = field(default_factory=dict)
-
-    def add(self, kind: Part, row: Sequence[Any]) -> None:
-        """One more row of a kind."""
-        rows = self.rows.get(kind)
-        if rows is None:
-            self.rows[kind] = [row]
-        else:
-            rows.append(row)
 
 
 async def save(
@@ -106,23 +92,29 @@ def collect(changes: Changes, page: Page) -> None:
         if type(row) is Reservation and is_mere_renewal(page, row):
             add_renewal(changes, org_id, row)
             continue
-        match row:
-            case Reservation():
-                add_lease(changes, page, row)
-            case Account():
-                add_account(changes, page, row)
-            case Grant():
-                add_grant(changes, page, row)
-            case TopUpRow():
-                add_topup(changes, page, row)
-            case _:
-                invariant(holds=False, claim="the store knows how to keep what a rule changed")
+        add_row(changes, page, row)
         events_of(page, row, events)
     add_entries(changes, org_id, now, book.entries)
     for event in events:
         changes.add(OUTBOX, (org_id, now, *event))
     book.org.clock = now
-    changes.add(ORGS, (org_id, book.org.next_id, book.org.next_entry_id, now))
+    if not add_gated_org(changes, page):
+        changes.add(ORGS, (org_id, book.org.next_id, book.org.next_entry_id, now))
+
+
+def add_row(changes: Changes, page: Page, row: Row) -> None:
+    """A row that was changed by more than a mere renewal."""
+    match row:
+        case Reservation():
+            add_lease(changes, page, row)
+        case Account():
+            add_account(changes, page, row)
+        case Grant():
+            add_grant(changes, page, row)
+        case TopUpRow():
+            add_topup(changes, page, row)
+        case _:
+            add_gate(changes, page, row)
 
 
 def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -> None:
@@ -162,6 +154,10 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.expires_at,
         row.ended_at,
         to_literal(row.paid),
+        row.beat_at,
+        row.overdrawn,
+        row.leaving,
+        is_plain(row),
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -183,6 +179,9 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.max_amount,
         page.first_new_entry_id,
         to_json(row.metadata),
+        row.exhaustion,
+        row.grace_ms,
+        row.overdraft,
     )
     changes.add(NEW_LEASES, hot + cold)
 
@@ -224,6 +223,8 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
         row.status,
         row.has_budget,
         to_json(row.metadata),
+        row.delinquent,
+        row.overdraft_limit,
     )
     if row.account_id < page.first_new_id:
         changes.add(SETTINGS, whole)
@@ -249,6 +250,7 @@ def add_grant(changes: Changes, page: Page, row: Grant) -> None:
         row.origin_id,
         row.created_at,
         to_json(row.metadata),
+        row.budget_id,
     )
     changes.add(NEW_GRANTS, hot + cold)
 

@@ -10,18 +10,26 @@ from dataclasses import dataclass, field
 
 from gpucredits.core.account import lineage
 from gpucredits.core.command import (
+    AddBoost,
     Adjust,
     Beat,
     Cancel,
     Command,
     ConfirmTopUp,
     CreateAccount,
+    EndBudget,
+    EndQuota,
+    EndRateLimit,
+    Explain,
     FailTopUp,
     Issue,
     Refund,
     Reserve,
     ReverseTopUp,
     ReviewStanding,
+    SetBudget,
+    SetQuota,
+    SetRateLimit,
     Settle,
     Sweep,
     TopUp,
@@ -44,6 +52,9 @@ class Needs:
     corrected: set[tuple[int, int]] = field(default_factory=set)
     prices: set[tuple[int, str, str, str]] = field(default_factory=set)
     keys: set[tuple[int, str]] = field(default_factory=set)
+    whole: set[int] = field(default_factory=set)
+    limits: set[tuple[int, int]] = field(default_factory=set)
+    jobs: set[tuple[int, str, str]] = field(default_factory=set)
 
     def add_beats(self, org_id: int, beats: list[Beat]) -> None:
         """Leases of one org that report; a lease named twice is loaded once."""
@@ -61,12 +72,9 @@ class Needs:
             case Refund() | Adjust():
                 self._lease(org_id, command.reservation_id)
                 self.corrected.add((org_id, command.reservation_id))
-            case Reserve():
-                owners = lineage(command.account)
-                self.paths.update((org_id, path) for path in owners)
-                self.prices.update(
-                    (org_id, command.gpu_type, command.region, owner) for owner in (*owners, "")
-                )
+            case Reserve() | Explain():
+                asked = command.reserve if isinstance(command, Explain) else command
+                self._reserve(org_id, asked)
             case CreateAccount() | UpdateAccount() | ReviewStanding():
                 self.paths.update((org_id, path) for path in lineage(command.path))
             case Issue() | TopUp():
@@ -78,7 +86,28 @@ class Needs:
             case Sweep():
                 self.account_ids.add((org_id, command.account_id))
             case _:
+                self._add_policy(org_id, command)
+
+    def _add_policy(self, org_id: int, command: Command) -> None:
+        match command:
+            case SetQuota() | SetRateLimit():  # what runs is counted, once what lapsed is gone
+                self.whole.add(org_id)
+            case EndRateLimit() | SetBudget() | EndBudget():
+                self.paths.add((org_id, command.account))
+            case EndQuota():
+                self.limits.add((org_id, command.quota_id))
+            case AddBoost():
+                self.limits.add((org_id, command.target_id))
+            case _:
                 invariant(holds=False, claim="the store knows how to load what a command touches")
+
+    def _reserve(self, org_id: int, command: Reserve) -> None:
+        owners = lineage(command.account)
+        self.paths.update((org_id, path) for path in owners)
+        self.prices.update(
+            (org_id, command.gpu_type, command.region, owner) for owner in (*owners, "")
+        )
+        self.jobs.add((org_id, command.account, command.job_id))
 
     def _lease(self, org_id: int, reservation_id: int) -> None:
         self.lease_orgs.append(org_id)

@@ -32,7 +32,8 @@ CHECKS = (
         LEFT JOIN accounts o ON o.org_id = e.org_id AND o.account_id = e.other_id
         WHERE a.account_id IS NULL OR e.amount < 0 OR (e.amount = 0 AND e.reserve = 0)
             OR e.type NOT BETWEEN 1 AND 13
-            OR (e.type = 3 AND (o.account_id IS NULL OR e.other_id = e.account_id))
+            OR (e.type = 3 AND (o.account_id IS NULL OR (e.other_id = e.account_id
+                AND e.grant_id = e.other_grant_id)))
             OR (e.type <> 3 AND e.other_id <> 0)""",
     ),
     Check(

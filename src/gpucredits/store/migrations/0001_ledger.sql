@@ -229,7 +229,8 @@ CROSS JOIN LATERAL (
 -- What each entry does to the buckets of the accounts it names: add these up to get a balance.
 CREATE VIEW entry_moves AS
 SELECT org_id, account_id, entry_id, recorded_at, effective_at,
-    CASE WHEN type IN (1, 2, 5, 7, 10) THEN amount
+    CASE WHEN other_id = account_id THEN 0 -- from one grant of an account to another
+        WHEN type IN (1, 2, 5, 7, 10) THEN amount
         WHEN type IN (3, 4, 8, 9, 11, 13) THEN -amount ELSE 0 END - reserve AS available,
     CASE type WHEN 4 THEN amount WHEN 5 THEN -amount WHEN 6 THEN -amount ELSE 0 END + reserve
         AS reserved,
@@ -237,7 +238,7 @@ SELECT org_id, account_id, entry_id, recorded_at, effective_at,
 FROM entries
 UNION ALL
 SELECT org_id, other_id, entry_id, recorded_at, effective_at, amount, 0, 0
-FROM entries WHERE other_id <> 0;
+FROM entries WHERE other_id <> 0 AND other_id <> account_id;
 
 -- Prices; an account path makes one a discount for that subtree, '' is the list price. List prices
 -- belong to org 0.
@@ -400,7 +401,7 @@ CREATE TYPE book_row AS (
     n1 bigint, n2 bigint, n3 bigint, n4 bigint, n5 bigint, n6 bigint, n7 bigint, n8 bigint,
     n9 bigint, n10 bigint, n11 bigint, n12 bigint, n13 bigint, n14 bigint, n15 bigint,
     n16 bigint, n17 bigint, n18 bigint, t1 text, t2 text, t3 text, paid bigint[],
-    b1 bytea, b2 bytea
+    b1 bytea, b2 bytea, terms bigint[]
 );
 
 CREATE FUNCTION open_book(
@@ -411,35 +412,57 @@ CREATE FUNCTION open_book(
     topup_orgs integer[], topup_ids bigint[],
     corrected_orgs integer[], corrected_ids bigint[],
     price_orgs integer[], price_types text[], price_regions text[], price_accounts text[],
-    key_orgs integer[], keys text[]
+    key_orgs integer[], keys text[],
+    whole_orgs integer[], limit_orgs integer[], limit_ids bigint[],
+    job_orgs integer[], job_paths text[], job_ids text[]
 ) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
 DECLARE
     instant_now bigint;
+    gated_orgs integer[];
+    budget_orgs integer[];
 BEGIN
     IF is_locking THEN
-        PERFORM 1 FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
-            ORDER BY o.org_id FOR NO KEY UPDATE;
+        SELECT array_agg(l.org_id) FILTER (WHERE l.gated),
+            array_agg(l.org_id) FILTER (WHERE l.budgeted)
+        INTO gated_orgs, budget_orgs
+        FROM (
+            SELECT o.org_id, o.gated OR o.org_id = ANY (whole_orgs) AS gated, o.budgeted
+            FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
+            ORDER BY o.org_id FOR NO KEY UPDATE
+        ) AS l;
+    ELSE
+        SELECT array_agg(o.org_id) FILTER (WHERE o.gated),
+            array_agg(o.org_id) FILTER (WHERE o.budgeted)
+        INTO gated_orgs, budget_orgs FROM orgs o WHERE o.org_id = ANY (orgs_wanted);
     END IF;
     instant_now := ledger_now();
     RETURN QUERY
     SELECT 0, o.org_id, greatest(instant_now, o.clock),
         o.next_id, o.next_entry_id, o.clock, o.version,
+        o.gated::integer::bigint, o.budgeted::integer::bigint, NULL::bigint, NULL::bigint,
         NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-        NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text, NULL::bigint[],
-        NULL::bytea, NULL::bytea
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text,
+        NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
     FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
     UNION ALL
     SELECT 1, s.org_id, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, NULL, NULL, s.path, NULL, NULL, NULL, NULL, NULL
-    FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND s.status = 1;
+        NULL, NULL, NULL, s.path, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND (s.status = 1 OR s.delinquent);
+    IF gated_orgs IS NOT NULL OR budget_orgs IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM open_gates(
+            instant_now, coalesce(gated_orgs, '{}'), coalesce(budget_orgs, '{}'), whole_orgs,
+            lease_orgs, lease_ids, path_orgs, paths, account_orgs, account_ids, topup_orgs,
+            topup_ids, limit_orgs, limit_ids, job_orgs, job_paths, job_ids);
+    ELSE
     RETURN QUERY
     WITH named AS MATERIALIZED (
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid
+            r.ended_at, r.account, r.paid,
+            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
+                r.overdrawn, r.leaving::integer] END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -463,7 +486,9 @@ BEGIN
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid
+            r.ended_at, r.account, r.paid,
+            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
+                r.overdrawn, r.leaving::integer] END AS terms
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
@@ -477,15 +502,15 @@ BEGIN
     SELECT 2, h.org_id, h.account_id,
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
         h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
-        h.created_at, (h.due_at <= h.instant_now)::integer::bigint, NULL::bigint, NULL::bigint,
-        NULL::bigint, NULL::bigint, h.path, h.metadata::text, NULL::text, NULL::bigint[],
-        NULL::bytea, NULL::bytea
+        h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
+        h.delinquent::integer::bigint, NULL::bigint, NULL::bigint, h.path, h.metadata::text,
+        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
     FROM held h
     UNION ALL
     SELECT 3, g.org_id, g.grant_id,
         g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority, g.source,
-        g.state, g.origin_id, g.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, g.metadata::text, NULL, NULL, NULL, NULL
+        g.state, g.origin_id, g.created_at, g.budget_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, g.metadata::text, NULL, NULL, NULL, NULL, NULL
     FROM wanted w
     JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
     UNION ALL
@@ -493,8 +518,9 @@ BEGIN
         l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
         l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
         l.used_ms, l.seq, l.state, l.decision, l.ended_at,
-        l.account, NULL, NULL, l.paid, NULL, NULL
+        l.account, NULL, NULL, l.paid, NULL, NULL, l.terms
     FROM leases l;
+    END IF;
     IF cardinality(topup_ids) > 0 THEN
         RETURN QUERY
         SELECT 5, t.org_id, t.topup_id,
@@ -502,7 +528,7 @@ BEGIN
             t.created_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             t.payment_reference, t.metadata::text, NULL::text, NULL::bigint[],
-            NULL::bytea, NULL::bytea
+            NULL::bytea, NULL::bytea, NULL::bigint[]
         FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
         JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id;
     END IF;
@@ -510,10 +536,10 @@ BEGIN
         RETURN QUERY -- grants that may be spent or ended, and are given back to all the same
         SELECT 3, g.org_id, g.grant_id,
             g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority::bigint,
-            g.source::bigint, g.state::bigint, g.origin_id, g.created_at, NULL::bigint,
+            g.source::bigint, g.state::bigint, g.origin_id, g.created_at, g.budget_id,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::text, g.metadata::text, NULL::text, NULL::bigint[],
-            NULL::bytea, NULL::bytea
+            NULL::bytea, NULL::bytea, NULL::bigint[]
         FROM (
             SELECT t.org_id, t.grant_id FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
             JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
@@ -530,7 +556,8 @@ BEGIN
             p.credits_per_gpu_hour, p.effective_from, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, w.gpu_type, w.region, w.account, NULL::bigint[], NULL::bytea, NULL::bytea
+            NULL::bigint, w.gpu_type, w.region, w.account, NULL::bigint[], NULL::bytea, NULL::bytea,
+            NULL::bigint[]
         FROM unnest(price_orgs, price_types, price_regions, price_accounts)
             AS w(org_id, gpu_type, region, account)
         JOIN orgs o ON o.org_id = w.org_id
@@ -548,7 +575,8 @@ BEGIN
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            i.key, NULL::text, NULL::text, NULL::bigint[], i.request_hash, i.outcome
+            i.key, NULL::text, NULL::text, NULL::bigint[], i.request_hash, i.outcome,
+            NULL::bigint[]
         FROM unnest(key_orgs, keys) AS w(org_id, key)
         JOIN idempotency i ON i.org_id = w.org_id AND i.key = w.key;
     END IF;

@@ -1,0 +1,145 @@
+"""Limits and budgets as a book is filled with them.
+
+Owns: what their stored rows look like as rows of the core; see open_gates for what is read when.
+Must not: decide anything or write (gates_save does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpucredits.core.boost import Boost
+from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
+from gpucredits.core.reservation import Exhaustion, Reservation
+from gpucredits.core.token_bucket import TokenBucket
+from gpucredits.store.page import Page, StoredRow
+
+NO_CALENDAR = -1
+DIMENSIONS = tuple(Dimension)
+CALENDARS = tuple(Calendar)
+ROLLOVERS = tuple(Rollover)
+EXHAUSTIONS = tuple(Exhaustion)
+
+
+def calendar_of(number: int) -> Calendar | None:
+    """A calendar as stored; there may be none."""
+    return None if number == NO_CALENDAR else CALENDARS[number]
+
+
+def full_lease_us(lease: Reservation) -> int:
+    """How long before its end a lease that was renewed in full had its last beat."""
+    return lease.window_ms * (1 + lease.escrow_windows) * 1_000
+
+
+def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
+    """What is special about a lease that is not plain; whether a renewal may change some of it."""
+    beat_at, exhaustion, lease.grace_ms, lease.overdraft, lease.overdrawn, leaving = terms
+    renewed_at = lease.expires_at - full_lease_us(lease)
+    lease.exhaustion = EXHAUSTIONS[exhaustion]
+    lease.leaving = leaving == 1
+    lease.beat_at = max(beat_at, renewed_at)
+    return bool(lease.overdraft or lease.overdrawn or leaving or beat_at > renewed_at)
+
+
+def is_plain(lease: Reservation) -> bool:
+    """Whether a lease's ordinary columns say all there is to say of it."""
+    return (
+        lease.beat_at == lease.expires_at - full_lease_us(lease)
+        and lease.exhaustion is Exhaustion.DRAIN
+        and not (lease.grace_ms or lease.overdraft or lease.overdrawn or lease.leaving)
+    )
+
+
+def fill_quota(page: Page, row: StoredRow) -> None:
+    """A quota that has not ended."""
+    book = page.book
+    book.gated = True
+    account_id = row[3]
+    quota = Quota(
+        row[2],
+        account_id,
+        DIMENSIONS[row[4]],
+        row[5],
+        row[21],
+        calendar_of(row[6]),
+        row[22],
+        row[7],
+        row[8],
+    )
+    book.limits.quotas.setdefault(account_id, []).append(quota)
+
+
+def fill_counter(page: Page, row: StoredRow) -> None:
+    """What a quota counts."""
+    page.book.limits.counters[row[2]] = Counter(*row[2:10])
+
+
+def fill_tally(page: Page, row: StoredRow) -> None:
+    """A window, or a cell of one, that is over."""
+    tally = Tally(row[2], row[3], row[4], row[5])
+    page.book.limits.tallies.setdefault(tally.quota_id, {})[tally.starts_at] = tally
+
+
+def fill_job(page: Page, row: StoredRow) -> None:
+    """How many live leases of one GPU type a job has; those of any type are added up."""
+    account_id, live, leaving, job_id = row[2], row[3], row[4], row[21]
+    jobs = page.book.limits.jobs
+    for gpu_type in ("", row[22]):
+        key = (account_id, job_id, gpu_type)
+        known = jobs.get(key)
+        if known is None:
+            known = jobs[key] = JobLeases(*key)
+        known.live += live
+        known.leaving += leaving
+
+
+def fill_bucket(page: Page, row: StoredRow) -> None:
+    """A rate limit that has not ended."""
+    page.book.gated = True
+    page.book.limits.buckets[row[3]] = TokenBucket(*row[2:9])
+
+
+def fill_boost(page: Page, row: StoredRow) -> None:
+    """A boost that has not lapsed, or whose lapse its bucket has not seen."""
+    boost = Boost(
+        boost_id=row[2],
+        account_id=row[3],
+        target_id=row[4],
+        amount=row[5],
+        refill_per_hour=row[6],
+        starts_at=row[7],
+        ends_at=row[8],
+        created_at=row[9],
+        note=row[21],
+    )
+    page.book.limits.boosts.setdefault(boost.target_id, []).append(boost)
+
+
+def fill_budget(page: Page, row: StoredRow) -> None:
+    """A budget, whether or not it has ended."""
+    budget = Budget(
+        budget_id=row[2],
+        account_id=row[3],
+        allowance=row[4],
+        next_at=row[5],
+        calendar=calendar_of(row[6]),
+        ends_at=row[7],
+        rollover=ROLLOVERS[row[8]],
+        rollover_cap=row[9],
+        rollover_us=row[10],
+        priority=row[11],
+        created_at=row[12],
+        name=row[21],
+        zone=row[22],
+        warn_percent=tuple(row[24]),
+    )
+    page.book.budgets.setdefault(budget.account_id, []).append(budget)
+
+
+def fill_period(page: Page, row: StoredRow) -> None:
+    """The last period of a budget."""
+    period = BudgetPeriod(*row[2:10])
+    page.book.periods.setdefault(period.budget_id, []).append(period)
+    page.warned[period.budget_id, period.starts_at] = period.warned_percent

@@ -1,0 +1,141 @@
+"""Writing limits and budgets down: what changed of them, in the one statement of a batch.
+
+Owns: what their rows look like when they are stored.
+Must not: decide anything, or write what did not change. How many leases a job has is not written:
+it is counted from the reservations.
+"""
+
+from __future__ import annotations
+
+from gpucredits.core.book import Row
+from gpucredits.core.boost import Boost
+from gpucredits.core.budget import Budget, BudgetPeriod
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
+from gpucredits.core.reasons import invariant
+from gpucredits.core.token_bucket import TokenBucket
+from gpucredits.store.book_gates import NO_CALENDAR
+from gpucredits.store.changes import Changes
+from gpucredits.store.gates_parts import (
+    BUCKETS,
+    BUDGETS,
+    COUNTERS,
+    GATED_ORGS,
+    NEW_BOOSTS,
+    NEW_BUCKETS,
+    NEW_COUNTERS,
+    NEW_QUOTAS,
+    PERIODS,
+    QUOTAS,
+    TALLIES,
+)
+from gpucredits.store.page import Page
+
+
+def add_gate(changes: Changes, page: Page, row: Row) -> None:
+    """A limit or a budget, or what one of them has counted or given out."""
+    org_id = page.book.org.org_id
+    match row:
+        case Counter():
+            kind = COUNTERS if row.quota_id < page.first_new_id else NEW_COUNTERS
+            times = (row.starts_at, row.ends_at)
+            counts = (row.count, row.leaving, row.used, row.held, row.base)
+            changes.add(kind, (org_id, row.quota_id, *counts, *times))
+        case TokenBucket():
+            add_bucket(changes, page, row)
+        case JobLeases():
+            pass
+        case Tally():
+            changes.add(TALLIES, (org_id, row.quota_id, row.starts_at, row.ends_at, row.used))
+        case Quota():
+            add_quota(changes, page, row)
+        case Boost():
+            amounts = (row.amount, row.refill_per_hour, row.starts_at, row.ends_at)
+            owner = (row.boost_id, row.account_id, row.target_id)
+            changes.add(NEW_BOOSTS, (org_id, *owner, *amounts, row.note, row.created_at))
+        case Budget():
+            page.has_new_budget = not page.budgeted
+            add_budget(changes, org_id, row)
+        case BudgetPeriod():
+            period = (row.budget_id, row.starts_at, row.ends_at, row.allowance, row.grant_id)
+            rolled = (row.rolled, row.rolled_grant_id, row.warned_percent)
+            changes.add(PERIODS, (org_id, *period, *rolled))
+        case _:
+            invariant(holds=False, claim="the store knows how to keep what a rule changed")
+
+
+def add_quota(changes: Changes, page: Page, row: Quota) -> None:
+    """A quota: its limit and its end, and the rest if it is new."""
+    note_limit(page, row.quota_id, row.ended_at)
+    may_change = (page.book.org.org_id, row.quota_id, row.limit, row.ended_at)
+    if row.quota_id < page.first_new_id:
+        changes.add(QUOTAS, may_change)
+        return
+    calendar = calendar_number(row.calendar)
+    what = (row.account_id, row.dimension, row.gpu_type, calendar, row.zone, row.rolling_hours)
+    changes.add(NEW_QUOTAS, (*may_change, *what, row.created_at))
+
+
+def add_bucket(changes: Changes, page: Page, row: TokenBucket) -> None:
+    """A bucket: its terms and its level, and whose it is if it is new."""
+    note_limit(page, row.bucket_id, row.ended_at)
+    terms = (row.capacity, row.refill_per_hour, row.level, row.level_at, row.fraction)
+    may_change = (page.book.org.org_id, row.bucket_id, *terms, row.ended_at)
+    if row.bucket_id < page.first_new_id:
+        changes.add(BUCKETS, may_change)
+    else:
+        changes.add(NEW_BUCKETS, (*may_change, row.account_id, row.kind))
+
+
+def add_budget(changes: Changes, org_id: int, row: Budget) -> None:
+    """A budget, new or changed."""
+    changes.add(
+        BUDGETS,
+        (
+            org_id,
+            row.budget_id,
+            row.account_id,
+            row.name,
+            row.allowance,
+            row.next_at,
+            calendar_number(row.calendar),
+            row.zone,
+            row.ends_at,
+            row.rollover,
+            row.rollover_cap,
+            row.rollover_us,
+            row.priority,
+            literal(row.warn_percent),
+            row.created_at,
+        ),
+    )
+
+
+def add_gated_org(changes: Changes, page: Page) -> bool:
+    """Note on the org itself whether it has limits or budgets; False where nothing came or went."""
+    if not (page.came or page.ended or page.has_new_budget):
+        return False
+    org = page.book.org
+    has_limit = page.came or (page.gated and not page.ended)
+    counters = (org.next_id, org.next_entry_id, page.now)
+    ended = literal(page.ended)
+    changes.add(GATED_ORGS, (org.org_id, *counters, has_limit, page.has_new_budget, ended))
+    return True
+
+
+def note_limit(page: Page, number: int, ended_at: int) -> None:
+    """Note whether a limit that changed is one that came or went."""
+    if ended_at:
+        page.ended.append(number)
+    elif number >= page.first_new_id:
+        page.came = True
+
+
+def calendar_number(calendar: Calendar | None) -> int:
+    """A calendar as it is stored."""
+    return NO_CALENDAR if calendar is None else int(calendar)
+
+
+def literal(numbers: list[int] | tuple[int, ...]) -> str:
+    """Numbers as an array literal."""
+    return f"{{{','.join(map(str, numbers))}}}"

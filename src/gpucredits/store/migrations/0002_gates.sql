@@ -1,0 +1,387 @@
+-- What limits an org: quotas and what they count, rate limits, boosts, budgets, statements.
+--
+-- As in 0001 every table leads with org_id and is changed under the org's lock only, and no index is
+-- on a column that a heartbeat changes. Hot tables, which heartbeats update, are half empty.
+
+ALTER TABLE orgs
+    ADD COLUMN gated boolean NOT NULL DEFAULT false, -- it has a quota or a rate limit
+    ADD COLUMN budgeted boolean NOT NULL DEFAULT false; -- it has had a budget
+
+ALTER TABLE accounts
+    ADD COLUMN delinquent boolean NOT NULL DEFAULT false,
+    ADD COLUMN overdraft_limit bigint NOT NULL DEFAULT 0 CHECK (overdraft_limit >= 0);
+DROP INDEX accounts_suspended;
+CREATE INDEX accounts_suspended ON accounts (org_id) INCLUDE (path)
+    WHERE status = 1 OR delinquent;
+
+ALTER TABLE grants ADD COLUMN budget_id bigint NOT NULL DEFAULT 0;
+
+-- Of a live lease that is_plain nothing here but gpu_type and job_id says more than its other columns:
+-- it drains, without a grace or an overdraft, nobody told it to go, and its last beat was taken
+-- one full lease before it expires. Beats renew plain leases without writing any of these columns,
+-- so beat_at is kept for the others only: lease_beat_at() knows it of all.
+ALTER TABLE reservations
+    ADD COLUMN is_plain boolean NOT NULL DEFAULT true,
+    ADD COLUMN beat_at bigint NOT NULL DEFAULT 0,
+    ADD COLUMN exhaustion smallint NOT NULL DEFAULT 1 CHECK (exhaustion IN (0, 1, 2)),
+    ADD COLUMN grace_ms bigint NOT NULL DEFAULT 0 CHECK (grace_ms >= 0),
+    ADD COLUMN overdraft bigint NOT NULL DEFAULT 0 CHECK (overdraft >= 0),
+    ADD COLUMN overdrawn bigint NOT NULL DEFAULT 0 CHECK (overdrawn >= 0),
+    ADD COLUMN leaving boolean NOT NULL DEFAULT false,
+    ADD COLUMN stopping_at bigint NOT NULL DEFAULT 0, -- preempted: when it has to be gone, or 0
+    ADD COLUMN stop_reason text NOT NULL DEFAULT '';
+CREATE INDEX reservations_live_job ON reservations (org_id, account_id, job_id) WHERE state = 0;
+
+CREATE FUNCTION lease_beat_at(beat_at bigint, expires_at bigint, window_ms bigint, escrow bigint)
+RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT greatest(beat_at, expires_at - window_ms * (1 + escrow) * 1000)
+$$;
+
+CREATE TABLE quotas (
+    org_id integer NOT NULL,
+    quota_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    dimension smallint NOT NULL CHECK (dimension BETWEEN 0 AND 3),
+    amount bigint NOT NULL CHECK (amount >= 0), -- the limit itself
+    gpu_type text NOT NULL,
+    calendar smallint NOT NULL CHECK (calendar BETWEEN -1 AND 2), -- -1: none
+    zone text NOT NULL,
+    rolling_hours integer NOT NULL CHECK (rolling_hours >= 0),
+    created_at bigint NOT NULL,
+    ended_at bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (org_id, quota_id),
+    CONSTRAINT quotas_window CHECK (
+        (calendar >= 0)::integer + (rolling_hours > 0)::integer = (dimension = 3)::integer)
+);
+CREATE UNIQUE INDEX quotas_live
+    ON quotas (org_id, account_id, dimension, gpu_type, calendar, zone, rolling_hours)
+    WHERE ended_at = 0;
+CREATE INDEX quotas_account ON quotas (org_id, account_id, quota_id);
+
+CREATE TABLE counters ( -- hot
+    org_id integer NOT NULL,
+    quota_id bigint NOT NULL,
+    count bigint NOT NULL CHECK (count >= 0),
+    leaving bigint NOT NULL,
+    used bigint NOT NULL,
+    held bigint NOT NULL CHECK (held >= 0),
+    base bigint NOT NULL CHECK (base >= 0),
+    starts_at bigint NOT NULL,
+    ends_at bigint NOT NULL CHECK (ends_at >= starts_at),
+    PRIMARY KEY (org_id, quota_id),
+    CONSTRAINT counters_leaving CHECK (leaving BETWEEN 0 AND count),
+    CONSTRAINT counters_used CHECK (used >= base)
+) WITH (fillfactor = 50);
+
+CREATE TABLE tallies (
+    org_id integer NOT NULL,
+    quota_id bigint NOT NULL,
+    starts_at bigint NOT NULL,
+    ends_at bigint NOT NULL CHECK (ends_at > starts_at),
+    used bigint NOT NULL CHECK (used >= 0),
+    PRIMARY KEY (org_id, quota_id, starts_at)
+) WITH (fillfactor = 80);
+
+CREATE TABLE token_buckets ( -- hot
+    org_id integer NOT NULL,
+    bucket_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    kind smallint NOT NULL CHECK (kind IN (0, 1)),
+    capacity bigint NOT NULL CHECK (capacity >= 0),
+    refill_per_hour bigint NOT NULL CHECK (refill_per_hour >= 0),
+    level bigint NOT NULL,
+    level_at bigint NOT NULL,
+    fraction bigint NOT NULL CHECK (fraction >= 0 AND fraction < 3600000000),
+    ended_at bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (org_id, bucket_id)
+) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX token_buckets_live ON token_buckets (org_id, account_id, kind)
+    WHERE ended_at = 0;
+
+CREATE TABLE boosts (
+    org_id integer NOT NULL,
+    boost_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    target_id bigint NOT NULL, -- a quota or a bucket
+    amount bigint NOT NULL CHECK (amount >= 0),
+    refill_per_hour bigint NOT NULL CHECK (refill_per_hour >= 0),
+    starts_at bigint NOT NULL,
+    ends_at bigint NOT NULL CHECK (ends_at > starts_at),
+    note text NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (org_id, boost_id)
+);
+CREATE INDEX boosts_target ON boosts (org_id, target_id, ends_at);
+CREATE INDEX boosts_account ON boosts (org_id, account_id, boost_id);
+
+CREATE TABLE budgets (
+    org_id integer NOT NULL,
+    budget_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    name text NOT NULL,
+    allowance bigint NOT NULL CHECK (allowance > 0),
+    next_at bigint NOT NULL, -- when the next period begins, if the budget has not ended by then
+    calendar smallint NOT NULL CHECK (calendar BETWEEN -1 AND 2),
+    zone text NOT NULL,
+    ends_at bigint NOT NULL,
+    rollover smallint NOT NULL CHECK (rollover BETWEEN 0 AND 2),
+    rollover_cap bigint NOT NULL CHECK (rollover_cap >= 0),
+    rollover_us bigint NOT NULL CHECK (rollover_us >= 0),
+    priority integer NOT NULL,
+    warn_percent smallint[] NOT NULL,
+    created_at bigint NOT NULL,
+    PRIMARY KEY (org_id, budget_id),
+    CONSTRAINT budgets_name UNIQUE (org_id, account_id, name)
+);
+
+CREATE TABLE budget_periods (
+    org_id integer NOT NULL,
+    budget_id bigint NOT NULL,
+    starts_at bigint NOT NULL,
+    ends_at bigint NOT NULL CHECK (ends_at > starts_at),
+    allowance bigint NOT NULL CHECK (allowance > 0),
+    grant_id bigint NOT NULL,
+    rolled bigint NOT NULL CHECK (rolled BETWEEN 0 AND allowance),
+    rolled_grant_id bigint NOT NULL,
+    warned_percent smallint NOT NULL,
+    PRIMARY KEY (org_id, budget_id, starts_at)
+);
+
+-- What a postpaid account owes for a period, and whether it has paid.
+CREATE TABLE statements (
+    org_id integer NOT NULL,
+    statement_id bigint NOT NULL,
+    account_id bigint NOT NULL,
+    period text NOT NULL COLLATE "C",
+    amount bigint NOT NULL CHECK (amount >= 0),
+    due_at bigint NOT NULL,
+    paid_at bigint NOT NULL DEFAULT 0,
+    status smallint NOT NULL DEFAULT 0 CHECK (status IN (0, 1, 2)), -- open, paid, void
+    PRIMARY KEY (org_id, statement_id),
+    CONSTRAINT statements_period UNIQUE (org_id, account_id, period)
+);
+
+-- What has expired of each grant, for what a closed period of a budget has used.
+CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHERE type = 8;
+
+-- What open_book reads of accounts, grants and leases where one of the orgs has limits or budgets:
+-- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on
+-- the way up from each lease, their limits with what they count, and the leases of each job that
+-- a quota on jobs counts; of orgs with budgets those of accounts that are due or named. Of
+-- whole_orgs every account and every live lease is read.
+
+CREATE FUNCTION open_gates(
+    instant_now bigint, gated_orgs integer[], budget_orgs integer[], whole_orgs integer[],
+    lease_orgs integer[], lease_ids bigint[],
+    path_orgs integer[], paths text[],
+    account_orgs integer[], account_ids bigint[],
+    topup_orgs integer[], topup_ids bigint[],
+    limit_orgs integer[], limit_ids bigint[],
+    job_orgs integer[], job_paths text[], job_ids text[]
+) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
+BEGIN
+    RETURN QUERY
+    WITH named AS MATERIALIZED (
+        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
+            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
+            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
+            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
+            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
+                r.overdrawn, r.leaving::integer] END AS terms
+        FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
+        JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+    ), wanted AS MATERIALIZED (
+        SELECT n.org_id, n.payer_id AS account_id FROM named n
+        UNION
+        SELECT a.org_id, a.account_id FROM unnest(path_orgs, paths) AS w(org_id, path)
+        JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
+        UNION
+        SELECT w.org_id, w.id FROM unnest(account_orgs, account_ids) AS w(org_id, id)
+        UNION
+        SELECT t.org_id, t.account_id FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
+        JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+        UNION
+        SELECT q.org_id, q.account_id FROM unnest(limit_orgs, limit_ids) AS w(org_id, id)
+        JOIN quotas q ON q.org_id = w.org_id AND q.quota_id = w.id
+        UNION
+        SELECT b.org_id, b.account_id FROM unnest(limit_orgs, limit_ids) AS w(org_id, id)
+        JOIN token_buckets b ON b.org_id = w.org_id AND b.bucket_id = w.id
+        UNION
+        SELECT a.org_id, a.account_id FROM orgs o JOIN accounts a ON a.org_id = o.org_id
+        WHERE o.org_id = ANY (gated_orgs)
+            AND (a.due_at <= greatest(instant_now, o.clock) OR o.org_id = ANY (whole_orgs))
+    ), held AS MATERIALIZED (
+        SELECT a.*, greatest(instant_now, o.clock) AS instant_now
+        FROM wanted w
+        JOIN accounts a ON a.org_id = w.org_id AND a.account_id = w.account_id
+        JOIN orgs o ON o.org_id = w.org_id
+    ), leases AS MATERIALIZED (
+        SELECT * FROM named
+        UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse
+        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
+            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
+            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
+            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
+            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
+                r.overdrawn, r.leaving::integer] END
+        FROM held h
+        CROSS JOIN LATERAL (
+            SELECT min(l.expires_at) AS next_at FROM reservations l
+            WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
+                AND l.expires_at > h.instant_now
+        ) AS upcoming
+        JOIN reservations r ON r.org_id = h.org_id AND r.payer_id = h.account_id
+            AND r.state = 0 AND r.expires_at <= coalesce(upcoming.next_at, h.instant_now)
+        WHERE h.due_at <= h.instant_now
+        UNION ALL
+        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
+            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
+            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
+            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
+            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
+                r.overdrawn, r.leaving::integer] END
+        FROM reservations r WHERE r.org_id = ANY (whole_orgs) AND r.state = 0
+    ), ways AS MATERIALIZED ( -- up from each account with a lease: its parent and grandparent
+        SELECT l.org_id, l.account_id, a.parent_id, coalesce(p.parent_id, 0) AS top_id, l.beat_at
+        FROM (
+            SELECT r.org_id, r.account_id, min(lease_beat_at(r.beat_at, r.expires_at, r.window_ms,
+                r.escrow_windows)) AS beat_at
+            FROM leases r WHERE r.org_id = ANY (gated_orgs) AND r.state = 0
+            GROUP BY r.org_id, r.account_id
+        ) AS l
+        JOIN accounts a ON a.org_id = l.org_id AND a.account_id = l.account_id
+        LEFT JOIN accounts p ON p.org_id = l.org_id AND p.account_id = a.parent_id
+    ), scope AS MATERIALIZED ( -- accounts whose limits are wanted
+        SELECT w.org_id, w.account_id FROM wanted w WHERE w.org_id = ANY (gated_orgs)
+        UNION SELECT w.org_id, w.account_id FROM ways w
+        UNION SELECT w.org_id, w.parent_id FROM ways w
+        UNION SELECT w.org_id, w.top_id FROM ways w
+    ), limiting AS MATERIALIZED (
+        SELECT q.* FROM scope s
+        JOIN quotas q ON q.org_id = s.org_id AND q.account_id = s.account_id AND q.ended_at = 0
+    ), counted AS MATERIALIZED (
+        SELECT c.* FROM limiting q
+        JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
+    ), buckets AS MATERIALIZED (
+        SELECT b.* FROM scope s
+        JOIN token_buckets b ON b.org_id = s.org_id AND b.account_id = s.account_id
+            AND b.kind = 0 AND b.ended_at = 0
+    ), moments AS MATERIALIZED ( -- the time, since when slices may be open, who asks about windows
+        SELECT o.org_id, greatest(instant_now, o.clock) AS now,
+            coalesce(min(w.beat_at), greatest(instant_now, o.clock)) AS since,
+            o.org_id = ANY (job_orgs) AS asks
+        FROM orgs o LEFT JOIN ways w ON w.org_id = o.org_id
+        WHERE o.org_id = ANY (gated_orgs) GROUP BY o.org_id
+    ), jobs AS MATERIALIZED (
+        SELECT l.org_id, l.account_id, l.job_id FROM leases l
+        WHERE l.state = 0
+            AND l.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
+        UNION
+        SELECT a.org_id, a.account_id, w.job_id
+        FROM unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
+        JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
+        WHERE w.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
+    ), spending AS MATERIALIZED ( -- budgets of accounts that are due or named
+        SELECT b.* FROM held h
+        JOIN budgets b ON b.org_id = h.org_id AND b.account_id = h.account_id
+        WHERE h.org_id = ANY (budget_orgs) AND (h.due_at <= h.instant_now
+            OR (h.org_id, h.path) IN (SELECT * FROM unnest(path_orgs, paths))
+            OR (h.org_id, h.account_id) IN (SELECT * FROM unnest(account_orgs, account_ids)))
+    )
+    SELECT 2, h.org_id, h.account_id,
+        h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
+        h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
+        h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
+        h.delinquent::integer::bigint, NULL::bigint, NULL::bigint, h.path, h.metadata::text,
+        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+    FROM held h
+    UNION ALL -- accounts on the way that are not due and pay for nothing here
+    SELECT 2, a.org_id, a.account_id,
+        a.model, a.credit_limit, a.status, a.remaining, a.reserved, a.spent,
+        a.debt, a.overrun, a.version, a.due_at, a.funded_until, a.has_budget::integer,
+        a.created_at, 0, a.overdraft_limit, a.delinquent::integer, NULL, NULL, a.path,
+        a.metadata::text, NULL, NULL, NULL, NULL, NULL
+    FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
+    JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
+    UNION ALL
+    SELECT 3, g.org_id, g.grant_id,
+        g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority, g.source,
+        g.state, g.origin_id, g.created_at, g.budget_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, g.metadata::text, NULL, NULL, NULL, NULL, NULL
+    FROM wanted w
+    JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
+    UNION ALL
+    SELECT 4, l.org_id, l.reservation_id,
+        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
+        l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
+        l.used_ms, l.seq, l.state, l.decision, l.ended_at,
+        l.account, l.gpu_type, l.job_id, l.paid, NULL, NULL, l.terms
+    FROM leases l
+    UNION ALL
+    SELECT 8, q.org_id, q.quota_id,
+        q.account_id, q.dimension, q.amount, q.calendar, q.rolling_hours, q.created_at,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
+    FROM limiting q
+    UNION ALL
+    SELECT 9, c.org_id, c.quota_id,
+        c.count, c.leaving, c.used, c.held, c.base, c.starts_at, c.ends_at,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM counted c
+    UNION ALL -- past windows that are asked about, that a new window counts or a slice began in
+    SELECT 10, t.org_id, t.quota_id,
+        t.starts_at, t.ends_at, t.used,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM counted c
+    JOIN limiting q ON q.org_id = c.org_id AND q.quota_id = c.quota_id AND q.dimension = 3
+    JOIN moments m ON m.org_id = c.org_id
+        AND (m.asks OR c.ends_at <= m.now OR m.since < c.starts_at)
+    JOIN tallies t ON t.org_id = c.org_id AND t.quota_id = c.quota_id
+        AND t.starts_at > least(m.since, c.starts_at) - 3024000000000 -- 35 days
+            - q.rolling_hours * 3600000000
+        AND t.ends_at > least(m.since, CASE WHEN m.asks OR c.ends_at <= m.now
+            THEN c.starts_at - q.rolling_hours * 3600000000 ELSE m.since END)
+    UNION ALL
+    SELECT 11, r.org_id, r.account_id,
+        count(*), count(*) FILTER (WHERE r.leaving),
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, r.job_id, r.gpu_type, NULL, NULL, NULL, NULL, NULL
+    FROM jobs j
+    JOIN reservations r ON r.org_id = j.org_id AND r.account_id = j.account_id
+        AND r.job_id = j.job_id AND r.state = 0
+    GROUP BY r.org_id, r.account_id, r.job_id, r.gpu_type
+    UNION ALL
+    SELECT 12, b.org_id, b.bucket_id,
+        b.account_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM buckets b
+    UNION ALL -- a bucket that was not looked at since has yet to see boosts that have lapsed
+    SELECT 13, b.org_id, b.boost_id,
+        b.account_id, b.target_id, b.amount, b.refill_per_hour, b.starts_at, b.ends_at,
+        b.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        b.note, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM (
+        SELECT q.org_id, q.quota_id AS target_id, instant_now AS since FROM limiting q
+        UNION ALL SELECT k.org_id, k.bucket_id, least(k.level_at, instant_now) FROM buckets k
+    ) AS x
+    JOIN boosts b ON b.org_id = x.org_id AND b.target_id = x.target_id AND b.ends_at > x.since
+    UNION ALL
+    SELECT 14, b.org_id, b.budget_id,
+        b.account_id, b.allowance, b.next_at, b.calendar, b.ends_at, b.rollover, b.rollover_cap,
+        b.rollover_us, b.priority, b.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        b.name, b.zone, NULL, b.warn_percent::bigint[], NULL, NULL, NULL
+    FROM spending b
+    UNION ALL -- the last period of each: those before it are over and written down
+    SELECT 15, p.org_id, p.budget_id,
+        p.starts_at, p.ends_at, p.allowance, p.grant_id, p.rolled, p.rolled_grant_id,
+        p.warned_percent, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM spending b
+    CROSS JOIN LATERAL (
+        SELECT * FROM budget_periods v WHERE v.org_id = b.org_id AND v.budget_id = b.budget_id
+        ORDER BY v.starts_at DESC LIMIT 1
+    ) AS p;
+END $$;

@@ -1,0 +1,226 @@
+"""Limits and budgets in the stored ledger against the rules alone: equal answers, equal rows."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import astuple, replace
+from typing import Any
+
+import pytest
+
+from gpucredits.core.book import Book
+from gpucredits.core.budget import Rollover
+from gpucredits.core.command import (
+    AddBoost,
+    Command,
+    CreateAccount,
+    EndBudget,
+    EndQuota,
+    EndRateLimit,
+    Explain,
+    Issue,
+    Reserve,
+    SetBudget,
+    SetQuota,
+    SetRateLimit,
+    UpdateAccount,
+)
+from gpucredits.core.outcome import Beaten, Outcome, QuotaSaved, RateLimitSaved
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
+from gpucredits.core.reasons import Refused
+from gpucredits.core.reservation import Exhaustion, Reservation, ReservationState
+from gpucredits.core.token_bucket import tokens
+from gpucredits.service import batch
+from gpucredits.store.book import load_and_lock
+from gpucredits.store.needs import Needs
+from support.parity import PATHS, Players, Shadow
+from support.scene import CREDIT, HOUR_US, PRICE, Scene, play
+
+STEPS = 70
+JOBS = ("a", "b", "c")
+TYPES = ("h100", "a100")
+WINDOWS: tuple[dict[str, Any], ...] = (
+    {"calendar": Calendar.DAY},
+    {"calendar": Calendar.DAY, "zone": "Europe/Berlin"},
+    {"rolling_hours": 1},
+    {"rolling_hours": 2},
+)
+
+
+class GatedShadow(Shadow):
+    """The whole book in memory; it looks at limits when the loaded one has some to look at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.book.whole = True
+
+    def decide(self, book: Book, command: Command, now: int) -> Outcome:
+        """Decide on both."""
+        self.book.gated = book.gated
+        return super().decide(book, command, now)
+
+
+class Operators(Players):
+    """Commands by chance, most of them about limits or under them."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.limits: list[int] = []
+
+    def note(self, outcome: object) -> None:
+        """Remember what was made."""
+        super().note(outcome)
+        if isinstance(outcome, QuotaSaved):
+            self.limits.append(outcome.quota.quota_id)
+        if isinstance(outcome, RateLimitSaved):
+            self.limits.append(outcome.bucket.bucket_id)
+
+    def command(self, now: int) -> Command:
+        """Half of the time something that only limits and budgets know."""
+        if self.dice.random() < 0.5:
+            return super().command(now)
+        return self.policy(now)
+
+    def policy(self, now: int) -> Command:
+        """Set or end a limit or a budget, or ask about one."""
+        dice = self.dice
+        path = dice.choice(PATHS)
+        limit = dice.choice([*self.limits, 999])
+        budget: dict[str, Any] = {
+            "account": path,
+            "name": dice.choice(["x", "y"]),
+            "allowance": dice.randrange(1, 200 * CREDIT),
+            "rollover": dice.choice([*Rollover]),
+            "rollover_cap": 5 * CREDIT,
+            "rollover_us": dice.choice([HOUR_US, 3 * HOUR_US]),
+            "warn_percent": (50, 90),
+        }
+        boost: dict[str, Any] = {"target_id": limit, "amount": dice.randrange(1, 50 * CREDIT)}
+        choices: list[Command] = [
+            SetQuota(account=path, gpu_type=dice.choice(("", "h100")), **self.quota()),
+            SetQuota(account=path, gpu_type=dice.choice(("", "h100")), **self.quota()),
+            EndQuota(quota_id=limit),
+            SetRateLimit(
+                account=path,
+                capacity=dice.randrange(10 * CREDIT, 200 * CREDIT),
+                refill_per_hour=dice.choice([0, 3_600 * CREDIT, 7_200_001_234]),
+            ),
+            EndRateLimit(account=path),
+            AddBoost(**boost, ends_at=now + dice.choice([5, 60, 600]) * CREDIT, refill_per_hour=7),
+            AddBoost(**boost, starts_at=now + 20 * CREDIT, ends_at=now + 90 * CREDIT),
+            SetBudget(**budget, calendar=dice.choice([*Calendar]), zone="Asia/Kathmandu"),
+            SetBudget(**budget, ends_at=now + dice.choice([10, 90, 900]) * CREDIT),
+            EndBudget(account=path, name=dice.choice(["x", "y"])),
+            UpdateAccount(path=path, overdraft_limit=dice.randrange(50 * CREDIT)),
+            UpdateAccount(path=path, delinquent=dice.random() < 0.3),
+            Explain(reserve=Reserve(**self.reserve(path))),
+        ]
+        return dice.choice(choices)
+
+    def quota(self) -> dict[str, Any]:
+        """A quota of some dimension."""
+        dice = self.dice
+        match dice.choice([*Dimension, Dimension.CREDITS_PER_WINDOW]):
+            case Dimension.CREDITS_PER_WINDOW as dimension:
+                window = dice.choice(WINDOWS)
+                return {"dimension": dimension, "limit": dice.randrange(400 * CREDIT), **window}
+            case Dimension.CREDITS_PER_JOB as dimension:
+                return {"dimension": dimension, "limit": dice.randrange(CREDIT, 90 * CREDIT)}
+            case dimension:
+                return {"dimension": dimension, "limit": dice.randrange(1, 9)}
+
+    def reserve(self, path: str) -> dict[str, Any]:
+        """A job with an end of its own kind."""
+        dice = self.dice
+        more = {
+            "job_id": dice.choice(JOBS),
+            "gpu_type": dice.choice(TYPES),
+            "exhaustion": dice.choice([*Exhaustion, Exhaustion.DRAIN]),
+            "grace_ms": dice.choice([0, 0, 500]),
+            "overdraft": dice.choice([0, 0, CREDIT]),
+        }
+        return super().reserve(path) | more
+
+
+def live_leases(book: Book) -> dict[int, Reservation]:
+    """Live leases by number, without what no rule reads."""
+    return {
+        number: replace(lease, region="", node="", price_id=0, metadata={})
+        for number, lease in book.reservations.items()
+        if lease.state is ReservationState.ACTIVE
+    }
+
+
+async def compare(stage: Scene, shadow: Shadow) -> None:
+    """Every row of the org, read back, is the row that the rules left in memory."""
+    needs = Needs(orgs={1}, whole={1})
+    async with stage.pool.acquire() as connection, connection.transaction():
+        page = (await load_and_lock(connection, needs))[1]
+        budgets = await connection.fetch("SELECT * FROM budgets ORDER BY budget_id")
+        periods = await connection.fetch("SELECT * FROM budget_periods")
+        tallies = await connection.fetch("SELECT * FROM tallies WHERE used > 0")
+        boosts = await connection.fetchval("SELECT count(*) FROM boosts")
+    stored, known, now = page.book, shadow.book, page.now
+    assert {a.account_id: a for a in stored.accounts.values()} == known.accounts
+    assert live_leases(known) == live_leases(stored)
+    quotas = {
+        quota.quota_id: quota
+        for every in known.limits.quotas.values()
+        for quota in every
+        if not quota.ended_at
+    }
+    assert quotas == {q.quota_id: q for every in stored.limits.quotas.values() for q in every}
+    for number, quota in quotas.items():
+        if quota.dimension is not Dimension.CREDITS_PER_JOB:
+            assert stored.limits.counters[number] == known.limits.counters[number]
+    buckets = {b.bucket_id: b for b in known.limits.buckets.values() if not b.ended_at}
+    assert set(buckets) == {b.bucket_id for b in stored.limits.buckets.values()}
+    for bucket in stored.limits.buckets.values():
+        assert tokens(bucket, now) == tokens(buckets[bucket.bucket_id], now)
+    assert boosts == sum(len(every) for every in known.limits.boosts.values())
+    assert {(row["quota_id"], row["starts_at"]): row["used"] for row in tallies} == {
+        (number, starts_at): tally.used
+        for number, every in known.limits.tallies.items()
+        for starts_at, tally in every.items()
+        if tally.used
+    }
+    rows = [budget for every in known.budgets.values() for budget in every]
+    assert [(b["budget_id"], b["next_at"], b["ends_at"]) for b in budgets] == sorted(
+        (b.budget_id, b.next_at, b.ends_at) for b in rows
+    )
+    assert {tuple(row)[1:] for row in periods} == {
+        astuple(p) for every in known.periods.values() for p in every
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_limits_in_the_store_agree_with_the_rules(
+    database: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Loading only what a batch needs of the limits never changes an answer or loses a row."""
+    shadow, operators = GatedShadow(), Operators(seed)
+    shadow.book.prices.append(type(shadow.book.prices[0])(2, "a100", "default", PRICE // 3, 0))
+    monkeypatch.setattr(batch, "decide", shadow.decide)
+
+    async def act(stage: Scene) -> None:
+        await stage.pool.execute(
+            "INSERT INTO prices VALUES (0, 2, 'a100', 'default', $1, 0, '', 0)", PRICE // 3
+        )
+        for path in PATHS:
+            await stage.do(CreateAccount(path=path))
+        await stage.do(Issue(account="acme", amount=900 * CREDIT))
+        for _ in range(STEPS):
+            count = operators.dice.randrange(1, 4)
+            commands = [operators.command(shadow.now) for _ in range(count)]
+            beats = [(1, operators.beat()) for _ in range(operators.dice.randrange(8))]
+            reported = asyncio.create_task(stage.ledger.beat(beats))
+            for outcome in await asyncio.gather(*(stage.do(command) for command in commands)):
+                operators.note(outcome)
+            for answer in await reported:
+                assert isinstance(answer, Beaten | Refused), answer
+            if operators.dice.random() < 0.3:
+                await stage.advance(operators.dice.choice([0.5, 3, 20, 90, 4_000]))
+        await compare(stage, shadow)
+
+    play(database, act)
