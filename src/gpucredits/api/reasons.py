@@ -18,7 +18,7 @@ RESERVING = (
     "rate_limited",
     "fair_share",
 )
-ASKING = (*NO_ACCOUNT, "limit_unknown", "window_ended", "requests_full")
+ASKING = (*NO_ACCOUNT, "limit_unknown", "limit_invalid", "window_ended", "requests_full")
 DECIDING = (
     *GRANTING,
     "request_unknown",

@@ -64,6 +64,7 @@ async def post_request(call: Call[AskRequest, NoQuery]) -> RequestAnswer:
         request_id=0,
         account=account,
         kind=KINDS[body.kind],
+        target_id=_quota(call, org_id),
         budget=str(body.budget or "default") if body.kind == "budget" else "",
         amount=terms.amount,
         refill_per_hour=terms.refill_per_hour,
@@ -181,6 +182,17 @@ async def _to_decide(call: AnyCall) -> Ask:
     if row.asked_by == call.actor:
         raise ProblemError("forbidden", "Other staff must decide about what this key asked for.")
     return row
+
+
+def _quota(call: Call[AskRequest, NoQuery], org_id: int) -> int:
+    """The number of the quota that is to be raised; 0 where there can be none."""
+    if call.body.quota_id is None:
+        return 0
+    try:
+        owner, number = ids.parse_id(ids.QUOTA, call.body.quota_id)
+    except ValueError as error:
+        raise _misfit("quota_id", str(error)) from error
+    return number if owner == org_id else 0
 
 
 def _check(body: AskRequest) -> None:

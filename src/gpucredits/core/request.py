@@ -12,11 +12,14 @@ from enum import IntEnum
 from typing import Final
 
 from gpucredits.core import bounds
+from gpucredits.core.book import Book
 from gpucredits.core.budget import Budget
 from gpucredits.core.command import AddBoost, Issue, SetBudget
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.accounts import find
 
 DAY_US: Final = 24 * 3_600 * bounds.SECOND_US
 OPEN_US: Final = 14 * DAY_US  # an open request that nobody decided on ends after so long
@@ -49,6 +52,12 @@ class Unit(IntEnum):
     CREDITS = 0
     GPUS = 1
     JOBS = 2
+
+
+UNITS: Final = {
+    Dimension.CONCURRENT_GPUS: Unit.GPUS,
+    Dimension.CONCURRENT_JOBS: Unit.JOBS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +132,50 @@ def state_at(ask: Ask, now: int) -> RequestState:
     if ask.state is RequestState.OPEN and ask.expires_at <= now:
         return RequestState.EXPIRED
     return ask.state
+
+
+def aim(ask: Ask, book: Book) -> Ask | Refused:
+    """Find what a new request is about; its amount is given in millionths until its unit is known.
+
+    A quota or rate limit must be the account's own: those above ask for theirs.
+    """
+    account = find(book, ask.account)
+    if isinstance(account, Refused):
+        return account
+    if ask.kind is RequestKind.RATE_LIMIT:
+        bucket = book.limits.buckets.get(account.account_id)
+        if bucket is None:
+            return no_limit(ask.account, "rate limit")
+        return replace(ask, target_id=bucket.bucket_id)
+    if ask.kind is not RequestKind.QUOTA:
+        return ask
+    quotas = book.limits.quotas.get(account.account_id, ())
+    quota = next((each for each in quotas if each.quota_id == ask.target_id), None)
+    if quota is None or quota.ended_at:
+        return no_limit(ask.account, "such quota")
+    unit = UNITS.get(quota.dimension, Unit.CREDITS)
+    if unit is Unit.CREDITS:
+        return ask
+    number, rest = divmod(ask.amount, MICROS_PER_CREDIT)
+    if rest:
+        return Refused(
+            Reason.LIMIT_INVALID,
+            f"amount must be a whole number of {unit.name.lower()}.",
+            {"account": ask.account},
+        )
+    return replace(ask, unit=unit, amount=number)
+
+
+def budget_in(book: Book, ask: Ask) -> Budget | None:
+    """The account's budget of the name that a request is about."""
+    account = book.paths.get(ask.account)
+    budgets = () if account is None else book.budgets.get(account.account_id, ())
+    return next((budget for budget in budgets if budget.name == ask.budget), None)
+
+
+def no_limit(account: str, what: str) -> Refused:
+    """Refuse to raise what is not there."""
+    return Refused(Reason.LIMIT_UNKNOWN, f"{account} has no {what}.", {"account": account})
 
 
 def check_new(account: str, terms: Terms, *, open_now: int, now: int) -> Refused | None:

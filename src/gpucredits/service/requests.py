@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.core import ids, request
+from gpucredits.core.book import Book
 from gpucredits.core.outcome import Boosted, BudgetSaved, Granted, Outcome
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.request import Ask, RequestKind, RequestState, Terms
@@ -25,9 +26,11 @@ from gpucredits.service.ledger import Ledger
 from gpucredits.service.ledger import Request as LedgerRequest
 from gpucredits.store import acts, audit, outbox, requests
 from gpucredits.store.audit import AuditNote
+from gpucredits.store.book import load_and_lock
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
+from gpucredits.store.needs import Needs
 from gpucredits.store.requests import RequestFilter
 from gpucredits.wire.scalars import format_end
 
@@ -64,14 +67,16 @@ async def ask(pool: Pool, act: Act, asker: Asker, wanted: Ask) -> tuple[Ask, boo
     """Put a request before those who decide; also whether that was done before."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        if await acts.find_account(db, act.org_id, wanted.account) is None:
-            raise RequestRefused(account_unknown(wanted.account))
+        book = await book_of(db, act.org_id, wanted.account)
+        aimed = request.aim(wanted, book)
+        if isinstance(aimed, Refused):
+            raise RequestRefused(aimed)
         now = await read_clock(db)
         open_now = await requests.count_open(db, act.org_id, wanted.account, now)
-        refused = request.check_new(wanted.account, wanted.asked, open_now=open_now, now=now)
+        refused = request.check_new(aimed.account, aimed.asked, open_now=open_now, now=now)
         if refused is not None:
             raise RequestRefused(refused)
-        timed = replace(wanted, asked_at=now, expires_at=now + request.OPEN_US)
+        timed = replace(aimed, asked_at=now, expires_at=now + request.OPEN_US)
         row = await requests.insert(db, timed)
         await outbox.announce(db, row.org_id, "request.asked", row.request_id, facts(row))
         note = AuditNote(asker.actor, "request.ask", row.account, asker.request_id, new=shown(row))
@@ -161,7 +166,13 @@ def settled(current: Ask, pinned: Ask) -> Ask:
 
 async def submit(ledger: Ledger, ask: Ask, asker: Asker, *, dry_run: bool = False) -> Outcome:
     """Hand what an approval stands for to the ledger, under the request's own key."""
-    command = request.command_of(ask, None)
+    budget = None
+    if ask.kind is RequestKind.BUDGET:
+        with driver_errors():
+            async with ledger.pool.acquire() as db:
+                book = await book_of(db, ask.org_id, ask.account)
+        budget = request.budget_in(book, ask)
+    command = request.command_of(ask, budget)
     fingerprint = hashlib.sha256(ask.key.encode()).digest()
     wanted = LedgerRequest(command, ask.key, fingerprint, ask.decided_by, asker.request_id)
     return await ledger.submit(ask.org_id, wanted, dry_run=dry_run)
@@ -255,15 +266,22 @@ def as_of(row: Ask, now: int) -> Ask:
     return request.expired(row) if is_over else row
 
 
+async def book_of(db: Connection, org_id: int, account: str) -> Book:
+    """The account with its limits and budgets, to look at."""
+    needs = Needs(orgs={org_id}, paths={(org_id, account)})
+    pages = await load_and_lock(db, needs, lock=False)
+    return pages[org_id].book
+
+
 def result_of(ask: Ask, outcome: Outcome) -> str:
     """The id of what an approval made."""
     match outcome:
         case Granted(grant=grant):
             return ids.format_id(ids.GRANT, ask.org_id, grant.grant_id)
         case BudgetSaved(budget=budget):
-            return budget.name
+            return ids.format_id(ids.BUDGET, ask.org_id, budget.budget_id)
         case Boosted(boost=boost):
-            return str(boost.boost_id)
+            return ids.format_id(ids.BOOST, ask.org_id, boost.boost_id)
         case _:
             invariant(holds=False, claim=f"{type(outcome).__name__} answers an approval")
             return ""
@@ -272,11 +290,6 @@ def result_of(ask: Ask, outcome: Outcome) -> str:
 def encode_refusal(refused: Refused) -> str:
     """A refusal as it is kept: without the reports, which are of that moment."""
     return msgspec.json.encode(replace(refused, reports=())).decode()
-
-
-def account_unknown(path: str) -> Refused:
-    """The refusal of an account that is not there."""
-    return Refused(Reason.ACCOUNT_UNKNOWN, f"There is no account {path}.", {"account": path})
 
 
 def shown(row: Ask) -> dict[str, Any]:
