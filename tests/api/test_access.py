@@ -82,7 +82,7 @@ def test_every_route_lets_in_whom_the_table_lets_in(
 ) -> None:
     """Over HTTP, each role at each width is refused with 403 exactly where the table says so."""
     path = route.path.replace("{account}", "acme/x")
-    for name in ("reservation", "topup", "key", "request", "statement"):
+    for name in ("reservation", "topup", "key", "quota", "budget", "request", "statement"):
         path = path.replace(f"{{{name}}}", "none")
     assert route.permission is not None
     for (role, width), caller in callers.items():
@@ -143,6 +143,9 @@ def test_another_org_does_not_exist(
         (f"/v1/reservations?account={theirs}", f"/v1/reservations?account={nowhere}"),
         (f"/v1/reservations/{things['lease']}", f"/v1/reservations/{gone}"),
         (f"/v1/topups/{things['topup']}", "/v1/topups/top_zz_zz"),
+        (f"/v1/accounts/{theirs}/rate-limit", f"/v1/accounts/{nowhere}/rate-limit"),
+        (f"/v1/accounts/{theirs}/boosts", f"/v1/accounts/{nowhere}/boosts"),
+        (f"/v1/accounts/{theirs}/budgets", f"/v1/accounts/{nowhere}/budgets"),
     ):
         assert_alike(caller.get(path_theirs), caller.get(path_nowhere), theirs, nowhere)
     verbs: list[tuple[str, Any]] = [
@@ -159,6 +162,7 @@ def test_another_org_does_not_exist(
         ("/v1/credits/transfer", {"from": theirs, "to": mine, "amount": "1"}, "from"),
         ("/v1/credits/transfer", {"from": mine, "to": theirs, "amount": "1"}, "to"),
         ("/v1/reservations", {"account": theirs, "job_id": "j", "gpu_type": "g"}, "account"),
+        ("/v1/admissions:check", {"account": theirs, "job_id": "j", "gpu_type": "g"}, "account"),
         ("/v1/keys", {"role": "admin", "scope": theirs}, "scope"),
         (
             "/v1/topups",
@@ -259,6 +263,7 @@ def test_tenants_cannot_make_credits_for_themselves(admin: Caller, org: str) -> 
         ("/v1/prices", {"gpu_type": "x", "credits_per_gpu_hour": "0", "account": org}),
         ("/v1/accounts", {"path": f"{org}/p2", "model": "postpaid", "credit_limit": "5"}),
         ("/v1/accounts", {"path": f"{org}/p2", "credit_limit": "5"}),
+        (f"/v1/accounts/{org}/vision/budgets", {"allowance": "5", "calendar": "day"}),
     ):
         assert problem(caller.post(path, body)) == (403, "forbidden")
     assert admin.made(f"/v1/topups/{pending['topup_id']}:confirm")["status"] == "confirmed"
@@ -269,12 +274,27 @@ def test_nobody_lifts_a_bound_that_was_set_from_above(admin: Caller, org: str) -
     caller = admin.with_key("admin", org)
     admin.made(f"/v1/accounts/{org}/suspend")
     assert problem(caller.post(f"/v1/accounts/{org}/resume")) == (403, "forbidden")
-    settings = {"settings": {"gpus": 1_000}}
-    for kind in ("limits", "budgets", "quotas"):
-        own = caller.call("PUT", f"/v1/accounts/{org}/{kind}", settings)
+    gpus = {"dimension": "concurrent_gpus", "limit": 1_000}
+    admin.made(f"/v1/accounts/{org}/quotas", gpus)
+    quota = admin.read(f"/v1/accounts/{org}/quotas")["quotas"][0]["quota_id"]
+    admin.call("PUT", f"/v1/accounts/{org}/rate-limit", {"capacity": 1, "refill_per_hour": 1})
+    boost = {"dimension": "concurrent_gpus", "amount": 1, "ends_at": "2100-01-01T00:00:00Z"}
+    bounds: list[tuple[str, str, Any]] = [
+        ("POST", "quotas", gpus),
+        ("PUT", "quotas", {"quotas": [gpus]}),
+        ("PUT", "rate-limit", {"capacity": 5, "refill_per_hour": 1}),
+        ("POST", "boosts", boost),
+    ]
+    for method, what, body in (
+        *bounds,
+        ("DELETE", f"quotas/{quota}", None),
+        ("DELETE", "rate-limit", None),
+    ):
+        own = caller.call(method, f"/v1/accounts/{org}/{what}", body)
         assert problem(own) == (403, "forbidden")
-        below = caller.call("PUT", f"/v1/accounts/{org}/vision/{kind}", settings)
-        assert below.json()["settings"] == {"gpus": 1_000}
+    for method, what, body in bounds:
+        below = caller.call(method, f"/v1/accounts/{org}/vision/{what}", body)
+        assert below.status_code in (200, 201), below.text
     assert caller.made(f"/v1/accounts/{org}/vision/suspend")["status"] == "suspended"
 
 

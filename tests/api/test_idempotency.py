@@ -70,7 +70,7 @@ def test_keys_belong_to_an_org(admin: Caller, org: str) -> None:
     assert (first["account"], second["account"]) == (org, other)
 
 
-@pytest.mark.parametrize("kind", ["issue", "price", "limits"])
+@pytest.mark.parametrize("kind", ["issue", "price", "quotas"])
 def test_copies_in_flight_have_one_effect(admin: Caller, org: str, kind: str) -> None:
     """Many copies at once: every caller gets the same answer, and one of them did it."""
     method, path, body = {
@@ -80,7 +80,11 @@ def test_copies_in_flight_have_one_effect(admin: Caller, org: str, kind: str) ->
             "/v1/prices",
             {"gpu_type": fresh_name("gpu-"), "credits_per_gpu_hour": "1"},
         ),
-        "limits": ("PUT", f"/v1/accounts/{org}/limits", {"settings": {"gpus": 4}}),
+        "quotas": (
+            "PUT",
+            f"/v1/accounts/{org}/quotas",
+            {"quotas": [{"dimension": "concurrent_gpus", "limit": 4}]},
+        ),
     }[kind]
     key = fresh_name("copies")
 
@@ -193,7 +197,8 @@ def test_an_answer_says_when_it_is_that_of_an_earlier_call(
 
 TABLES = (
     "orgs accounts grants topups reservations entries prices idempotency decisions outbox "
-    "usage_events account_settings api_keys audit_log"
+    "usage_events quotas counters tallies token_buckets boosts budgets budget_periods api_keys "
+    "audit_log"
 )
 
 
@@ -217,6 +222,8 @@ Write = tuple[str, str, Any, int]  # method, path, body, status
 
 def every_write(org: str, lease: dict[str, Any], held: str, topup: str) -> list[Write]:
     """One request for each kind of write, with the status that it gets."""
+    gpus = {"dimension": "concurrent_gpus", "limit": 4}
+    budget = {"allowance": "5", "calendar": "month"}
     return [
         ("POST", "/v1/accounts", {"path": fresh_name("org")}, 201),
         ("POST", "/v1/accounts", {"path": f"{org}/new"}, 201),
@@ -258,7 +265,11 @@ def every_write(org: str, lease: dict[str, Any], held: str, topup: str) -> list[
         ),
         ("POST", "/v1/adjustments", {"reservation_id": held, "amount": "1"}, 201),
         ("POST", "/v1/prices", {"gpu_type": "x", "credits_per_gpu_hour": "1"}, 201),
-        ("PUT", f"/v1/accounts/{org}/budgets", {"settings": {"monthly": "5"}}, 200),
+        ("POST", f"/v1/accounts/{org}/quotas", gpus, 200),
+        ("PUT", f"/v1/accounts/{org}/quotas", {"quotas": [gpus]}, 200),
+        ("PUT", f"/v1/accounts/{org}/rate-limit", {"capacity": 5, "refill_per_hour": 1}, 200),
+        ("POST", f"/v1/accounts/{org}/budgets", budget, 200),
+        ("PUT", f"/v1/accounts/{org}/budgets", {"budgets": [budget]}, 200),
         ("POST", "/v1/keys", {"role": "member", "scope": org}, 201),
         ("POST", "/v1/test/clock", {"advance_seconds": 1_000}, 200),
     ]

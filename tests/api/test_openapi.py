@@ -55,8 +55,7 @@ def test_every_reason_is_documented_somewhere() -> None:
     """No refusal exists that no route announces."""
     announced = {reason for route in routes() for reason in reasons_of(route)}
     missing = {*EDGE_REASONS, *(reason.value for reason in Reason)} - announced
-    by_policies = {"limit_unknown", "limit_invalid", "zone_unknown"}  # which have no routes yet
-    assert missing == {"method_not_allowed", *by_policies}
+    assert missing == {"method_not_allowed"}
 
 
 def test_the_clock_exists_only_where_it_was_asked_for(http: httpx.Client) -> None:

@@ -14,10 +14,13 @@ import pytest
 from gpucredits.api.routes import routes
 from gpucredits.client import Ambiguous, Call, Client, Refused, Retry
 from gpucredits.client import accounts as account_calls
+from gpucredits.client import boosts as boost_calls
+from gpucredits.client import budgets as budget_calls
 from gpucredits.client import credit as credit_calls
 from gpucredits.client import keys as key_calls
-from gpucredits.client import policies as policy_calls
+from gpucredits.client import limits as limit_calls
 from gpucredits.client import prices as price_calls
+from gpucredits.client import quotas as quota_calls
 from gpucredits.client import reservations as lease_calls
 from gpucredits.client import usage as usage_calls
 from support.extent import Extent, Teller
@@ -38,7 +41,12 @@ TABLES = (
     "entries",
     "prices",
     "usage_events",
-    "account_settings",
+    "quotas",
+    "counters",
+    "token_buckets",
+    "boosts",
+    "budgets",
+    "budget_periods",
     "api_keys",
     "audit_log",
 )
@@ -108,14 +116,30 @@ WRITES: dict[str, Making] = {
         on.topup(is_confirmed=True)
     ),
     "POST /v1/prices": lambda on: price_calls.set_price("a100", "60", account=on.org),
-    "PUT /v1/accounts/{account}/limits": lambda on: policy_calls.set_policy(
-        on.org, "limits", {"gpus": 4}
+    "PUT /v1/accounts/{account}/rate-limit": lambda on: limit_calls.set_rate_limit(
+        on.org, capacity="50", refill_per_hour="5"
     ),
-    "PUT /v1/accounts/{account}/budgets": lambda on: policy_calls.set_policy(
-        on.org, "budgets", {"month": 4}
+    "DELETE /v1/accounts/{account}/rate-limit": lambda on: limit_calls.end_rate_limit(limited(on)),
+    "POST /v1/accounts/{account}/quotas": lambda on: quota_calls.set_quota(
+        on.org, "concurrent_jobs", 4
     ),
-    "PUT /v1/accounts/{account}/quotas": lambda on: policy_calls.set_policy(
-        on.org, "quotas", {"jobs": 4}
+    "PUT /v1/accounts/{account}/quotas": lambda on: quota_calls.replace_quotas(
+        on.org, [{"dimension": "concurrent_jobs", "limit": 4}]
+    ),
+    "DELETE /v1/accounts/{account}/quotas/{quota}": lambda on: quota_calls.end_quota(
+        on.org, on.client.set_quota(on.org, "concurrent_jobs", 4).quota_id
+    ),
+    "POST /v1/accounts/{account}/boosts": lambda on: boost_calls.add_boost(
+        limited(on), "5", dimension="rate_limit", ends_at="2100-01-01T00:00:00Z"
+    ),
+    "POST /v1/accounts/{account}/budgets": lambda on: budget_calls.set_budget(
+        on.org, "4", calendar="month"
+    ),
+    "PUT /v1/accounts/{account}/budgets": lambda on: budget_calls.replace_budgets(
+        on.org, [{"allowance": "4", "calendar": "month"}]
+    ),
+    "DELETE /v1/accounts/{account}/budgets/{budget}": lambda on: budget_calls.end_budget(
+        on.org, on.client.set_budget(on.org, "4", calendar="month").name
     ),
     "POST /v1/keys": lambda on: key_calls.create_key("read-only", scope=on.org),
     "POST /v1/keys/{key}:revoke": lambda on: key_calls.revoke_key(
@@ -137,6 +161,7 @@ DOUBLED_BY_A_NEW_KEY = (
     "POST /v1/credits/issue",
     "POST /v1/credits/issue:batch",
     "POST /v1/credits/transfer",
+    "POST /v1/accounts/{account}/boosts",
     "POST /v1/keys",
 )
 
@@ -144,6 +169,12 @@ DOUBLED_BY_A_NEW_KEY = (
 def suspended(on: Stage) -> str:
     """The org, suspended."""
     on.client.suspend(on.org)
+    return on.org
+
+
+def limited(on: Stage) -> str:
+    """The org, with a rate limit."""
+    on.client.set_rate_limit(on.org, capacity="50", refill_per_hour="5")
     return on.org
 
 

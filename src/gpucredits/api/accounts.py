@@ -36,7 +36,8 @@ async def post_account(call: Call[AccountRequest, NoQuery]) -> AccountAnswer:
 async def patch_account(call: Call[AccountChange, NoQuery]) -> AccountAnswer:
     """Change an account's terms or its metadata."""
     path = account_param(call)
-    if call.body.model is not None or call.body.credit_limit is not None:
+    terms = (call.body.model, call.body.credit_limit, call.body.overdraft_limit)
+    if any(each is not None for each in terms):
         require(call.principal, Permission.SET_TERMS, _TERMS)
     org_id = await org_number(call, path)
     outcome = await submit(call, org_id, change_from_wire(path, call.body), AccountSaved)

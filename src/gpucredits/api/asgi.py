@@ -24,6 +24,7 @@ from gpucredits.api.errors import (
     RefusedError,
     problem_of,
     refusal_problem,
+    retry_after_of,
 )
 from gpucredits.api.log import Seen, log_request
 from gpucredits.core.account import RESERVED_SEGMENTS
@@ -196,6 +197,7 @@ class Api:
     ) -> tuple[int, bytes]:
         headers["content-type"] = problem.MEDIA_TYPE
         if isinstance(error, RefusedError):
+            headers.update(retry_after_of(error.refused))
             answer = refusal_problem(error.refused, request_id, index=error.index)
         else:
             ours = error if isinstance(error, ProblemError) else translated(error)

@@ -55,7 +55,10 @@ class Call(Generic[Body, Query]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One row of the table: everything that is true of a method on a path."""
+    """One row of the table: everything that is true of a method on a path.
+
+    ``is_question``: it has a body and changes nothing.
+    """
 
     method: str
     path: str
@@ -69,12 +72,13 @@ class Route:
     reasons: tuple[str, ...] = ()
     needs_key: bool = False
     is_body_optional: bool = False
+    is_question: bool = False
     tag: str = ""
 
     @property
     def is_write(self) -> bool:
         """Whether it changes anything."""
-        return self.method != "GET"
+        return self.method != "GET" and not self.is_question
 
     @property
     def name(self) -> str:

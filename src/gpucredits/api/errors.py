@@ -12,7 +12,9 @@ from http import HTTPStatus
 from typing import assert_never
 
 from gpucredits.core.reasons import Detail, Kind, Reason, Refused, kind_of
+from gpucredits.wire.gate import gates_to_wire
 from gpucredits.wire.problem import Problem
+from gpucredits.wire.scalars import format_instant
 
 # Reasons of the edge itself; core.reasons lists those of the rules.
 EDGE_REASONS: dict[str, HTTPStatus] = {
@@ -104,6 +106,9 @@ def refusal_problem(refused: Refused, request_id: str, *, index: int | None = No
     """The body that says why the rules refused, with the numbers."""
     status = status_of(refused.reason)
     shown = refused.detail
+    clears_at = shown.get("clears_at")
+    if isinstance(clears_at, int):
+        shown = {**shown, "clears_at": format_instant(clears_at)}
     return Problem(
         title=status.phrase,
         status=int(status),
@@ -115,8 +120,18 @@ def refusal_problem(refused: Refused, request_id: str, *, index: int | None = No
         available=_text(shown, "available"),
         needed=_text(shown, "needed"),
         numbers=dict(shown) or None,
+        clears_at=_text(shown, "clears_at"),
+        gates=gates_to_wire(refused.reports) or None,
         index=index,
     )
+
+
+def retry_after_of(refused: Refused) -> dict[str, str]:
+    """The header that says when asking again could help; none where it never would."""
+    wait_ms = refused.detail.get("clears_in_ms")
+    if kind_of(refused.reason) is not Kind.THROTTLED or not isinstance(wait_ms, int):
+        return {}
+    return {"retry-after": str(max(1, -(-wait_ms // 1_000)))}
 
 
 def _text(shown: Detail, name: str) -> str | None:

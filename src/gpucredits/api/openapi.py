@@ -20,7 +20,7 @@ from gpucredits.service.access import ALLOWED, SYSTEM_ONLY
 from gpucredits.version import __version__
 from gpucredits.wire import problem
 from gpucredits.wire.problem import Problem
-from gpucredits.wire.scalars import AccountPath, schema_of
+from gpucredits.wire.scalars import AccountPath, Slug, schema_of
 
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
@@ -30,6 +30,7 @@ ID_PREFIXES = {
     "reservation": ids.RESERVATION,
     "topup": ids.TOPUP,
     "key": ids.KEY,
+    "quota": ids.QUOTA,
 }
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
 WITH_QUERY = ("invalid_request",)
@@ -163,6 +164,8 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
 
 
 def _id_schema(name: str) -> dict[str, Any]:
+    if name == "budget":  # it has a name that was chosen for it
+        return schema_of(Slug)
     prefix = ID_PREFIXES[name]
     return {
         "type": "string",

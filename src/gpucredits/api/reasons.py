@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 NO_ACCOUNT = ("account_unknown",)
+NO_LIMIT = ("limit_unknown",)
+BAD_LIMIT = ("limit_invalid", "zone_unknown")
 NO_LEASE = ("reservation_unknown",)
 GRANTING = (*NO_ACCOUNT, "window_ended", "grants_full")
 RESERVING = (

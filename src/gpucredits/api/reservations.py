@@ -14,12 +14,17 @@ from gpucredits.core.command import Beat, Cancel, Reserve
 from gpucredits.core.outcome import Adjusted, Beaten, Closed, Outcome, Refunded, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access import Permission
+from gpucredits.wire.correction import (
+    CorrectionAnswer,
+    CorrectionRequest,
+    adjust_from_wire,
+    correction_to_wire,
+    refund_from_wire,
+)
 from gpucredits.wire.reservation import (
     BeatAnswer,
     CancelRequest,
     ClosedAnswer,
-    CorrectionAnswer,
-    CorrectionRequest,
     ExtendRequest,
     ReservationAnswer,
     ReserveBatch,
@@ -27,11 +32,8 @@ from gpucredits.wire.reservation import (
     ReserveResult,
     ReserveResults,
     SettleRequest,
-    adjust_from_wire,
     beaten_to_wire,
     closed_to_wire,
-    correction_to_wire,
-    refund_from_wire,
     reserve_from_wire,
     reserved_to_wire,
     settle_from_wire,

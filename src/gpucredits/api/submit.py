@@ -46,6 +46,12 @@ async def submit_all(
     return await call.services.ledger.answer(org, requests, atomic=atomic, dry_run=call.dry_run)
 
 
+async def rehearse(call: AnyCall, org_id: int, command: Command) -> Outcome:
+    """What a command would be answered, with everything taken back."""
+    request = Request(command, actor=call.actor, request_id=call.request_id)
+    return await call.services.ledger.submit(org_id, request, dry_run=True)
+
+
 def act_of(call: AnyCall, org_id: int) -> Act:
     """The frame of an administrative act that moves no money."""
     return Act(org_id=org_id, key=call.key, fingerprint=call.fingerprint, dry_run=call.dry_run)

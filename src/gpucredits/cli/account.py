@@ -57,6 +57,9 @@ def create(
 @click.argument("path", type=values.account)
 @click.option("--model", type=click.Choice(["prepaid", "postpaid"]))
 @click.option("--credit-limit", type=values.amount, help="How far below zero it may go.")
+@click.option(
+    "--overdraft-limit", type=values.amount, help="What the house covers for jobs that end on it."
+)
 @click.option("--label", "metadata", type=values.label, multiple=True, help="Replaces all labels.")
 @writes
 def set_terms(
@@ -65,12 +68,18 @@ def set_terms(
     *,
     model: ModelName | None,
     credit_limit: str | None,
+    overdraft_limit: str | None,
     metadata: tuple[tuple[str, str], ...],
     write: Write,
 ) -> None:
     """Change what is given of an account's terms, and leave the rest."""
     call = accounts.update_account(
-        path, model=model, credit_limit=credit_limit, metadata=dict(metadata) or None, **write
+        path,
+        model=model,
+        credit_limit=credit_limit,
+        overdraft_limit=overdraft_limit,
+        metadata=dict(metadata) or None,
+        **write,
     )
     session.run(call, show_account)
 
@@ -135,6 +144,7 @@ def show_account(answer: AccountAnswer) -> None:
             ("status", answer.status),
             ("model", answer.model),
             ("credit limit", answer.credit_limit if answer.model == "postpaid" else ""),
+            ("overdraft", answer.overdraft_limit if answer.overdraft_limit != "0" else ""),
             ("opened", output.instant(answer.created_at)),
             ("labels", output.labels(answer.metadata)),
         ]

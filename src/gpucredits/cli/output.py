@@ -17,16 +17,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from gpucredits.client import Ambiguous, Refused, Undecided
+from gpucredits.wire.gate import GateAnswer
 
 EXIT_REFUSED: Final = 1
 EXIT_UNAVAILABLE: Final = 3
+EXIT_NOT_ADMITTED: Final = 4  # of explain: a job would be refused
 
 _SHOWN_ELSEWHERE = frozenset({"account", "scope", "available", "needed"})
 
 
-def console() -> Console:
+def console(*, err: bool = False) -> Console:
     """Where tables go; made when needed, because tests and pipes change where that is."""
-    return Console(file=sys.stdout, highlight=False)
+    return Console(file=sys.stderr if err else sys.stdout, highlight=False)
 
 
 def print_json(body: bytes) -> None:
@@ -34,15 +36,17 @@ def print_json(body: bytes) -> None:
     click.echo(body.decode())
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str, err: bool = False
+) -> None:
     """Rows under their columns; a column that starts with ``>`` is set to the right.
 
     On a terminal it has lines and colour; elsewhere it is aligned text that cuts nothing off.
     """
     if not rows:
-        click.echo(empty)
+        click.echo(empty, err=err)
         return
-    out = console()
+    out = console(err=err)
     if out.is_terminal:
         out.print(_rich_table(columns, rows))
         return
@@ -53,7 +57,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty:
             cell.rjust(width) if column.startswith(">") else cell.ljust(width)
             for column, cell, width in zip(columns, row, widths, strict=True)
         ]
-        click.echo("  ".join(cells).rstrip())
+        click.echo("  ".join(cells).rstrip(), err=err)
 
 
 def print_facts(facts: Sequence[tuple[str, str | None]]) -> None:
@@ -68,10 +72,54 @@ def print_facts(facts: Sequence[tuple[str, str | None]]) -> None:
             click.echo(f"{name:<{width}}  {value}")
 
 
+def print_gates(gates: Sequence[GateAnswer], *, err: bool = False) -> None:
+    """What every gate at every scope says of a request."""
+    columns = [
+        "gate",
+        "scope",
+        "account",
+        "name",
+        ">limit",
+        ">current",
+        ">requested",
+        "passes",
+        "clears",
+    ]
+    print_table(
+        columns,
+        [
+            [
+                row.gate.replace("_", " "),
+                row.scope,
+                row.account,
+                row.name,
+                row.limit,
+                row.current,
+                row.requested,
+                "yes" if row.passes else "no",
+                "" if row.passes else instant(row.clears_at) or "not by itself",
+            ]
+            for row in gates
+        ],
+        empty="",
+        err=err,
+    )
+
+
 def print_refusal(refused: Refused) -> None:
     """Why not: the word for programs, the sentence for people, and the numbers."""
     problem = refused.problem
     click.echo(f"Refused ({problem.reason}): {refused}", err=True)
+    if problem.gates:
+        print_gates(problem.gates, err=True)
+    else:
+        _print_numbers(refused)
+    if problem.request_id:
+        click.echo(f"  request: {problem.request_id}", err=True)
+
+
+def _print_numbers(refused: Refused) -> None:
+    problem = refused.problem
     facts: list[tuple[str, str]] = [
         (name, value)
         for name, value in (
@@ -90,8 +138,6 @@ def print_refusal(refused: Refused) -> None:
     ]
     for name, value in facts:
         click.echo(f"  {name}: {value}", err=True)
-    if problem.request_id:
-        click.echo(f"  request: {problem.request_id}", err=True)
 
 
 def print_undecided(error: Undecided) -> None:
@@ -100,6 +146,8 @@ def print_undecided(error: Undecided) -> None:
     click.echo(f"{word}: {error}.", err=True)
     if isinstance(error, Ambiguous) and error.key:
         click.echo(f"  Run it again with --idempotency-key {error.key}", err=True)
+    if error.problem is not None and error.problem.gates:
+        print_gates(error.problem.gates, err=True)
 
 
 def instant(text: str | None) -> str:

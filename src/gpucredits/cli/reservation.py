@@ -10,10 +10,11 @@ from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import reservations
 from gpucredits.core import bounds
+from gpucredits.wire.correction import CorrectionAnswer
 from gpucredits.wire.reservation import (
     BeatAnswer,
     ClosedAnswer,
-    CorrectionAnswer,
+    ExhaustionName,
     ReservationAnswer,
     ReservationPage,
     StateName,
@@ -43,6 +44,14 @@ from gpucredits.wire.reservation import (
     "--payer", type=values.account, help="The account or an ancestor. Default: the nearest."
 )
 @click.option(
+    "--on-exhaustion",
+    "exhaustion",
+    type=click.Choice(get_args(ExhaustionName)),
+    help="When it cannot be renewed in full. Default: drain.",
+)
+@click.option("--grace", "grace_ms", type=values.duration, help="Signal it so long before the end.")
+@click.option("--overdraft", type=values.amount, help="What it may overdraw, to end cleanly.")
+@click.option(
     "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
 )
 @writes
@@ -59,12 +68,13 @@ def reserve(  # noqa: PLR0913  # one argument for each option
     escrow_windows: int | None,
     max_amount: str | None,
     payer: str | None,
+    exhaustion: ExhaustionName | None,
+    grace_ms: int | None,
+    overdraft: str | None,
     metadata: tuple[tuple[str, str], ...],
     write: Write,
 ) -> None:
     """Ask for a lease: hold credits for a job of ACCOUNT."""
-    if window_ms is not None and window_ms % 1_000:
-        raise click.BadParameter("must be whole seconds.", param_hint="--window")
     call = reservations.reserve(
         account,
         job_id=job_id,
@@ -72,10 +82,13 @@ def reserve(  # noqa: PLR0913  # one argument for each option
         gpu_count=gpu_count,
         region=region,
         node=node,
-        window_seconds=None if window_ms is None else window_ms // 1_000,
+        window_seconds=values.whole_seconds(window_ms, "--window"),
         escrow_windows=escrow_windows,
         max_amount=max_amount,
         payer=payer,
+        exhaustion=exhaustion,
+        grace_seconds=values.whole_seconds(grace_ms, "--grace"),
+        overdraft=overdraft,
         metadata=dict(metadata) or None,
         **write,
     )
@@ -189,6 +202,7 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("node", answer.node),
             ("GPUs", f"{answer.gpu_count} x {answer.gpu_type} in {answer.region}"),
             ("rate", f"{answer.rate_per_hour} credits/hour"),
+            ("on exhaustion", _exhaustion(answer)),
             ("held", answer.held),
             ("settled", answer.settled),
             ("refunded", answer.refunded if answer.refunded != "0" else ""),
@@ -199,6 +213,16 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("labels", output.labels(answer.metadata)),
         ]
     )
+
+
+def _exhaustion(answer: ReservationAnswer) -> str:
+    """What was agreed, where it is not the usual."""
+    if (answer.exhaustion, answer.grace_seconds, answer.overdraft) == ("drain", 0, "0"):
+        return ""
+    text: str = answer.exhaustion
+    if answer.grace_seconds:
+        text += f", signal {values.format_ms(answer.grace_seconds * 1_000)} before"
+    return f"{text}, overdraft {answer.overdraft}" if answer.overdraft != "0" else text
 
 
 def show_reservations(page: ReservationPage) -> None:
@@ -232,9 +256,15 @@ def show_beat(answer: BeatAnswer) -> None:
             ("settled", answer.settled),
             ("held", answer.held),
             ("lease ends in", values.format_ms(answer.expires_in_ms)),
+            ("signal it in", _span(answer.signal_in_ms)),
+            ("clears in", _span(answer.clears_in_ms)),
             ("note", "a duplicate: nothing was charged" if answer.duplicate else answer.flagged),
         ]
     )
+
+
+def _span(ms: int | None) -> str:
+    return "" if ms is None else values.format_ms(ms)
 
 
 def show_closed(answer: ClosedAnswer) -> None:

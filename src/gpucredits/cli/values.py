@@ -59,6 +59,13 @@ def duration(text: str) -> int:
     return ms
 
 
+def whole_seconds(ms: int | None, option: str) -> int | None:
+    """Seconds of a duration in which nothing may be lost."""
+    if ms is not None and ms % 1_000:
+        raise click.BadParameter("must be whole seconds.", param_hint=option)
+    return None if ms is None else ms // 1_000
+
+
 def instant(text: str) -> datetime:
     """An instant: RFC 3339, a date, ``now``, ``30d`` from now, or ``2h ago``.
 

@@ -38,12 +38,19 @@ def update_account(
     *,
     model: ModelName | None = None,
     credit_limit: Number | None = None,
+    overdraft_limit: Number | None = None,
     metadata: Mapping[str, str] | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[AccountAnswer]:
     """Change what is given and leave the rest."""
-    body = body_of(AccountChange, model=model, credit_limit=credit_limit, metadata=metadata)
+    body = body_of(
+        AccountChange,
+        model=model,
+        credit_limit=credit_limit,
+        overdraft_limit=overdraft_limit,
+        metadata=metadata,
+    )
     return write(
         account_path(path), AccountAnswer, body=body, key=key, dry_run=dry_run, method="PATCH"
     )

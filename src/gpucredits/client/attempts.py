@@ -34,6 +34,7 @@ _RETRIED = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
+_TOO_FAST_REASON = "rate_limited"
 _NOT_DONE_REASON = "busy"  # the one 503 that says that nothing was begun
 
 
@@ -66,6 +67,7 @@ class Attempts(Generic[Answer]):
         self._began = time.monotonic()
         self._attempt = 0
         self._may_be_done = False
+        self._problem: Problem | None = None
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """The next attempt, with what is left of the time."""
@@ -103,7 +105,11 @@ class Attempts(Generic[Answer]):
             if self.call.is_write and not is_not_done:
                 self._may_be_done = True
             said = problem.detail if problem and problem.detail else _status_text(response)
-            return self._pause(said, asked_s=retry_after_s(response.headers.get("retry-after")))
+            self._problem = problem
+            asked_s = retry_after_s(response.headers.get("retry-after"))
+            if problem is not None and problem.reason == _TOO_FAST_REASON and not asked_s:
+                raise Refused(problem, body=body)  # it would be too much at any time
+            return self._pause(said, asked_s=asked_s)
         if problem is not None and status < HTTPStatus.INTERNAL_SERVER_ERROR:
             raise Refused(problem, body=body)
         if self.call.is_write and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -134,7 +140,9 @@ class Attempts(Generic[Answer]):
         times = "once" if self._attempt == 1 else f"{self._attempt} times"
         told = f"{said.rstrip('.')} (asked {times} in {time.monotonic() - self._began:.1f} s)"
         if not self._may_be_done:
-            return Unavailable(told, key=self.key, retry_after_s=retry_after_s)
+            return Unavailable(
+                told, key=self.key, retry_after_s=retry_after_s, problem=self._problem
+            )
         if not self.call.is_repeatable:
             advice = "look before sending it again"
         elif self.key:
@@ -145,6 +153,7 @@ class Attempts(Generic[Answer]):
             f"{told}; whether it was done is unknown: {advice}",
             key=self.key,
             retry_after_s=retry_after_s,
+            problem=self._problem,
         )
 
     def _left_s(self) -> float:

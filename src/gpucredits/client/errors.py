@@ -51,14 +51,24 @@ class Refused(CallError):  # noqa: N818  # it states what happened
 
 
 class Undecided(CallError):  # noqa: N818  # it states what happened
-    """No decision reached us. ``key`` is the idempotency key with which to ask again."""
+    """No decision reached us. ``key`` is the idempotency key with which to ask again.
+
+    ``problem`` is what the server said of it last, where it said anything: of a request that came
+    too fast it has what every gate says.
+    """
 
     def __init__(
-        self, message: str, *, key: str | None = None, retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        key: str | None = None,
+        retry_after_s: float | None = None,
+        problem: Problem | None = None,
     ) -> None:
         super().__init__(message)
         self.key = key
         self.retry_after_s = retry_after_s
+        self.problem = problem
 
 
 class Unavailable(Undecided):

@@ -13,12 +13,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequen
 from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from gpucredits.client import accounts as account_calls
+from gpucredits.client import admissions as admission_calls
 from gpucredits.client import anomalies as anomaly_calls
+from gpucredits.client import boosts as boost_calls
+from gpucredits.client import budgets as budget_calls
 from gpucredits.client import credit as credit_calls
 from gpucredits.client import entries as entry_calls
 from gpucredits.client import keys as key_calls
-from gpucredits.client import policies as policy_calls
+from gpucredits.client import limits as limit_calls
 from gpucredits.client import prices as price_calls
+from gpucredits.client import quotas as quota_calls
 from gpucredits.client import requests as request_calls
 from gpucredits.client import reservations as reservation_calls
 from gpucredits.client import statements as statement_calls
@@ -201,8 +205,24 @@ class Operations:
     report_usage = Operation(usage_calls.report_usage)
     usage_page = Operation(usage_calls.usage_page)
     used_leases = Listing(usage_calls.usage_page, lambda page: page.leases)
-    policy = Operation(policy_calls.policy)
-    set_policy = Operation(policy_calls.set_policy)
+
+    explain = Operation(admission_calls.explain)
+    limits = Operation(limit_calls.limits)
+    rate_limit = Operation(limit_calls.rate_limit)
+    set_rate_limit = Operation(limit_calls.set_rate_limit)
+    end_rate_limit = Operation(limit_calls.end_rate_limit)
+    quotas = Operation(quota_calls.quotas)
+    set_quota = Operation(quota_calls.set_quota)
+    replace_quotas = Operation(quota_calls.replace_quotas)
+    end_quota = Operation(quota_calls.end_quota)
+    boosts = Operation(boost_calls.boosts)
+    add_boost = Operation(boost_calls.add_boost)
+    budgets = Operation(budget_calls.budgets)
+    set_budget = Operation(budget_calls.set_budget)
+    replace_budgets = Operation(budget_calls.replace_budgets)
+    end_budget = Operation(budget_calls.end_budget)
+    period_page = Operation(budget_calls.period_page)
+    periods = Listing(budget_calls.period_page, lambda page: page.periods)
 
     ask = Operation(request_calls.ask)
     request = Operation(request_calls.request)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucredits.client.call import Call, Number, body_of, item_path, read, write
+from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
 from gpucredits.wire.reservation import (
     BeatAnswer,
     ClosedAnswer,
-    CorrectionAnswer,
-    CorrectionRequest,
+    ExhaustionName,
     ExtendRequest,
     HeartbeatsAnswer,
     HeartbeatsRequest,
@@ -36,11 +36,17 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
     escrow_windows: int | None = None,
     max_amount: Number | None = None,
     payer: str | None = None,
+    exhaustion: ExhaustionName | None = None,
+    grace_seconds: int | None = None,
+    overdraft: Number | None = None,
     metadata: Mapping[str, str] | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[ReservationAnswer]:
-    """Ask for a lease: GPUs of one type for a job on one node."""
+    """Ask for a lease: GPUs of one type for a job on one node.
+
+    ``exhaustion`` says what becomes of the job when it can no longer be renewed in full.
+    """
     body = body_of(
         ReserveRequest,
         account=account,
@@ -53,6 +59,9 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
         escrow_windows=escrow_windows,
         max_amount=max_amount,
         payer=payer,
+        exhaustion=exhaustion,
+        grace_seconds=grace_seconds,
+        overdraft=overdraft,
         metadata=metadata,
     )
     return write("/v1/reservations", ReservationAnswer, body=body, key=key, dry_run=dry_run)

@@ -14,7 +14,18 @@ from gpucredits.core import bounds
 
 SCOPES = ("org", "project", "user")
 RESERVED_SEGMENTS = frozenset(
-    {"balance", "usage", "limits", "budgets", "quotas", "tree", "suspend", "resume"}
+    {
+        "balance",
+        "usage",
+        "limits",
+        "rate-limit",
+        "boosts",
+        "budgets",
+        "quotas",
+        "tree",
+        "suspend",
+        "resume",
+    }
 )
 _SEGMENT = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{bounds.PATH_SEGMENT_LENGTH_MAX - 1}}}", re.ASCII)
 

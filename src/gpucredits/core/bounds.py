@@ -23,6 +23,10 @@ PRIORITY_MAX: Final = 1_000
 ROLLING_HOURS_MAX: Final = 31 * 24
 QUOTAS_MAX: Final = 100  # of one account
 BUDGETS_MAX: Final = 20  # of one account
+BOOSTS_MAX: Final = 100  # of one limit that have not ended
+WARNINGS_MAX: Final = 10  # of one budget
+WARN_PERCENT_MAX: Final = 100
+ROLLOVER_US_MAX: Final = 10 * 366 * 24 * 3_600 * SECOND_US
 
 PATH_SEGMENT_LENGTH_MAX: Final = 63
 NAME_LENGTH_MAX: Final = 200  # job, node, region, GPU type, payment reference

@@ -221,6 +221,14 @@ class EndQuota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceQuotas:
+    """Let an account have these quotas and no others, at once."""
+
+    account: str
+    quotas: tuple[SetQuota, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetRateLimit:
     """Set how many credits an account may authorise at once, and how fast it gains more."""
 
@@ -277,6 +285,14 @@ class EndBudget:
     name: str = "default"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceBudgets:
+    """Let an account have these open budgets and no others, at once."""
+
+    account: str
+    budgets: tuple[SetBudget, ...]
+
+
 Command = (
     CreateAccount
     | UpdateAccount
@@ -297,9 +313,11 @@ Command = (
     | Explain
     | SetQuota
     | EndQuota
+    | ReplaceQuotas
     | SetRateLimit
     | EndRateLimit
     | AddBoost
     | SetBudget
     | EndBudget
+    | ReplaceBudgets
 )

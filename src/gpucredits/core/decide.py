@@ -19,6 +19,7 @@ from gpucredits.core.rules import (
     grants,
     heartbeats,
     policies,
+    replacements,
     reservations,
     standing,
     topups,
@@ -50,11 +51,13 @@ RULES: dict[type[Command], Rule] = {
     commands.Explain: reservations.explain,
     commands.SetQuota: policies.set_quota,
     commands.EndQuota: policies.end_quota,
+    commands.ReplaceQuotas: replacements.replace_quotas,
     commands.SetRateLimit: policies.set_rate_limit,
     commands.EndRateLimit: policies.end_rate_limit,
     commands.AddBoost: policies.add_boost,
     commands.SetBudget: policies.set_budget,
     commands.EndBudget: policies.end_budget,
+    commands.ReplaceBudgets: replacements.replace_budgets,
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpucredits.core.account import Account
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetWarning
-from gpucredits.core.gate import GateReport
+from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
 from gpucredits.core.quota import Counter, Quota
 from gpucredits.core.reasons import Refused
@@ -135,7 +135,8 @@ class Swept:
 class Explained:
     """What a request would be told: by every gate, at what price, and from which grants it is paid.
 
-    ``lots`` are (grant, amount) of the first hold, as if it were settled now.
+    ``lots`` are (grant, amount) of the first hold, as if it were settled now. ``refusal`` is what
+    the request would be refused with.
     """
 
     admitted: bool
@@ -147,6 +148,7 @@ class Explained:
     lease_ms: int
     lots: tuple[tuple[int, int], ...]
     reports: tuple[GateReport, ...]
+    refusal: Refused | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,15 @@ class QuotaSaved:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotasReplaced:
+    """The quotas that an account now has, in the order asked for, and those it no longer has."""
+
+    path: str
+    quotas: tuple[Quota, ...]
+    ended: tuple[Quota, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RateLimitSaved:
     """The bucket as it now is."""
 
@@ -168,10 +179,12 @@ class RateLimitSaved:
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """The boost that was given."""
+    """The boost that was given, what its amount counts, and of which sort of limit it is."""
 
     boost: Boost
     path: str
+    unit: Unit = Unit.CREDITS
+    is_rate_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +193,15 @@ class BudgetSaved:
 
     budget: Budget
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetsReplaced:
+    """The budgets that an account now has, in the order asked for, and those that were ended."""
+
+    path: str
+    budgets: tuple[Budget, ...]
+    ended: tuple[Budget, ...]
 
 
 Accepted = (
@@ -196,8 +218,10 @@ Accepted = (
     | Swept
     | Explained
     | QuotaSaved
+    | QuotasReplaced
     | RateLimitSaved
     | Boosted
     | BudgetSaved
+    | BudgetsReplaced
 )
 Outcome = Accepted | Refused

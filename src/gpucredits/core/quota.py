@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from gpucredits.core.gate import Unit
 from gpucredits.core.period import Calendar, period_at
 
 MINUTE_US = 60_000_000
@@ -23,6 +24,17 @@ class Dimension(IntEnum):
     CONCURRENT_GPUS = 1
     CONCURRENT_JOBS = 2
     CREDITS_PER_WINDOW = 3
+
+
+def unit_of(dimension: Dimension) -> Unit:
+    """What the numbers of a quota count."""
+    match dimension:
+        case Dimension.CONCURRENT_GPUS:
+            return Unit.GPUS
+        case Dimension.CONCURRENT_JOBS:
+            return Unit.JOBS
+        case Dimension.CREDITS_PER_JOB | Dimension.CREDITS_PER_WINDOW:
+            return Unit.CREDITS
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 from gpucredits.core import bounds
+from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.budget import Budget
 from gpucredits.core.command import AddBoost, Issue, SetBudget
@@ -142,13 +143,18 @@ def aim(ask: Ask, book: Book) -> Ask | Refused:
     account = find(book, ask.account)
     if isinstance(account, Refused):
         return account
+    if ask.kind is RequestKind.QUOTA:
+        return aim_at_quota(ask, account, book)
     if ask.kind is RequestKind.RATE_LIMIT:
         bucket = book.limits.buckets.get(account.account_id)
         if bucket is None:
             return no_limit(ask.account, "rate limit")
         return replace(ask, target_id=bucket.bucket_id)
-    if ask.kind is not RequestKind.QUOTA:
-        return ask
+    return ask
+
+
+def aim_at_quota(ask: Ask, account: Account, book: Book) -> Ask | Refused:
+    """Find the quota that a new request is about, and what it counts."""
     quotas = book.limits.quotas.get(account.account_id, ())
     quota = next((each for each in quotas if each.quota_id == ask.target_id), None)
     if quota is None or quota.ended_at:

@@ -15,15 +15,24 @@ from gpucredits.core import ids
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import (
+    AddBoost,
     Adjust,
     Command,
     ConfirmTopUp,
     CreateAccount,
+    EndBudget,
+    EndQuota,
+    EndRateLimit,
     FailTopUp,
     Issue,
     Refund,
+    ReplaceBudgets,
+    ReplaceQuotas,
     ReverseTopUp,
     ReviewStanding,
+    SetBudget,
+    SetQuota,
+    SetRateLimit,
     TopUp,
     Transfer,
     UpdateAccount,
@@ -40,6 +49,7 @@ from gpucredits.core.outcome import (
     Transferred,
 )
 from gpucredits.core.risk import Standing
+from gpucredits.service.limit_auditing import limit_after, limit_before
 from gpucredits.wire.scalars import format_end, format_instant
 
 ACTIONS: dict[type, str] = {
@@ -54,6 +64,15 @@ ACTIONS: dict[type, str] = {
     Transfer: "credits.transfer",
     Refund: "credits.refund",
     Adjust: "credits.adjust",
+    SetQuota: "quota.set",
+    EndQuota: "quota.end",
+    ReplaceQuotas: "quota.replace",
+    SetRateLimit: "rate_limit.set",
+    EndRateLimit: "rate_limit.end",
+    AddBoost: "boost.add",
+    SetBudget: "budget.set",
+    EndBudget: "budget.end",
+    ReplaceBudgets: "budget.replace",
 }
 Act = tuple[int, int, str, str, str, str | None, str | None, str]  # as audit_log's columns
 State = dict[str, Any]
@@ -70,7 +89,7 @@ def state_before(book: Book, command: Command) -> State | None:
     if isinstance(command, ConfirmTopUp | FailTopUp | ReverseTopUp):
         row = book.topups.get(command.topup_id)
         return None if row is None else {"status": row.status.name.lower()}
-    return None
+    return limit_before(book, command)
 
 
 def act_of(  # one argument for each column that the outcome does not give
@@ -132,13 +151,14 @@ def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
             text = ids.format_id(ids.RESERVATION, org_id, number)
             return text, {"amount": format_credits(amount)}
         case _:
-            return None
+            return limit_after(org_id, outcome)
 
 
 def _terms(account: Account) -> State:
     return {
         "model": account.model.name.lower(),
         "credit_limit": format_credits(account.credit_limit),
+        "overdraft_limit": format_credits(account.overdraft_limit),
         "status": account.status.name.lower(),
         "metadata": dict(account.metadata),
     }

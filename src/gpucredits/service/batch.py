@@ -17,7 +17,7 @@ from gpucredits.core.book import Book, Org
 from gpucredits.core.command import Beat, Command
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Outcome
-from gpucredits.core.reasons import Refused
+from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.core.reservation import Decision, ReservationState
 from gpucredits.service.auditing import Act, State, act_of, state_before
 from gpucredits.service.errors import KeyReused
@@ -296,7 +296,7 @@ def note(
     )
     if act is not None:
         minutes.acts.append(act)
-    if request.key is not None:
+    if request.key is not None and is_remembered(outcome):
         stored = encode(outcome)
         page.answers[request.key] = (request.fingerprint, stored)
         minutes.answers.append((org_id, request.key, request.fingerprint, stored, page.now))
@@ -315,6 +315,11 @@ def note(
         )
     elif isinstance(outcome, Beaten) and isinstance(request.command, Beat):
         note_beat(org_id, page.now, request.command, outcome, minutes)
+
+
+def is_remembered(outcome: Outcome) -> bool:
+    """Whether the same key is to get the same answer: to be asked to wait is no answer yet."""
+    return not isinstance(outcome, Refused) or kind_of(outcome.reason) is not Kind.THROTTLED
 
 
 def note_beat(org_id: int, now: int, beat: Beat, outcome: Beaten, minutes: Minutes) -> None:

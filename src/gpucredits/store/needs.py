@@ -24,6 +24,8 @@ from gpucredits.core.command import (
     FailTopUp,
     Issue,
     Refund,
+    ReplaceBudgets,
+    ReplaceQuotas,
     Reserve,
     ReverseTopUp,
     ReviewStanding,
@@ -90,9 +92,9 @@ class Needs:
 
     def _add_policy(self, org_id: int, command: Command) -> None:
         match command:
-            case SetQuota() | SetRateLimit():  # what runs is counted, once what lapsed is gone
+            case SetQuota() | ReplaceQuotas() | SetRateLimit():  # what runs is counted
                 self.whole.add(org_id)
-            case EndRateLimit() | SetBudget() | EndBudget():
+            case EndRateLimit() | SetBudget() | EndBudget() | ReplaceBudgets():
                 self.paths.add((org_id, command.account))
             case EndQuota():
                 self.limits.add((org_id, command.quota_id))

@@ -36,10 +36,14 @@ class AccountRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AccountChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Change what is given, leave the rest."""
+    """Change what is given, leave the rest.
+
+    ``overdraft_limit`` is how much the house covers in all for jobs that end on an overdraft.
+    """
 
     model: ModelName | None = None
     credit_limit: Credits | None = None
+    overdraft_limit: Credits | None = None
     metadata: Metadata | None = None
 
 
@@ -50,6 +54,7 @@ class AccountAnswer(Struct, kw_only=True):
     scope: ScopeName
     model: ModelName
     credit_limit: CreditsText
+    overdraft_limit: CreditsText
     status: StatusName
     created_at: InstantText
     metadata: dict[str, str]
@@ -124,6 +129,7 @@ def change_from_wire(path: str, request: AccountChange) -> UpdateAccount:
         model=None if request.model is None else _MODELS[request.model],
         credit_limit=None if request.credit_limit is None else int(request.credit_limit),
         metadata=None if request.metadata is None else dict(request.metadata),
+        overdraft_limit=None if request.overdraft_limit is None else int(request.overdraft_limit),
     )
 
 
@@ -134,6 +140,7 @@ def account_to_wire(account: Account) -> AccountAnswer:
         scope=scope_name(account.path),
         model=model_name(account.model),
         credit_limit=format_credits(account.credit_limit),
+        overdraft_limit=format_credits(account.overdraft_limit),
         status=status_name(account.status),
         created_at=format_instant(account.created_at),
         metadata=account.metadata,

@@ -10,11 +10,18 @@ import re
 
 from msgspec import Struct
 
+from gpucredits.wire.gate import GateAnswer
+from gpucredits.wire.scalars import InstantText
+
 MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(Struct, kw_only=True, omit_defaults=True):
-    """Why not, for machines (``reason``), for people (``detail``), and the numbers behind it."""
+    """Why not, for machines (``reason``), for people (``detail``), and the numbers behind it.
+
+    A refusal for lack of credits, room, tokens or a turn says what every gate says (``gates``), and
+    ``clears_at`` when the one it names would let the request through, where that is known.
+    """
 
     title: str
     status: int
@@ -27,6 +34,8 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     available: str | None = None
     needed: str | None = None
     numbers: dict[str, str | int] | None = None
+    clears_at: InstantText | None = None
+    gates: list[GateAnswer] | None = None
     index: int | None = None
 
 

@@ -1,4 +1,4 @@
-"""Leases on the wire: reserve, heartbeat, settle, cancel, refund, adjust."""
+"""Leases on the wire: reserve, heartbeat, settle, cancel."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from gpucredits.core import bounds, ids
-from gpucredits.core.command import Adjust, Refund, Reserve, Settle
+from gpucredits.core.command import Reserve, Settle
 from gpucredits.core.money import format_credits
-from gpucredits.core.outcome import Adjusted, Beaten, Closed, Refunded, Reserved
-from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.outcome import Beaten, Closed, Reserved
+from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.scalars import (
     AccountPath,
     Amount,
+    Credits,
     CreditsText,
     InstantText,
     Metadata,
     Name,
-    Note,
     format_instant,
 )
 
@@ -29,8 +29,11 @@ SEQ_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_PER_HOUR = 3_600
 _RATE_DECIMALS = 12
 
+_CONTINUE = Decision.CONTINUE  # looked up once: every heartbeat asks
+
 StateName = Literal["active", "settled", "canceled", "expired"]
 DecisionName = Literal["continue", "throttle", "drain", "stop"]
+ExhaustionName = Literal["stop", "drain", "finish"]
 Seq = Annotated[int, Meta(ge=1, le=SEQ_MAX, description="Rises with every report of a node.")]
 UsedMs = Annotated[
     int, Meta(ge=0, le=bounds.USED_MS_MAX, description="Use since admission in all.")
@@ -38,6 +41,10 @@ UsedMs = Annotated[
 GpuCount = Annotated[int, Meta(ge=1, le=bounds.GPU_COUNT_MAX)]
 WindowSeconds = Annotated[
     int, Meta(ge=bounds.WINDOW_MS_MIN // 1_000, le=bounds.WINDOW_MS_MAX // 1_000)
+]
+GraceSeconds = Annotated[
+    int,
+    Meta(ge=0, le=bounds.WINDOW_MS_MAX // 1_000, description="At most a window is of use."),
 ]
 EscrowWindows = Annotated[int, Meta(ge=0, le=bounds.ESCROW_WINDOWS_MAX)]
 RateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,12})?$", description="Credits per second.")]
@@ -50,8 +57,21 @@ _STATES: dict[ReservationState, StateName] = {
 }
 
 
+_EXHAUSTIONS: dict[ExhaustionName, Exhaustion] = {
+    "stop": Exhaustion.STOP,
+    "drain": Exhaustion.DRAIN,
+    "finish": Exhaustion.FINISH,
+}
+_EXHAUSTION_NAMES = {exhaustion: name for name, exhaustion in _EXHAUSTIONS.items()}
+
+
 class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Ask for a lease: GPUs of one type for a job on one node."""
+    """Ask for a lease: GPUs of one type for a job on one node.
+
+    ``exhaustion`` says what becomes of the job when it can no longer be renewed in full: it stops
+    at once, drains to its last credit with a signal ``grace_seconds`` before the end, or finishes
+    on an ``overdraft`` of at most so much.
+    """
 
     account: AccountPath
     job_id: Name
@@ -63,6 +83,9 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     escrow_windows: EscrowWindows = 0
     max_amount: Amount | None = None
     payer: AccountPath | None = None
+    exhaustion: ExhaustionName = "drain"
+    grace_seconds: GraceSeconds = 0
+    overdraft: Credits = field(default_factory=lambda: Credits(0))
     metadata: Metadata | None = None
 
 
@@ -91,6 +114,9 @@ class ReservationAnswer(Struct, kw_only=True):
     window_seconds: int
     escrow_windows: int
     max_amount: CreditsText | None
+    exhaustion: ExhaustionName
+    grace_seconds: int
+    overdraft: CreditsText
     held: CreditsText
     settled: CreditsText
     refunded: CreditsText
@@ -150,7 +176,10 @@ class HeartbeatsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 class BeatAnswer(Struct, omit_defaults=True):
     """What was charged so far, and whether to go on.
 
-    No decision means that there is none yet, for the ``reason`` given: send the beat again.
+    No decision means that there is none yet, for the ``reason`` given: send the beat again. A job
+    that is throttled or drains has to end in ``deadline_in_ms``; one that drains is politely told
+    in ``signal_in_ms``, and one that is throttled could go on in ``clears_in_ms``, where that is
+    known.
     """
 
     reservation_id: str
@@ -162,6 +191,9 @@ class BeatAnswer(Struct, omit_defaults=True):
     reason: str = ""
     duplicate: bool = False
     flagged: str = ""
+    deadline_in_ms: int | None = None
+    signal_in_ms: int | None = None
+    clears_in_ms: int | None = None
 
 
 class HeartbeatsAnswer(Struct):
@@ -191,30 +223,6 @@ class ClosedAnswer(Struct, kw_only=True):
     used_ms: int
 
 
-class CorrectionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Give back, or charge on top of, what a reservation settled."""
-
-    reservation_id: str
-    amount: Amount
-    note: Note = field(default_factory=lambda: Note(""))
-
-
-class PaidLot(Struct, kw_only=True):
-    """A part of a correction; a lot without a grant is debt or the house's overrun."""
-
-    grant_id: str | None
-    kind: Literal["grant", "debt", "overrun"]
-    amount: CreditsText
-
-
-class CorrectionAnswer(Struct, kw_only=True):
-    """What was given back or charged, lot by lot."""
-
-    reservation_id: str
-    amount: CreditsText
-    lots: list[PaidLot]
-
-
 def reserve_from_wire(request: ReserveRequest) -> Reserve:
     """The core's command."""
     return Reserve(
@@ -228,6 +236,9 @@ def reserve_from_wire(request: ReserveRequest) -> Reserve:
         escrow_windows=request.escrow_windows,
         max_amount=int(request.max_amount or 0),
         payer=str(request.payer or ""),
+        exhaustion=_EXHAUSTIONS[request.exhaustion],
+        grace_ms=request.grace_seconds * 1_000,
+        overdraft=int(request.overdraft),
         metadata=dict(request.metadata or {}),
     )
 
@@ -235,16 +246,6 @@ def reserve_from_wire(request: ReserveRequest) -> Reserve:
 def settle_from_wire(reservation: int, request: SettleRequest) -> Settle:
     """The core's command."""
     return Settle(reservation_id=reservation, seq=request.seq, used_ms=request.used_ms)
-
-
-def refund_from_wire(reservation: int, request: CorrectionRequest) -> Refund:
-    """The core's command."""
-    return Refund(reservation_id=reservation, amount=int(request.amount), note=str(request.note))
-
-
-def adjust_from_wire(reservation: int, request: CorrectionRequest) -> Adjust:
-    """The core's command."""
-    return Adjust(reservation_id=reservation, amount=int(request.amount), note=str(request.note))
 
 
 def reservation_to_wire(
@@ -267,6 +268,9 @@ def reservation_to_wire(
         window_seconds=lease.window_ms // 1_000,
         escrow_windows=lease.escrow_windows,
         max_amount=format_credits(lease.max_amount) if lease.max_amount else None,
+        exhaustion=_EXHAUSTION_NAMES[lease.exhaustion],
+        grace_seconds=lease.grace_ms // 1_000,
+        overdraft=format_credits(lease.overdraft),
         held=format_credits(lease.held),
         settled=format_credits(lease.settled),
         refunded=format_credits(lease.refunded),
@@ -293,8 +297,8 @@ def reserved_to_wire(org_id: int, outcome: Reserved) -> ReservationAnswer:
 
 
 def beaten_to_wire(reservation_id: str, outcome: Beaten) -> BeatAnswer:
-    """The answer to a heartbeat."""
-    return BeatAnswer(
+    """The answer to a heartbeat; one that says more than to go on is rare, and made apart."""
+    answer = BeatAnswer(
         reservation_id,
         decision_name(outcome.decision),
         format_credits(outcome.settled),
@@ -305,6 +309,19 @@ def beaten_to_wire(reservation_id: str, outcome: Beaten) -> BeatAnswer:
         outcome.duplicate,
         outcome.flagged,
     )
+    if outcome.decision is not _CONTINUE:
+        _add_deadlines(answer, outcome)
+    return answer
+
+
+def _add_deadlines(answer: BeatAnswer, outcome: Beaten) -> None:
+    if outcome.decision is Decision.STOP:
+        return
+    answer.deadline_in_ms = outcome.expires_in_ms
+    if outcome.decision is Decision.DRAIN:
+        answer.signal_in_ms = outcome.signal_in_ms
+    elif outcome.clears_in_ms:
+        answer.clears_in_ms = outcome.clears_in_ms
 
 
 def closed_to_wire(reservation_id: str, outcome: Closed) -> ClosedAnswer:
@@ -315,17 +332,6 @@ def closed_to_wire(reservation_id: str, outcome: Closed) -> ClosedAnswer:
         settled=format_credits(outcome.settled),
         released=format_credits(outcome.released),
         used_ms=outcome.used_ms,
-    )
-
-
-def correction_to_wire(
-    org_id: int, reservation_id: str, outcome: Refunded | Adjusted
-) -> CorrectionAnswer:
-    """The answer to a refund or an adjustment."""
-    return CorrectionAnswer(
-        reservation_id=reservation_id,
-        amount=format_credits(outcome.amount),
-        lots=[_lot(org_id, grant_id, amount) for grant_id, amount in outcome.lots],
     )
 
 
@@ -352,11 +358,3 @@ _DECISIONS: dict[Decision, DecisionName] = {
     Decision.DRAIN: "drain",
     Decision.STOP: "stop",
 }
-
-
-def _lot(org_id: int, grant_id: int, amount: int) -> PaidLot:
-    if grant_id > 0:
-        text = ids.format_id(ids.GRANT, org_id, grant_id)
-        return PaidLot(grant_id=text, kind="grant", amount=format_credits(amount))
-    kind: Literal["debt", "overrun"] = "overrun" if grant_id < 0 else "debt"
-    return PaidLot(grant_id=None, kind=kind, amount=format_credits(amount))

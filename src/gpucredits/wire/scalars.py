@@ -36,7 +36,11 @@ _NOTE_PATTERN = rf"[^{_UNPRINTABLE}]{{0,{NOTE_LENGTH_MAX}}}"
 _KEY_PATTERN = rf"[A-Za-z0-9._:/-]{{1,{METADATA_KEY_LENGTH_MAX}}}"
 _PATH_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}(/[a-z0-9][a-z0-9._-]{0,62}){0,2}"
 _INSTANT_PATTERN = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})"  # RFC 3339
+_SLUG_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}"
+_ZONE_PATTERN = r"[A-Za-z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,2}"
 _NAME = re.compile(_NAME_PATTERN)
+_SLUG = re.compile(_SLUG_PATTERN, re.ASCII)
+_ZONE = re.compile(_ZONE_PATTERN, re.ASCII)
 _NOTE = re.compile(_NOTE_PATTERN)
 _KEY = re.compile(_KEY_PATTERN, re.ASCII)
 _INSTANT = re.compile(_INSTANT_PATTERN, re.ASCII | re.IGNORECASE)
@@ -81,6 +85,18 @@ class AccountPath(str):
 
 class Name(str):
     """A printable name: of a job, a node, a region, a type of GPU, a payment."""
+
+    __slots__ = ()
+
+
+class Slug(str):
+    """A short name that can stand in an address: of a budget."""
+
+    __slots__ = ()
+
+
+class Zone(str):
+    """What looks like the name of a time zone; the rules know which there are."""
 
     __slots__ = ()
 
@@ -213,6 +229,21 @@ def _name(value: Any) -> Name:
     return Name(value)
 
 
+def _slug(value: Any) -> Slug:
+    if not isinstance(value, str) or _SLUG.fullmatch(value) is None:
+        raise ValueError(
+            "must be a name of 1 to 63 of a-z, 0-9, '.', '_' and '-' that starts with a letter or "
+            "digit, such as monthly"
+        )
+    return Slug(value)
+
+
+def _zone(value: Any) -> Zone:
+    if not isinstance(value, str) or _ZONE.fullmatch(value) is None:
+        raise ValueError("must be an IANA time zone such as Europe/Berlin")
+    return Zone(value)
+
+
 def _note(value: Any) -> Note:
     if not isinstance(value, str) or _NOTE.fullmatch(value) is None:
         raise ValueError(f"must be text of at most {NOTE_LENGTH_MAX} printable characters")
@@ -255,6 +286,8 @@ _FROM_WIRE: dict[type, Any] = {
     Instant: parse_instant,
     AccountPath: _path,
     Name: _name,
+    Slug: _slug,
+    Zone: _zone,
     Note: _note,
     Metadata: _metadata,
     MetadataFilter: _metadata_filter,
@@ -292,6 +325,13 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
         "examples": ["acme/vision/alice"],
     },
     Name: {"type": "string", "pattern": f"^{_NAME_PATTERN}$"},
+    Slug: {"type": "string", "pattern": f"^{_SLUG_PATTERN}$", "examples": ["monthly"]},
+    Zone: {
+        "type": "string",
+        "pattern": f"^{_ZONE_PATTERN}$",
+        "description": "An IANA time zone.",
+        "examples": ["Europe/Berlin"],
+    },
     Note: {"type": "string", "pattern": f"^{_NOTE_PATTERN}$"},
     MetadataFilter: {
         "type": "string",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpucredits.core.account import Account, Model, Status, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
+from gpucredits.core.gate import Gate, GateReport, Unit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
@@ -123,4 +124,17 @@ def insufficient(account: Account, available: int, needed: int) -> Refused:
             "available": format_credits(available),
             "needed": format_credits(needed),
         },
+        (
+            GateReport(
+                Gate.BUDGET,
+                scope_of(account.path),
+                account.path,
+                "credits",
+                Unit.CREDITS,
+                available + account.reserved,
+                account.reserved,
+                needed,
+                passes=False,
+            ),
+        ),
     )

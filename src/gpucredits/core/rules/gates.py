@@ -59,7 +59,7 @@ def evaluate(
     return tuple(reports)
 
 
-def refusal(reports: tuple[GateReport, ...]) -> Refused | None:
+def refusal(reports: tuple[GateReport, ...], now: int) -> Refused | None:
     """The refusal that the first failing gate makes, with everything the others say."""
     report = first_failing(reports)
     if report is None:
@@ -82,7 +82,21 @@ def refusal(reports: tuple[GateReport, ...]) -> Refused | None:
     }
     if report.clears_at is not None:
         detail["clears_at"] = report.clears_at
+    if report.gate is Gate.RATE_LIMIT and (clears := tokens_at(reports)):
+        detail["clears_at"] = clears
+        detail["clears_in_ms"] = -((now - clears) // 1_000)
     return Refused(REASONS[report.gate], report.sentence, detail, reports)
+
+
+def tokens_at(reports: tuple[GateReport, ...]) -> int | None:
+    """When every rate limit would let the request through; None where one never would."""
+    instants = [
+        report.clears_at
+        for report in reports
+        if report.gate is Gate.RATE_LIMIT and not report.passes
+    ]
+    known = [at for at in instants if at is not None]
+    return max(known) if known and len(known) == len(instants) else None
 
 
 def budget_report(book: Book, payer: Account, needed: int, now: int) -> GateReport:

@@ -22,7 +22,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.outcome import Boosted, BudgetSaved, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import check_zone
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, window_at
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, unit_of, window_at
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.accounts import find
@@ -46,6 +46,8 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
         quota.limit = command.limit
         book.limits.lanes.clear()
         return QuotaSaved(quota, book.limits.counters.get(quota.quota_id), account.path)
+    if full := too_many("quotas", len(open_quotas(book, account)), bounds.QUOTAS_MAX, account):
+        return full
     invariant(book.whole, "a new quota sees every live lease of its org")
     roll_due(book, now)
     quota = Quota(
@@ -83,6 +85,23 @@ def check_quota(command: SetQuota) -> Refused | None:
     return zone_unknown(command.zone)
 
 
+def too_many(what: str, there: int, most: int, account: Account) -> Refused | None:
+    """Refuse to make one more of something than an account may have."""
+    if there < most:
+        return None
+    return Refused(
+        Reason.LIMIT_INVALID,
+        f"{account.path} has {there} {what} already, and {most} is the most: end one first.",
+        {"account": account.path, "limit": most},
+    )
+
+
+def open_quotas(book: Book, account: Account) -> list[Quota]:
+    """The quotas of an account that have not ended."""
+    quotas = book.limits.quotas.get(account.account_id, ())
+    return [quota for quota in quotas if not quota.ended_at]
+
+
 def zone_unknown(zone: str) -> Refused | None:
     """Refuse a zone that is not one."""
     try:
@@ -94,10 +113,9 @@ def zone_unknown(zone: str) -> Refused | None:
 
 def same_quota(book: Book, account: Account, command: SetQuota) -> Quota | None:
     """The quota that a command is about, if the account has it."""
-    for quota in book.limits.quotas.get(account.account_id, ()):
+    for quota in open_quotas(book, account):
         if (
-            not quota.ended_at
-            and quota.dimension is command.dimension
+            quota.dimension is command.dimension
             and quota.gpu_type == command.gpu_type
             and quota.calendar == command.calendar
             and quota.zone == command.zone
@@ -241,6 +259,9 @@ def add_boost(book: Book, command: AddBoost, now: int) -> Boosted | Refused:
             "The boost would end before it begins: ends_at must be later than now and starts_at.",
             {"account": account.path},
         )
+    running = [b for b in book.limits.boosts.get(command.target_id, ()) if b.ends_at > now]
+    if full := too_many("boosts of this limit", len(running), bounds.BOOSTS_MAX, account):
+        return full
     boost = Boost(
         boost_id=book.next_id(),
         account_id=target.account_id,
@@ -253,7 +274,9 @@ def add_boost(book: Book, command: AddBoost, now: int) -> Boosted | Refused:
         created_at=now,
     )
     book.add(boost)
-    return Boosted(boost, account.path)
+    if quota is None:
+        return Boosted(boost, account.path, is_rate_limit=True)
+    return Boosted(boost, account.path, unit_of(quota.dimension))
 
 
 def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refused:
@@ -268,6 +291,9 @@ def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refuse
     budgets = book.budgets.get(account.account_id, ())
     budget = next((known for known in budgets if known.name == command.name), None)
     if budget is None:
+        there = sum(1 for known in budgets if known.is_open)
+        if full := too_many("budgets", there, bounds.BUDGETS_MAX, account):
+            return full
         budget = Budget(book.next_id(), account.account_id, command.name, 0, begins, created_at=now)
         book.add(budget)
     book.touch(budget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book
@@ -35,7 +35,7 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     if isinstance(candidate, Refused):
         return candidate
     lease, payer = candidate.lease, candidate.payer
-    if refused := refusal(candidate.reports):
+    if refused := refusal(candidate.reports, now):
         return refused
     lease.reservation_id = book.next_id()
     book.touch(payer)
@@ -60,8 +60,9 @@ def explain(book: Book, command: Explain, now: int) -> Explained | Refused:
         outcome = candidate
     else:
         lease, payer = candidate.lease, candidate.payer
+        refused = refusal(candidate.reports, now)
         outcome = Explained(
-            admitted=refusal(candidate.reports) is None,
+            admitted=refused is None,
             account=lease.account,
             payer=payer.path,
             price=lease.price,
@@ -70,6 +71,7 @@ def explain(book: Book, command: Explain, now: int) -> Explained | Refused:
             lease_ms=(lease.expires_at - now) // 1_000,
             lots=who_would_pay(book, payer, lease.held),
             reports=candidate.reports,
+            refusal=refused,
         )
     if opened:
         book.take_back()
@@ -105,7 +107,7 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
         )
     payer = find_payer(book, command, now)
     if isinstance(payer, Refused):
-        return payer
+        return payer if command.payer else without_payer(book, command, account, price, payer, now)
     if too_large := overdraft_too_large(payer, command.overdraft):
         return too_large
     roll(book, payer, now)
@@ -119,11 +121,28 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
             f"{lease.gpu_count} {lease.gpu_type}.",
             {"max_amount": format_credits(lease.max_amount)},
         )
+    return Candidate(lease, payer, ask_gates(book, command, lease, payer, now))
+
+
+def ask_gates(
+    book: Book, command: Reserve, lease: Reservation, payer: Account, now: int
+) -> tuple[GateReport, ...]:
+    """Cut the hold to what the job's quotas allow it, and let every gate speak of it."""
     if book.gated:
         roll_due(book, now)
         lease.held = hold_wanted(lease, 0, 0, job_cap(lease, lane_of(book, lease, now).cap))
         lease.expires_at = lease_end(lease, now)
-    return Candidate(lease, payer, evaluate(book, payer, lease, command.fair_share, now))
+    return evaluate(book, payer, lease, command.fair_share, now)
+
+
+def without_payer(  # what the refusal needs to say what every gate would
+    book: Book, command: Reserve, account: Account, price: Price, refused: Refused, now: int
+) -> Refused:
+    """The refusal of a job that nobody pays for, with what the gates say if it paid itself."""
+    roll(book, account, now)
+    lease = draft(command, account, account, price, now)
+    lease.held = hold_wanted(lease, 0, 0, job_cap(lease, NO_CAP))
+    return replace(refused, reports=ask_gates(book, command, lease, account, now))
 
 
 def overdraft_too_large(payer: Account, asked: int) -> Refused | None:

@@ -351,16 +351,7 @@ CREATE TABLE snapshot_marks (
     entry_id bigint NOT NULL
 );
 
--- Kept for the edge: plain documents by account, keys, and who did what.
-
-CREATE TABLE account_settings (
-    org_id integer NOT NULL,
-    account_id bigint NOT NULL,
-    kind text NOT NULL CHECK (kind IN ('limits', 'budgets', 'quotas')),
-    document jsonb NOT NULL,
-    updated_at bigint NOT NULL,
-    PRIMARY KEY (org_id, account_id, kind)
-);
+-- Kept for the edge: keys, and who did what.
 
 CREATE TABLE api_keys (
     org_id integer NOT NULL, -- 0: the whole system

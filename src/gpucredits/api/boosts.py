@@ -1,0 +1,141 @@
+"""Handlers of boosts: limits raised for a while."""
+
+from __future__ import annotations
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT
+from gpucredits.api.scope import account_param, require_wider
+from gpucredits.api.standing import (
+    UNKNOWN,
+    Limit,
+    limit_by_id,
+    limits_of,
+    number_of,
+    standing_of,
+)
+from gpucredits.api.submit import submit
+from gpucredits.core.command import AddBoost
+from gpucredits.core.gate import Unit
+from gpucredits.core.money import MICROS_PER_CREDIT
+from gpucredits.core.outcome import Boosted
+from gpucredits.core.quota import Quota, unit_of
+from gpucredits.core.standing import coming_boosts
+from gpucredits.service.access import Permission
+from gpucredits.service.standings import Standing
+from gpucredits.wire.boost import (
+    BoostAnswer,
+    BoostRequest,
+    BoostsAnswer,
+    boost_to_wire,
+    boosted_to_wire,
+)
+from gpucredits.wire.quota import CALENDARS, DIMENSIONS, ZONE_DEFAULT, quantity_from_wire
+from gpucredits.wire.scalars import format_instant
+
+PATH = "/v1/accounts/{account}/boosts"
+
+
+async def get_boosts(call: Call[None, NoQuery]) -> BoostsAnswer:
+    """The boosts of an account's limits that have not ended."""
+    account = account_param(call)
+    standing = await standing_of(call, account)
+    return BoostsAnswer(
+        account=account,
+        boosts=[
+            boost_to_wire(
+                standing.book.org.org_id,
+                account,
+                boost,
+                unit=counted(limit),
+                is_rate_limit=not isinstance(limit, Quota),
+            )
+            for limit in limits_of(standing)
+            for boost in coming_boosts(standing.book, number_of(limit), standing.now)
+        ],
+        as_of=format_instant(standing.now),
+    )
+
+
+async def post_boost(call: Call[BoostRequest, NoQuery]) -> BoostAnswer:
+    """Raise a limit of an account for a while; it lapses by itself."""
+    account = account_param(call)
+    require_wider(call, account)
+    standing = await standing_of(call, account)
+    limit = wanted_limit(call.body, standing)
+    body = call.body
+    unit = Unit.CREDITS if limit is None else counted(limit)
+    if unit is not Unit.CREDITS and body.amount % MICROS_PER_CREDIT:
+        text = f"amount: must be a whole number of {unit}."
+        raise ProblemError("invalid_request", text, field="amount")
+    if isinstance(limit, Quota) and body.refill_per_hour:
+        text = "refill_per_hour: is for rate limits only; leave it out for a quota."
+        raise ProblemError("invalid_request", text, field="refill_per_hour")
+    command = AddBoost(
+        target_id=UNKNOWN if limit is None else number_of(limit),
+        amount=quantity_from_wire(body.amount, unit),
+        ends_at=int(body.ends_at),
+        starts_at=None if body.starts_at is None else int(body.starts_at),
+        refill_per_hour=int(body.refill_per_hour),
+        note=str(body.note),
+    )
+    org_id = standing.book.org.org_id
+    return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
+
+
+def wanted_limit(body: BoostRequest, standing: Standing) -> Limit | None:
+    """The limit that a boost is for, if the account has it."""
+    if body.target_id is not None:
+        return limit_by_id(str(body.target_id), standing)
+    for limit in limits_of(standing):
+        if isinstance(limit, Quota):
+            if body.dimension != "rate_limit" and is_described(limit, body):
+                return limit
+        elif body.dimension == "rate_limit":
+            return limit
+    return None
+
+
+def is_described(quota: Quota, body: BoostRequest) -> bool:
+    """Whether a quota is the one that a request describes."""
+    return (
+        body.dimension is not None
+        and body.dimension != "rate_limit"
+        and quota.dimension is DIMENSIONS[body.dimension]
+        and quota.gpu_type == str(body.gpu_type or "")
+        and quota.calendar == (None if body.calendar is None else CALENDARS[body.calendar])
+        and quota.zone == str(body.zone or ZONE_DEFAULT)
+        and quota.rolling_hours == (body.rolling_hours or 0)
+    )
+
+
+def counted(limit: Limit) -> Unit:
+    """What a limit's numbers count."""
+    return unit_of(limit.dimension) if isinstance(limit, Quota) else Unit.CREDITS
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path=PATH,
+        summary="The boosts of an account's limits that have not ended",
+        handler=get_boosts,
+        permission=Permission.READ,
+        answer=BoostsAnswer,
+        reasons=NO_ACCOUNT,
+        tag="limits",
+    ),
+    Route(
+        method="POST",
+        path=PATH,
+        summary="Raise a limit of an account for a while",
+        handler=post_boost,
+        permission=Permission.SET_POLICY,
+        body=BoostRequest,
+        answer=BoostAnswer,
+        status=201,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, "window_ended", "limit_invalid"),
+        tag="limits",
+    ),
+]

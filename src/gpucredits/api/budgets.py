@@ -1,0 +1,179 @@
+"""Handlers of budgets: an allowance for each period.
+
+A budget makes credits, as a grant does: whoever may issue may set one.
+"""
+
+from __future__ import annotations
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError, RefusedError
+from gpucredits.api.paging import PageQuery, number_cursor
+from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
+from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number
+from gpucredits.api.standing import standing_of
+from gpucredits.api.submit import submit
+from gpucredits.core import bounds
+from gpucredits.core.command import EndBudget
+from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.standing import budget_standings
+from gpucredits.service.access import Permission
+from gpucredits.service.limits import PeriodStanding, read_periods
+from gpucredits.wire.budget import (
+    BudgetRequest,
+    BudgetsAnswer,
+    BudgetsRequest,
+    BudgetsTerms,
+    BudgetTerms,
+    PeriodAnswer,
+    PeriodsAnswer,
+    budget_from_wire,
+    budget_saved_to_wire,
+    budget_standing_to_wire,
+    budgets_from_wire,
+    budgets_replaced_to_wire,
+    period_to_wire,
+)
+from gpucredits.wire.scalars import Slug, format_instant, from_wire
+
+PATH = "/v1/accounts/{account}/budgets"
+
+
+async def get_budgets(call: Call[None, NoQuery]) -> BudgetsAnswer:
+    """The budgets of an account and their open periods."""
+    account = account_param(call)
+    found = await standing_of(call, account)
+    org_id = found.book.org.org_id
+    budgets = []
+    for standing in budget_standings(found.book, found.account, found.now):
+        period = None
+        if standing.period is not None:
+            name = standing.budget.name
+            periods = await read_periods(call.services.pool, account, name, limit=1) or []
+            period = shown(org_id, periods[0]) if periods else None
+        budgets.append(budget_standing_to_wire(org_id, account, standing.budget, period))
+    return BudgetsAnswer(account=account, budgets=budgets, as_of=format_instant(found.now))
+
+
+async def get_budget_periods(call: Call[None, PageQuery]) -> PeriodsAnswer:
+    """The periods of a budget, the latest first."""
+    account = account_param(call)
+    name = budget_param(call)
+    org_id = await org_number(call, account)
+    await account_exists(call, org_id, account)
+    before = number_cursor(call.query, bounds.NEVER_US)
+    limit = call.query.limit
+    periods = await read_periods(call.services.pool, account, name, before=before, limit=limit)
+    if periods is None:
+        text = f"{account} has no budget {name}."
+        raise RefusedError(Refused(Reason.LIMIT_UNKNOWN, text, {"account": account}))
+    following = str(periods[-1].period.starts_at) if len(periods) == limit else None
+    return PeriodsAnswer(
+        account=account,
+        name=name,
+        periods=[shown(org_id, period) for period in periods],
+        next_cursor=following,
+    )
+
+
+async def post_budget(call: Call[BudgetRequest, NoQuery]) -> BudgetTerms:
+    """Set a budget by its name; one that is open changes from its next period on."""
+    account = account_param(call)
+    org_id = await org_number(call, account)
+    command = budget_from_wire(account, call.body)
+    return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
+
+
+async def put_budgets(call: Call[BudgetsRequest, NoQuery]) -> BudgetsTerms:
+    """Replace all budgets of an account at once."""
+    account = account_param(call)
+    org_id = await org_number(call, account)
+    command = budgets_from_wire(account, call.body)
+    return budgets_replaced_to_wire(org_id, await submit(call, org_id, command, BudgetsReplaced))
+
+
+async def delete_budget(call: Call[None, NoQuery]) -> BudgetTerms:
+    """Let no further period of a budget begin; the one that is open runs to its end."""
+    account = account_param(call)
+    org_id = await org_number(call, account)
+    command = EndBudget(account=account, name=budget_param(call))
+    return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
+
+
+def shown(org_id: int, standing: PeriodStanding) -> PeriodAnswer:
+    """A period with its numbers."""
+    return period_to_wire(
+        org_id,
+        standing.period,
+        used=standing.used,
+        left=standing.left,
+        rolled_in=standing.rolled_in,
+    )
+
+
+def budget_param(call: AnyCall) -> str:
+    """The name of a budget in the request's path."""
+    try:
+        return str(from_wire(Slug, call.params["budget"]))
+    except ValueError as error:
+        raise ProblemError("invalid_request", f"budget: {error}.", field="budget") from error
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path=PATH,
+        summary="The budgets of an account and their open periods",
+        handler=get_budgets,
+        permission=Permission.READ,
+        answer=BudgetsAnswer,
+        reasons=NO_ACCOUNT,
+        tag="limits",
+    ),
+    Route(
+        method="GET",
+        path=f"{PATH}/{{budget}}/periods",
+        summary="The periods of a budget, the latest first",
+        handler=get_budget_periods,
+        permission=Permission.READ,
+        query=PageQuery,
+        answer=PeriodsAnswer,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        tag="limits",
+    ),
+    Route(
+        method="POST",
+        path=PATH,
+        summary="Set a budget of an account",
+        handler=post_budget,
+        permission=Permission.ISSUE,
+        body=BudgetRequest,
+        answer=BudgetTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+        tag="limits",
+    ),
+    Route(
+        method="PUT",
+        path=PATH,
+        summary="Replace all budgets of an account",
+        handler=put_budgets,
+        permission=Permission.ISSUE,
+        body=BudgetsRequest,
+        answer=BudgetsTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+        tag="limits",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{PATH}/{{budget}}",
+        summary="Let no further period of a budget begin",
+        handler=delete_budget,
+        permission=Permission.ISSUE,
+        answer=BudgetTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        tag="limits",
+    ),
+]

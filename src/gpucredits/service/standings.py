@@ -1,0 +1,49 @@
+"""How an account's limits stand now, its own and those of the accounts above it.
+
+Owns: reading the rows that admission would be decided by, brought forward to now.
+Must not: write, or speak SQL (store does).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpucredits.core.account import Account, lineage, org_of
+from gpucredits.core.book import Book
+from gpucredits.core.rules.roll import roll_due
+from gpucredits.store.book import load_and_lock
+from gpucredits.store.connection import Pool
+from gpucredits.store.needs import Needs
+from gpucredits.store.orgs import find_org
+from gpucredits.store.snapshot import snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A book with the account and those above it, org first, as they are at ``now``."""
+
+    book: Book
+    account: Account
+    above: tuple[Account, ...]
+    now: int
+
+
+async def read_standing(pool: Pool, path: str) -> Standing | None:
+    """An account with its limits and those it is below of; None when there is no such account."""
+    async with snapshot(pool) as connection:
+        org_id = await find_org(connection, org_of(path))
+        if org_id is None:
+            return None
+        wanted = lineage(path)
+        needs = Needs(
+            orgs={org_id},
+            paths={(org_id, each) for each in wanted},
+            jobs={(org_id, path, "")},  # as admissions do, to see past windows too
+        )
+        page = (await load_and_lock(connection, needs, lock=False))[org_id]
+    book = page.book
+    if path not in book.paths:
+        return None
+    roll_due(book, page.now)
+    accounts = tuple(book.paths[each] for each in reversed(wanted))
+    return Standing(book, accounts[-1], accounts[:-1], page.now)

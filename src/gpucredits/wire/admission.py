@@ -1,0 +1,95 @@
+"""Explanations on the wire: what a reserve would be told now."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import Explained
+from gpucredits.core.reasons import Refused
+from gpucredits.wire.correction import PaidLot, lot_to_wire
+from gpucredits.wire.gate import GateAnswer, gates_to_wire
+from gpucredits.wire.reservation import (
+    RateText,
+    format_price_id,
+    format_rate,
+)
+from gpucredits.wire.scalars import CreditsText, InstantText, format_instant
+
+
+class AdmissionAnswer(Struct, kw_only=True):
+    """Whether a request would be admitted now, from which grants at what price, by every gate.
+
+    ``status`` and ``reason`` are those that a reserve would be answered with. A request that did
+    not get as far as its price, its payer or the gates has none of them.
+    """
+
+    admitted: bool
+    status: int
+    reason: str | None
+    detail: str
+    account: str
+    payer: str | None
+    price: CreditsText | None
+    price_id: str | None
+    rate_per_second: RateText | None
+    rate_per_hour: CreditsText | None
+    held: CreditsText | None
+    expires_in_ms: int | None
+    clears_at: InstantText | None
+    grants: list[PaidLot]
+    gates: list[GateAnswer]
+
+
+def explained_to_wire(
+    org_id: int, outcome: Explained, *, gpu_count: int, status: int
+) -> AdmissionAnswer:
+    """The explanation of a request that every gate was asked about."""
+    refused = outcome.refusal
+    rate = outcome.price * gpu_count
+    clears_at = refused.detail.get("clears_at") if refused else None
+    return AdmissionAnswer(
+        admitted=refused is None,
+        status=status,
+        reason=refused.reason.value if refused else None,
+        detail=refused.message if refused else _admitted(outcome),
+        account=outcome.account,
+        payer=outcome.payer,
+        price=format_credits(outcome.price),
+        price_id=format_price_id(outcome.price_id),
+        rate_per_second=format_rate(rate),
+        rate_per_hour=format_credits(rate),
+        held=format_credits(outcome.hold),
+        expires_in_ms=outcome.lease_ms,
+        clears_at=format_instant(clears_at) if isinstance(clears_at, int) else None,
+        grants=[lot_to_wire(org_id, grant_id, amount) for grant_id, amount in outcome.lots],
+        gates=gates_to_wire(outcome.reports),
+    )
+
+
+def refused_to_wire(account: str, refused: Refused, *, status: int) -> AdmissionAnswer:
+    """The explanation of a request that was refused before it got to the gates."""
+    return AdmissionAnswer(
+        admitted=False,
+        status=status,
+        reason=refused.reason.value,
+        detail=refused.message,
+        account=account,
+        payer=None,
+        price=None,
+        price_id=None,
+        rate_per_second=None,
+        rate_per_hour=None,
+        held=None,
+        expires_in_ms=None,
+        clears_at=None,
+        grants=[],
+        gates=gates_to_wire(refused.reports),
+    )
+
+
+def _admitted(outcome: Explained) -> str:
+    return (
+        f"{outcome.account} would be admitted: {format_credits(outcome.hold)} credits of "
+        f"{outcome.payer} would be held."
+    )

@@ -1,0 +1,219 @@
+"""Budgets on the wire: an allowance for each period, and how the periods stand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field, structs
+
+from gpucredits.core import bounds, ids
+from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
+from gpucredits.core.command import ReplaceBudgets, SetBudget
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
+from gpucredits.wire.credit import Priority
+from gpucredits.wire.quota import CALENDARS, ZONE_DEFAULT, CalendarName, calendar_name, check_window
+from gpucredits.wire.scalars import (
+    Amount,
+    CreditsText,
+    Instant,
+    InstantText,
+    Slug,
+    Zone,
+    format_end,
+    format_instant,
+)
+
+NAME_DEFAULT = "default"
+RolloverName = Literal["none", "all", "capped"]
+RolloverSeconds = Annotated[int, Meta(ge=1, le=bounds.ROLLOVER_US_MAX // bounds.SECOND_US)]
+WarnPercent = Annotated[int, Meta(ge=1, le=bounds.WARN_PERCENT_MAX)]
+
+_ROLLOVERS: dict[RolloverName, Rollover] = {
+    "none": Rollover.NONE,
+    "all": Rollover.ALL,
+    "capped": Rollover.CAPPED,
+}
+_ROLLOVER_NAMES = {rollover: name for name, rollover in _ROLLOVERS.items()}
+
+
+class BudgetRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """An allowance for each day, week or month in a zone, or for one period until ``ends_at``.
+
+    A budget of that name which is open changes from its next period on.
+    """
+
+    allowance: Amount
+    name: Slug = field(default_factory=lambda: Slug(NAME_DEFAULT))
+    calendar: CalendarName | None = None
+    zone: Zone | None = None
+    starts_at: Instant | None = None
+    ends_at: Instant | None = None
+    rollover: RolloverName = "none"
+    rollover_cap: Amount | None = None
+    rollover_seconds: RolloverSeconds | None = None
+    priority: Priority = bounds.PRIORITY_DEFAULT
+    warn_percent: Annotated[list[WarnPercent], Meta(max_length=bounds.WARNINGS_MAX)] = []
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        check_window(self.calendar, self.zone)
+        if (self.rollover == "capped") is not (self.rollover_cap is not None):
+            raise ValueError("rollover_cap goes with rollover capped: give both or neither")
+        if self.rollover == "none" and self.rollover_seconds is not None:
+            raise ValueError("rollover_seconds is for what rolls over: choose rollover all")
+
+
+class BudgetsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """All budgets that an account is to have; open ones that are not here end."""
+
+    budgets: Annotated[list[BudgetRequest], Meta(max_length=bounds.BUDGETS_MAX)]
+
+
+class BudgetTerms(Struct, kw_only=True):
+    """A budget as it was set; ``next_at`` is when its next period begins, null when none will."""
+
+    budget_id: str
+    account: str
+    name: str
+    allowance: CreditsText
+    calendar: CalendarName | None
+    zone: str | None
+    ends_at: InstantText | None
+    rollover: RolloverName
+    rollover_cap: CreditsText | None
+    rollover_seconds: int | None
+    priority: int
+    warn_percent: list[int]
+    next_at: InstantText | None
+    created_at: InstantText
+
+
+class BudgetsTerms(Struct, kw_only=True):
+    """The budgets that an account now has, and the names of those that ended."""
+
+    account: str
+    budgets: list[BudgetTerms]
+    ended: list[str]
+
+
+class PeriodAnswer(Struct, kw_only=True):
+    """One period: its allowance, what is used and left of it, and what rolled in and out.
+
+    What rolled in is a grant of its own: the allowance's numbers do not count it.
+    """
+
+    starts_at: InstantText
+    ends_at: InstantText
+    issued: CreditsText
+    used: CreditsText
+    left: CreditsText
+    rolled_in: CreditsText
+    rolled_out: CreditsText
+    grant_id: str
+    warned_percent: int | None
+
+
+class BudgetAnswer(BudgetTerms, kw_only=True):
+    """A budget and the period that is open, if one is."""
+
+    period: PeriodAnswer | None
+
+
+class BudgetsAnswer(Struct, kw_only=True):
+    """The budgets of an account, those that ended last."""
+
+    account: str
+    budgets: list[BudgetAnswer]
+    as_of: InstantText
+
+
+class PeriodsAnswer(Struct, kw_only=True):
+    """The periods of a budget, the latest first."""
+
+    account: str
+    name: str
+    periods: list[PeriodAnswer]
+    next_cursor: str | None = None
+
+
+def budget_from_wire(account: str, request: BudgetRequest) -> SetBudget:
+    """The core's command."""
+    return SetBudget(
+        account=account,
+        allowance=int(request.allowance),
+        name=str(request.name),
+        calendar=None if request.calendar is None else CALENDARS[request.calendar],
+        zone=str(request.zone or ZONE_DEFAULT),
+        starts_at=None if request.starts_at is None else int(request.starts_at),
+        ends_at=bounds.NEVER_US if request.ends_at is None else int(request.ends_at),
+        rollover=_ROLLOVERS[request.rollover],
+        rollover_cap=int(request.rollover_cap or 0),
+        rollover_us=(request.rollover_seconds or 0) * bounds.SECOND_US,
+        priority=request.priority,
+        warn_percent=tuple(sorted(set(request.warn_percent))),
+    )
+
+
+def budgets_from_wire(account: str, request: BudgetsRequest) -> ReplaceBudgets:
+    """The core's command."""
+    budgets = tuple(budget_from_wire(account, each) for each in request.budgets)
+    return ReplaceBudgets(account=account, budgets=budgets)
+
+
+def budget_saved_to_wire(org_id: int, outcome: BudgetSaved) -> BudgetTerms:
+    """The answer to setting or ending a budget."""
+    return budget_to_wire(org_id, outcome.path, outcome.budget)
+
+
+def budgets_replaced_to_wire(org_id: int, outcome: BudgetsReplaced) -> BudgetsTerms:
+    """The answer to replacing all budgets."""
+    return BudgetsTerms(
+        account=outcome.path,
+        budgets=[budget_to_wire(org_id, outcome.path, budget) for budget in outcome.budgets],
+        ended=[budget.name for budget in outcome.ended],
+    )
+
+
+def budget_to_wire(org_id: int, path: str, budget: Budget) -> BudgetTerms:
+    """A budget as it was set."""
+    return BudgetTerms(
+        budget_id=ids.format_id(ids.BUDGET, org_id, budget.budget_id),
+        account=path,
+        name=budget.name,
+        allowance=format_credits(budget.allowance),
+        calendar=calendar_name(budget.calendar),
+        zone=None if budget.calendar is None else budget.zone,
+        ends_at=format_end(budget.ends_at),
+        rollover=_ROLLOVER_NAMES[budget.rollover],
+        rollover_cap=format_credits(budget.rollover_cap) if budget.rollover_cap else None,
+        rollover_seconds=budget.rollover_us // bounds.SECOND_US or None,
+        priority=budget.priority,
+        warn_percent=list(budget.warn_percent),
+        next_at=format_instant(budget.next_at) if budget.is_open else None,
+        created_at=format_instant(budget.created_at),
+    )
+
+
+def budget_standing_to_wire(
+    org_id: int, path: str, budget: Budget, period: PeriodAnswer | None
+) -> BudgetAnswer:
+    """A budget and its open period."""
+    return BudgetAnswer(**structs.asdict(budget_to_wire(org_id, path, budget)), period=period)
+
+
+def period_to_wire(
+    org_id: int, period: BudgetPeriod, *, used: int, left: int, rolled_in: int
+) -> PeriodAnswer:
+    """A period as it is shown."""
+    return PeriodAnswer(
+        starts_at=format_instant(period.starts_at),
+        ends_at=format_instant(period.ends_at),
+        issued=format_credits(period.allowance),
+        used=format_credits(used),
+        left=format_credits(left),
+        rolled_in=format_credits(rolled_in),
+        rolled_out=format_credits(period.rolled),
+        grant_id=ids.format_id(ids.GRANT, org_id, period.grant_id),
+        warned_percent=period.warned_percent or None,
+    )

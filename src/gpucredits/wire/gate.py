@@ -1,0 +1,81 @@
+"""Gates on the wire: what each says of a request, in numbers and in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from gpucredits.core.gate import Gate, GateReport, Unit
+from gpucredits.core.money import format_credits
+from gpucredits.wire.scalars import InstantText, format_instant
+
+GateName = Literal["budget", "quota", "rate_limit", "fair_share"]
+UnitName = Literal["credits", "GPUs", "jobs", "requests"]
+QuantityText = Annotated[
+    str, Meta(pattern=r"^-?\d+(\.\d{1,6})?$", description="A decimal string, in the unit given.")
+]
+
+_GATES: dict[Gate, GateName] = {
+    Gate.BUDGET: "budget",
+    Gate.QUOTA: "quota",
+    Gate.RATE_LIMIT: "rate_limit",
+    Gate.FAIR_SHARE: "fair_share",
+}
+_UNITS: dict[Unit, UnitName] = {
+    Unit.CREDITS: "credits",
+    Unit.GPUS: "GPUs",
+    Unit.JOBS: "jobs",
+    Unit.REQUESTS: "requests",
+}
+
+
+class GateAnswer(Struct, kw_only=True):
+    """One gate at one scope: it passes where current and requested stay within the limit.
+
+    ``clears_at`` is when it would pass if nothing else changed, null where it passes or where no
+    such instant is known.
+    """
+
+    gate: GateName
+    scope: str
+    account: str
+    name: str
+    unit: UnitName
+    limit: QuantityText
+    current: QuantityText
+    requested: QuantityText
+    passes: bool
+    clears_at: InstantText | None
+    sentence: str
+
+
+def gates_to_wire(reports: Iterable[GateReport]) -> list[GateAnswer]:
+    """Every report, in the order in which a refusal would name them."""
+    return [
+        GateAnswer(
+            gate=_GATES[report.gate],
+            scope=report.scope,
+            account=report.account,
+            name=report.name,
+            unit=unit_name(report.unit),
+            limit=format_quantity(report.limit, report.unit),
+            current=format_quantity(report.current, report.unit),
+            requested=format_quantity(report.requested, report.unit),
+            passes=report.passes,
+            clears_at=None if report.clears_at is None else format_instant(report.clears_at),
+            sentence=report.sentence,
+        )
+        for report in reports
+    ]
+
+
+def unit_name(unit: Unit) -> UnitName:
+    """The word for a unit."""
+    return _UNITS[unit]
+
+
+def format_quantity(value: int, unit: Unit) -> str:
+    """A number of credits, GPUs, jobs or requests as text."""
+    return format_credits(value) if unit is Unit.CREDITS else str(value)

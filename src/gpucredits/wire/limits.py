@@ -1,0 +1,138 @@
+"""The overview of an account's limits on the wire: cap, used, left, resets at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from gpucredits.core import ids
+from gpucredits.core.account import Account, Model
+from gpucredits.core.book import Book
+from gpucredits.core.gate import Unit
+from gpucredits.core.money import format_credits
+from gpucredits.core.quota import unit_of
+from gpucredits.core.standing import (
+    BudgetStanding,
+    QuotaStanding,
+    RateLimitStanding,
+    budget_standings,
+    quota_standings,
+    rate_limit_standing,
+)
+from gpucredits.wire.account import ScopeName, scope_name
+from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
+from gpucredits.wire.scalars import InstantText, format_instant
+
+LimitKind = Literal["quota", "rate_limit", "budget", "credit_limit", "request_limit"]
+
+
+class LimitAnswer(Struct, kw_only=True):
+    """One limit of one account on the way from the org down.
+
+    ``used`` counts what live leases hold. For a rate limit ``left`` is what could be authorised
+    now, and ``resets_at`` when it would be full. What nothing is known of is null.
+    """
+
+    kind: LimitKind
+    limit_id: str | None
+    scope: ScopeName
+    account: str
+    name: str
+    unit: UnitName
+    cap: QuantityText
+    used: QuantityText | None
+    left: QuantityText | None
+    resets_at: InstantText | None
+
+
+class LimitsAnswer(Struct, kw_only=True):
+    """Every limit that a job of an account meets, the org's first."""
+
+    account: str
+    limits: list[LimitAnswer]
+    as_of: InstantText
+
+
+def limits_to_wire(book: Book, account: Account, now: int) -> list[LimitAnswer]:
+    """Every limit of one account: credits first, then quotas, then speed, as gates are asked."""
+    org_id, path = book.org.org_id, account.path
+    limits = [_credit_limit(account)] if account.model is Model.POSTPAID else []
+    limits += [
+        _budget(org_id, path, standing)
+        for standing in budget_standings(book, account, now)
+        if standing.period is not None or standing.budget.is_open
+    ]
+    limits += [_quota(org_id, path, standing) for standing in quota_standings(book, account, now)]
+    rate_limit = rate_limit_standing(book, account, now)
+    if rate_limit is not None:
+        limits.append(_rate_limit(org_id, path, rate_limit))
+    return limits
+
+
+def _credit_limit(account: Account) -> LimitAnswer:
+    used = max(-account.available, 0)
+    return LimitAnswer(
+        kind="credit_limit",
+        limit_id=None,
+        scope=scope_name(account.path),
+        account=account.path,
+        name="credit limit",
+        unit="credits",
+        cap=format_credits(account.credit_limit),
+        used=format_credits(used),
+        left=format_credits(max(account.credit_limit - used, 0)),
+        resets_at=None,
+    )
+
+
+def _budget(org_id: int, path: str, standing: BudgetStanding) -> LimitAnswer:
+    budget, period = standing.budget, standing.period
+    cap = budget.allowance if period is None else period.allowance
+    resets_at = budget.next_at if period is None else period.ends_at
+    return LimitAnswer(
+        kind="budget",
+        limit_id=ids.format_id(ids.BUDGET, org_id, budget.budget_id),
+        scope=scope_name(path),
+        account=path,
+        name=f"budget {budget.name}",
+        unit="credits",
+        cap=format_credits(cap),
+        used=None if period is None else format_credits(cap - standing.left),
+        left=None if period is None else format_credits(standing.left),
+        resets_at=format_instant(resets_at),
+    )
+
+
+def _quota(org_id: int, path: str, standing: QuotaStanding) -> LimitAnswer:
+    quota, unit = standing.quota, unit_of(standing.quota.dimension)
+    used = None
+    if standing.used is not None and standing.held is not None:
+        used = format_quantity(standing.used + standing.held, unit)
+    return LimitAnswer(
+        kind="quota",
+        limit_id=ids.format_id(ids.QUOTA, org_id, quota.quota_id),
+        scope=scope_name(path),
+        account=path,
+        name=standing.name,
+        unit=unit_name(unit),
+        cap=format_quantity(standing.cap, unit),
+        used=used,
+        left=None if standing.left is None else format_quantity(standing.left, unit),
+        resets_at=None if standing.resets_at is None else format_instant(standing.resets_at),
+    )
+
+
+def _rate_limit(org_id: int, path: str, standing: RateLimitStanding) -> LimitAnswer:
+    return LimitAnswer(
+        kind="rate_limit",
+        limit_id=ids.format_id(ids.RATE_LIMIT, org_id, standing.bucket.bucket_id),
+        scope=scope_name(path),
+        account=path,
+        name="rate limit",
+        unit=unit_name(Unit.CREDITS),
+        cap=format_credits(standing.cap),
+        used=format_credits(standing.cap - standing.level),
+        left=format_credits(max(standing.level, 0)),
+        resets_at=None if standing.full_at is None else format_instant(standing.full_at),
+    )

@@ -1,0 +1,205 @@
+"""Quotas on the wire: setting them, and how they stand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, structs
+
+from gpucredits.core import bounds, ids
+from gpucredits.core.command import ReplaceQuotas, SetQuota
+from gpucredits.core.gate import Unit
+from gpucredits.core.money import MICROS_PER_CREDIT
+from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension, Quota, unit_of
+from gpucredits.core.standing import QuotaStanding
+from gpucredits.wire.boost import BoostAnswer, boost_to_wire
+from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
+from gpucredits.wire.scalars import Credits, InstantText, Name, Zone, format_instant
+
+DimensionName = Literal[
+    "credits_per_job", "concurrent_gpus", "concurrent_jobs", "credits_per_window"
+]
+CalendarName = Literal["day", "week", "month"]
+RollingHours = Annotated[
+    int, Meta(ge=1, le=bounds.ROLLING_HOURS_MAX, description="The last so many hours.")
+]
+ZONE_DEFAULT = "UTC"
+
+DIMENSIONS: dict[DimensionName, Dimension] = {
+    "credits_per_job": Dimension.CREDITS_PER_JOB,
+    "concurrent_gpus": Dimension.CONCURRENT_GPUS,
+    "concurrent_jobs": Dimension.CONCURRENT_JOBS,
+    "credits_per_window": Dimension.CREDITS_PER_WINDOW,
+}
+CALENDARS: dict[CalendarName, Calendar] = {
+    "day": Calendar.DAY,
+    "week": Calendar.WEEK,
+    "month": Calendar.MONTH,
+}
+_DIMENSION_NAMES = {dimension: name for name, dimension in DIMENSIONS.items()}
+_CALENDAR_NAMES = {calendar: name for name, calendar in CALENDARS.items()}
+
+
+class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A limit for all GPU types or for one; one that is set already gets the new limit.
+
+    ``credits_per_window`` has a calendar and its zone, or rolling hours; the others have neither.
+    """
+
+    dimension: DimensionName
+    limit: Credits
+    gpu_type: Name | None = None
+    calendar: CalendarName | None = None
+    zone: Zone | None = None
+    rolling_hours: RollingHours | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        check_window(self.calendar, self.zone)
+        dimension = DIMENSIONS[self.dimension]
+        if unit_of(dimension) is not Unit.CREDITS and self.limit % MICROS_PER_CREDIT:
+            raise ValueError(f"limit must be a whole number for {self.dimension}")
+
+
+class QuotasRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """All quotas that an account is to have; those that are not here end."""
+
+    quotas: Annotated[list[QuotaRequest], Meta(max_length=bounds.QUOTAS_MAX)]
+
+
+class QuotaTerms(Struct, kw_only=True):
+    """A quota as it was set."""
+
+    quota_id: str
+    account: str
+    dimension: DimensionName
+    unit: UnitName
+    limit: QuantityText
+    gpu_type: str | None
+    calendar: CalendarName | None
+    zone: str | None
+    rolling_hours: int | None
+    created_at: InstantText
+    ended_at: InstantText | None = None
+
+
+class QuotasTerms(Struct, kw_only=True):
+    """The quotas that an account now has, and the ids of those that ended."""
+
+    account: str
+    quotas: list[QuotaTerms]
+    ended: list[str]
+
+
+class QuotaAnswer(QuotaTerms, kw_only=True):
+    """A quota and how it stands: ``cap`` is its limit with the boosts that are in force.
+
+    ``used`` is what runs or was spent, ``held`` what live leases hold of a window, ``left`` the
+    rest. A quota on credits per job counts nothing by itself.
+    """
+
+    cap: QuantityText
+    used: QuantityText | None
+    held: QuantityText | None
+    left: QuantityText | None
+    resets_at: InstantText | None
+    boosts: list[BoostAnswer]
+
+
+class QuotasAnswer(Struct, kw_only=True):
+    """The quotas of an account."""
+
+    account: str
+    quotas: list[QuotaAnswer]
+    as_of: InstantText
+
+
+def check_window(calendar: str | None, zone: str | None) -> None:
+    """Refuse a zone that nothing would use; ValueError says so."""
+    if zone is not None and calendar is None:
+        raise ValueError("zone is for a calendar: give calendar too, or leave zone out")
+
+
+def quantity_from_wire(value: int, unit: Unit) -> int:
+    """A number as the core has it: credits are in micro-credits, all else is counted."""
+    return int(value) if unit is Unit.CREDITS else int(value) // MICROS_PER_CREDIT
+
+
+def quota_from_wire(account: str, request: QuotaRequest) -> SetQuota:
+    """The core's command."""
+    dimension = DIMENSIONS[request.dimension]
+    return SetQuota(
+        account=account,
+        dimension=dimension,
+        limit=quantity_from_wire(request.limit, unit_of(dimension)),
+        gpu_type=str(request.gpu_type or ""),
+        calendar=None if request.calendar is None else CALENDARS[request.calendar],
+        zone=str(request.zone or ZONE_DEFAULT),
+        rolling_hours=request.rolling_hours or 0,
+    )
+
+
+def quotas_from_wire(account: str, request: QuotasRequest) -> ReplaceQuotas:
+    """The core's command."""
+    quotas = tuple(quota_from_wire(account, each) for each in request.quotas)
+    return ReplaceQuotas(account=account, quotas=quotas)
+
+
+def quota_saved_to_wire(org_id: int, outcome: QuotaSaved) -> QuotaTerms:
+    """The answer to setting or ending a quota."""
+    return quota_to_wire(org_id, outcome.path, outcome.quota)
+
+
+def quotas_replaced_to_wire(org_id: int, outcome: QuotasReplaced) -> QuotasTerms:
+    """The answer to replacing all quotas."""
+    return QuotasTerms(
+        account=outcome.path,
+        quotas=[quota_to_wire(org_id, outcome.path, quota) for quota in outcome.quotas],
+        ended=[ids.format_id(ids.QUOTA, org_id, quota.quota_id) for quota in outcome.ended],
+    )
+
+
+def quota_to_wire(org_id: int, path: str, quota: Quota) -> QuotaTerms:
+    """A quota as it was set."""
+    unit = unit_of(quota.dimension)
+    return QuotaTerms(
+        quota_id=ids.format_id(ids.QUOTA, org_id, quota.quota_id),
+        account=path,
+        dimension=_DIMENSION_NAMES[quota.dimension],
+        unit=unit_name(unit),
+        limit=format_quantity(quota.limit, unit),
+        gpu_type=quota.gpu_type or None,
+        calendar=calendar_name(quota.calendar),
+        zone=None if quota.calendar is None else quota.zone,
+        rolling_hours=quota.rolling_hours or None,
+        created_at=format_instant(quota.created_at),
+        ended_at=format_instant(quota.ended_at) if quota.ended_at else None,
+    )
+
+
+def quota_standing_to_wire(org_id: int, path: str, standing: QuotaStanding) -> QuotaAnswer:
+    """A quota and how it stands."""
+    quota, unit = standing.quota, unit_of(standing.quota.dimension)
+
+    def shown(value: int | None) -> str | None:
+        return None if value is None else format_quantity(value, unit)
+
+    return QuotaAnswer(
+        **structs.asdict(quota_to_wire(org_id, path, quota)),
+        cap=format_quantity(standing.cap, unit),
+        used=shown(standing.used),
+        held=shown(standing.held),
+        left=shown(standing.left),
+        resets_at=None if standing.resets_at is None else format_instant(standing.resets_at),
+        boosts=[
+            boost_to_wire(org_id, path, boost, unit=unit, is_rate_limit=False)
+            for boost in standing.boosts
+        ],
+    )
+
+
+def calendar_name(calendar: Calendar | None) -> CalendarName | None:
+    """The word for a calendar."""
+    return None if calendar is None else _CALENDAR_NAMES[calendar]
