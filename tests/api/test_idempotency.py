@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from support.http import Caller, fresh_name, problem
-from support.postgres import sql
+from support.rows import rows_of
 
 
 def test_the_same_request_has_one_effect_and_one_answer(
@@ -193,28 +193,6 @@ def test_an_answer_says_when_it_is_that_of_an_earlier_call(
         assert "idempotency-replayed" not in first.headers, path
         assert again.headers.get("idempotency-replayed") == "true", path
         assert again.status_code == first.status_code
-
-
-TABLES = (
-    "orgs accounts grants topups reservations entries prices idempotency decisions outbox "
-    "usage_events quotas counters tallies token_buckets boosts budgets budget_periods api_keys "
-    "audit_log"
-)
-
-
-def rows_of(dsn: str, org: str) -> dict[str, Any]:
-    """A digest of every row that an org or the system has, and the number of orgs."""
-    org_id = sql(dsn, "SELECT org_id FROM orgs WHERE path = $1", org)
-    state: dict[str, Any] = {
-        table: sql(
-            dsn,
-            "SELECT md5(string_agg(t::text, ',' ORDER BY t::text))"
-            f" FROM {table} t WHERE org_id IN (0, {org_id})",
-        )
-        for table in TABLES.split()
-    }
-    state["number of orgs"] = sql(dsn, "SELECT count(*) FROM orgs")
-    return state
 
 
 Write = tuple[str, str, Any, int]  # method, path, body, status

@@ -1,0 +1,28 @@
+"""Every row of an org, to see whether anything was left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.postgres import sql
+
+TABLES = (
+    "orgs accounts grants topups reservations entries prices idempotency decisions outbox "
+    "usage_events quotas counters tallies token_buckets boosts budgets budget_periods api_keys "
+    "audit_log"
+)
+
+
+def rows_of(dsn: str, org: str) -> dict[str, Any]:
+    """A digest of every row that an org or the system has, and the number of orgs."""
+    org_id = sql(dsn, "SELECT org_id FROM orgs WHERE path = $1", org)
+    state: dict[str, Any] = {
+        table: sql(
+            dsn,
+            "SELECT md5(string_agg(t::text, ',' ORDER BY t::text))"
+            f" FROM {table} t WHERE org_id IN (0, {org_id})",
+        )
+        for table in TABLES.split()
+    }
+    state["number of orgs"] = sql(dsn, "SELECT count(*) FROM orgs")
+    return state
