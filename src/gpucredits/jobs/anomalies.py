@@ -11,7 +11,7 @@ from gpucredits.store.due import Place
 class Anomalies(Paced):
     """Walks all accounts once after each hour, a bounded number in each tick; several may run."""
 
-    def __init__(self, ledger: Ledger, *, rest_s: float = 5.0, walk_max: int = 2_000) -> None:
+    def __init__(self, ledger: Ledger, *, rest_s: float = 2.0, walk_max: int = 2_000) -> None:
         super().__init__(rest_s=rest_s)
         self.ledger = ledger
         self.walk_max = walk_max

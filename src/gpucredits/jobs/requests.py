@@ -10,7 +10,7 @@ from gpucredits.service.requests import repair
 class Requests(Paced):
     """Looks after a bounded number of requests in each tick; several may run."""
 
-    def __init__(self, ledger: Ledger, *, rest_s: float = 5.0, rows_max: int = 200) -> None:
+    def __init__(self, ledger: Ledger, *, rest_s: float = 2.0, rows_max: int = 200) -> None:
         super().__init__(rest_s=rest_s)
         self.ledger = ledger
         self.rows_max = rows_max

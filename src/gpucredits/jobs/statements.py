@@ -14,7 +14,7 @@ class Statements(Paced):
     """
 
     def __init__(
-        self, ledger: Ledger, *, rest_s: float = 5.0, accounts_max: int = 100, zone: str = ZONE
+        self, ledger: Ledger, *, rest_s: float = 2.0, accounts_max: int = 100, zone: str = ZONE
     ) -> None:
         super().__init__(rest_s=rest_s)
         self.ledger = ledger
