@@ -207,6 +207,25 @@ def test_a_refused_approval_opens_the_request_again(
     assert available(admin, account) == "550"
 
 
+def test_an_orgs_own_staff_gives_of_what_it_has(
+    admin: Caller, org: str, member: Caller, asked: dict[str, Any]
+) -> None:
+    """A tenant's operator makes no credits, but moves the org's to who asked, as far as they go."""
+    tenant = admin.with_key("operator", org)
+    where = f"/v1/requests/{asked['request_id']}:approve"
+    short = tenant.post(where, {"take_from": org})
+    assert problem(short) == (402, "insufficient_credits")
+    admin.made("/v1/credits/issue", {"account": org, "amount": "80"})
+    ended = {"take_from": org, "ends_at": admin.instant(days=1)}
+    assert problem(tenant.post(where, ended)) == (422, "invalid_request")
+    assert problem(tenant.post(where, {"take_from": f"{org}x"})) == (404, "account_unknown")
+    same = tenant.post(where, {"take_from": asked["account"]})
+    assert problem(same) == (422, "same_account")
+    done = tenant.made(where, {"take_from": org, "amount": "30"})
+    assert (done["taken_from"], done["result"][:3]) == (org, "trf")
+    assert (available(admin, org), available(admin, asked["account"])) == ("50", "30")
+
+
 def test_dry_runs_change_nothing(admin: Caller, member: Caller, org: str) -> None:
     """Asking and approving can be tried out."""
     body = {"account": f"{org}/vision", **WANT}

@@ -23,6 +23,9 @@ RESERVING = (
 ASKING = (*NO_ACCOUNT, "limit_unknown", "limit_invalid", "window_ended", "requests_full")
 DECIDING = (
     *GRANTING,
+    "account_suspended",
+    "same_account",
+    "insufficient_credits",
     "request_unknown",
     "request_state",
     "limit_unknown",

@@ -41,7 +41,9 @@ from gpucredits.wire.request import (
 )
 from gpucredits.wire.scalars import AccountPath
 
-_CREDIT = "Only the system's own staff may approve what makes credits."
+_CREDIT = (
+    "Only the system's own staff may approve what makes credits; name an account to take_from."
+)
 
 
 class RequestQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
@@ -112,9 +114,11 @@ async def get_request(call: Call[None, NoQuery]) -> RequestAnswer:
 async def post_request_approve(call: Call[ApproveRequest | None, NoQuery]) -> RequestAnswer:
     """Approve a request, perhaps with other numbers, and do what it asks for."""
     row = await _to_decide(call)
-    if requests.is_about_credit(row.kind):
-        require(call.principal, Permission.ISSUE, _CREDIT)
     body = call.body or ApproveRequest()
+    if body.take_from is not None:
+        _check_source(call, row, body)
+    elif requests.is_about_credit(row.kind):
+        require(call.principal, Permission.ISSUE, _CREDIT)
     try:
         terms = given_terms(body, row)
     except ValueError as error:
@@ -193,6 +197,16 @@ def _quota(call: Call[AskRequest, NoQuery], org_id: int) -> int:
     except ValueError as error:
         raise _misfit("quota_id", str(error)) from error
     return number if owner == org_id else 0
+
+
+def _check_source(call: AnyCall, row: Ask, body: ApproveRequest) -> None:
+    """Refuse to take credits where they cannot be taken, or by whom."""
+    if row.kind is not RequestKind.CREDITS:
+        raise _misfit("take_from", "is for requests about credits")
+    if body.ends_at is not None:
+        raise _misfit("ends_at", "does not go with take_from: credits that move keep their windows")
+    require(call.principal, Permission.TRANSFER, _CREDIT)
+    visible(call, str(body.take_from))
 
 
 def _check(body: AskRequest) -> None:

@@ -94,6 +94,7 @@ def show(session: Session, request_id: str) -> None:
 @click.option("--amount", type=values.amount, help="Another amount than was asked for.")
 @click.option("--refill", "refill_per_hour", type=values.amount, help="Another refill an hour.")
 @click.option("--ends", "ends_at", type=values.instant, help="Another end, such as 7d.")
+@click.option("--from", "take_from", type=values.account, help="Move credits from this account.")
 @click.option("--note", help="A remark for who asked.")
 @writes
 def approve(
@@ -103,6 +104,7 @@ def approve(
     amount: str | None,
     refill_per_hour: str | None,
     ends_at: datetime | None,
+    take_from: str | None,
     note: str | None,
     write: Write,
 ) -> None:
@@ -112,6 +114,7 @@ def approve(
         amount=amount,
         refill_per_hour=refill_per_hour,
         ends_at=ends_at,
+        take_from=take_from,
         note=note,
         **write,
     )
@@ -148,6 +151,7 @@ def show_request(answer: RequestAnswer) -> None:
             ("asked at", output.instant(answer.asked_at)),
             ("open until", output.instant(answer.expires_at) if answer.state == "open" else None),
             ("approved", terms(answer, answer.approved) if answer.approved else None),
+            ("taken from", answer.taken_from),
             ("decided by", answer.decided_by),
             ("note", answer.note),
             ("made", answer.result),

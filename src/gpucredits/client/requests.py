@@ -67,19 +67,25 @@ def request_page(
     )
 
 
-def approve_request(
+def approve_request(  # one argument for each field of the request
     request_id: str,
     *,
     amount: Number | None = None,
     refill_per_hour: Number | None = None,
     ends_at: When | None = None,
+    take_from: str | None = None,
     note: str | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[RequestAnswer]:
     """Approve a request, with other numbers where they are given, and do what it asks for."""
     body = body_of(
-        ApproveRequest, amount=amount, refill_per_hour=refill_per_hour, ends_at=ends_at, note=note
+        ApproveRequest,
+        amount=amount,
+        refill_per_hour=refill_per_hour,
+        ends_at=ends_at,
+        take_from=take_from,
+        note=note,
     )
     path = item_path("requests", request_id, ":approve")
     return write(path, RequestAnswer, body=body, key=key, dry_run=dry_run)

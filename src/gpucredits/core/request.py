@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
-from gpucredits.core import bounds
+from gpucredits.core import bounds, ids
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.budget import Budget
-from gpucredits.core.command import AddBoost, Issue, SetBudget
+from gpucredits.core.command import AddBoost, Issue, SetBudget, Transfer
 from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
@@ -63,11 +63,15 @@ UNITS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How much, how fast more of it comes (rate limits only), and until when."""
+    """How much, how fast more of it comes (rate limits only), and until when.
+
+    Credits may be taken from another account of the org; what moves keeps its own windows.
+    """
 
     amount: int
     refill_per_hour: int = 0
     ends_at: int = bounds.NEVER_US
+    taken_from: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,7 @@ class Ask:
     given_amount: int = 0
     given_refill_per_hour: int = 0
     given_ends_at: int = bounds.NEVER_US
+    taken_from: str = ""
     attempt: int = 0
     result: str = ""
     refusal: str = ""
@@ -121,6 +126,7 @@ class Ask:
             amount=self.given_amount,
             refill_per_hour=self.given_refill_per_hour,
             ends_at=self.given_ends_at,
+            taken_from=self.taken_from,
         )
 
     def shown(self, amount: int) -> str:
@@ -212,6 +218,7 @@ def approve(ask: Ask, terms: Terms, *, actor: str, note: str, now: int) -> Ask |
         given_amount=terms.amount,
         given_refill_per_hour=terms.refill_per_hour,
         given_ends_at=terms.ends_at,
+        taken_from=terms.taken_from,
         attempt=ask.attempt + 1,
         refusal="",
     )
@@ -263,17 +270,12 @@ def ended(account: str) -> Refused:
     )
 
 
-def command_of(ask: Ask, budget: Budget | None) -> Issue | AddBoost | SetBudget:
+def command_of(ask: Ask, budget: Budget | None) -> Issue | Transfer | AddBoost | SetBudget:
     """What an approval does. ``budget`` is the account's budget of that name, if it has one."""
     terms = ask.given
     match ask.kind:
         case RequestKind.CREDITS:
-            return Issue(
-                account=ask.account,
-                amount=terms.amount,
-                expires_at=terms.ends_at,
-                metadata={"request": ask.key.split()[1]},
-            )
+            return credit_command(ask)
         case RequestKind.QUOTA | RequestKind.RATE_LIMIT:
             return AddBoost(
                 target_id=ask.target_id,
@@ -284,6 +286,17 @@ def command_of(ask: Ask, budget: Budget | None) -> Issue | AddBoost | SetBudget:
             )
         case RequestKind.BUDGET:
             return budget_command(ask, budget)
+
+
+def credit_command(ask: Ask) -> Issue | Transfer:
+    """New credits, or those of another account."""
+    terms = ask.given
+    label = {"request": ids.format_id(ids.REQUEST, ask.org_id, ask.request_id)}
+    if terms.taken_from:
+        return Transfer(
+            source=terms.taken_from, target=ask.account, amount=terms.amount, metadata=label
+        )
+    return Issue(account=ask.account, amount=terms.amount, expires_at=terms.ends_at, metadata=label)
 
 
 def budget_command(ask: Ask, budget: Budget | None) -> SetBudget:

@@ -18,7 +18,7 @@ import msgspec
 
 from gpucredits.core import ids, request
 from gpucredits.core.book import Book
-from gpucredits.core.outcome import Boosted, BudgetSaved, Granted, Outcome
+from gpucredits.core.outcome import Boosted, BudgetSaved, Granted, Outcome, Transferred
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.request import Ask, RequestKind, RequestState, Terms
 from gpucredits.service.acts import Act, perform
@@ -278,6 +278,8 @@ def result_of(ask: Ask, outcome: Outcome) -> str:
     match outcome:
         case Granted(grant=grant):
             return ids.format_id(ids.GRANT, ask.org_id, grant.grant_id)
+        case Transferred(transfer_id=number):
+            return ids.format_id(ids.TRANSFER, ask.org_id, number)
         case BudgetSaved(budget=budget):
             return ids.format_id(ids.BUDGET, ask.org_id, budget.budget_id)
         case Boosted(boost=boost):
@@ -307,6 +309,7 @@ def shown(row: Ask) -> dict[str, Any]:
     if row.given_amount:
         state["given_amount"] = row.shown(row.given_amount)
         state["given_ends_at"] = format_end(row.given_ends_at)
+        state["taken_from"] = row.taken_from
     if row.result:
         state["result"] = row.result
     if row.refusal:

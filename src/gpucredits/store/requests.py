@@ -23,6 +23,7 @@ CHANGED = (
     "given_amount",
     "given_refill_per_hour",
     "given_ends_at",
+    "taken_from",
     "attempt",
     "result",
     "refusal",

@@ -62,11 +62,16 @@ class AskRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ApproveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Approve, with other numbers where they are given."""
+    """Approve, with other numbers where they are given.
+
+    With ``take_from`` credits are moved from that account of the org, in place of new ones; they
+    keep their own windows.
+    """
 
     amount: Amount | None = None
     refill_per_hour: Credits | None = None
     ends_at: Instant | None = None
+    take_from: AccountPath | None = None
     note: Note | None = None
 
 
@@ -103,6 +108,7 @@ class RequestAnswer(Struct, kw_only=True):
     decided_at: InstantText | None
     note: str
     approved: TermsAnswer | None
+    taken_from: str | None
     result: str | None
 
 
@@ -131,6 +137,7 @@ def given_terms(body: ApproveRequest, row: Ask) -> Terms:
         amount=amount,
         refill_per_hour=asked.refill_per_hour if refill is None else int(refill),
         ends_at=asked.ends_at if body.ends_at is None else int(body.ends_at),
+        taken_from=str(body.take_from or ""),
     )
 
 
@@ -166,6 +173,7 @@ def request_to_wire(row: Ask) -> RequestAnswer:
         approved=_terms_to_wire(row, row.given)
         if row.state in (RequestState.APPROVING, RequestState.APPROVED)
         else None,
+        taken_from=row.taken_from or None,
         result=row.result or None,
     )
 

@@ -23,6 +23,7 @@ CREATE TABLE requests (
     given_amount bigint NOT NULL CHECK (given_amount >= 0),
     given_refill_per_hour bigint NOT NULL CHECK (given_refill_per_hour >= 0),
     given_ends_at bigint NOT NULL,
+    taken_from text NOT NULL COLLATE "C", -- the account that gives the credits, or '': new ones
     attempt integer NOT NULL CHECK (attempt >= 0),
     result text NOT NULL,
     refusal text NOT NULL,
