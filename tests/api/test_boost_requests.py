@@ -47,7 +47,7 @@ def test_a_boosted_quota_admits_until_the_boost_lapses(
     assert problem(reserve(member, account, gpu_type, 3)) == (403, "quota_exceeded")
     body = {"account": account, "kind": "quota", "quota_id": quota["quota_id"], "amount": 4, **WHY}
     asked = member.made("/v1/requests", {**body, "ends_at": admin.instant(hours=2)})
-    assert (asked["unit"], asked["asked"]["amount"]) == ("gpus", "4")
+    assert (asked["unit"], asked["asked"]["amount"]) == ("GPUs", "4")
     where = f"/v1/requests/{asked['request_id']}"
     assert problem(boss.post(f"{where}:approve", {"amount": "1.5"})) == (422, "invalid_request")
     terms = {"amount": 2, "ends_at": admin.instant(hours=1)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-REQUEST = "req"
+REQUEST = "ask"
 STATEMENT = "stm"
 ANOMALY = "anm"
 RESERVATION = "rsv"

@@ -23,7 +23,7 @@ from gpucredits.wire.scalars import (
 
 RequestKindName = Literal["credits", "quota", "rate_limit", "budget"]
 RequestStateName = Literal["open", "approving", "approved", "declined", "canceled", "expired"]
-UnitName = Literal["credits", "gpus", "jobs"]
+UnitName = Literal["credits", "GPUs", "jobs"]
 
 KINDS: dict[RequestKindName, RequestKind] = {
     "credits": RequestKind.CREDITS,
@@ -41,7 +41,7 @@ STATES: dict[RequestStateName, RequestState] = {
 }
 _KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 _STATE_NAMES = {state: name for name, state in STATES.items()}
-_UNITS: dict[Unit, UnitName] = {Unit.CREDITS: "credits", Unit.GPUS: "gpus", Unit.JOBS: "jobs"}
+_UNITS: dict[Unit, UnitName] = {Unit.CREDITS: "credits", Unit.GPUS: "GPUs", Unit.JOBS: "jobs"}
 
 
 class AskRequest(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -105,7 +105,7 @@ def test_each_attempt_has_a_key_of_its_own() -> None:
 
 def test_an_approval_stands_for_one_command() -> None:
     """Credits are issued or moved, quotas and rate limits boosted, on the approved terms."""
-    label = {"request": "req_1_9"}
+    label = {"request": "ask_1_9"}
     issue = Issue(account="acme", amount=7, expires_at=LATER, metadata=label)
     assert command_of(approved(), None) == issue
     moved = replace(approved(), taken_from="acme/pot")
