@@ -100,6 +100,7 @@ def test_nobody_decides_about_their_own(
     assert problem(member.post(f"{where}:approve")) == (403, "forbidden")
     same_scope = admin.with_key("operator", f"{org}/vision")
     assert problem(same_scope.post(f"{where}:approve")) == (403, "forbidden")
+    assert problem(same_scope.post(f"{where}:decline", {"note": "n"})) == (403, "forbidden")
     tenant = admin.with_key("operator", org)
     assert problem(tenant.post(f"{where}:approve")) == (403, "forbidden")
     mine = admin.made("/v1/requests", {"account": org, **WANT})
@@ -224,6 +225,16 @@ def test_an_orgs_own_staff_gives_of_what_it_has(
     done = tenant.made(where, {"take_from": org, "amount": "30"})
     assert (done["taken_from"], done["result"][:3]) == (org, "trf")
     assert (available(admin, org), available(admin, asked["account"])) == ("50", "30")
+
+
+def test_nobody_gives_what_they_do_not_see(admin: Caller, org: str, member: Caller) -> None:
+    """An operator of a project cannot take the org's credits for a user of that project."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "80"})
+    asked = member.made("/v1/requests", {"account": f"{org}/vision/alice", **WANT})
+    lead = admin.with_key("operator", f"{org}/vision")
+    answer = lead.post(f"/v1/requests/{asked['request_id']}:approve", {"take_from": org})
+    assert problem(answer) == (404, "account_unknown")
+    assert available(admin, org) == "80"
 
 
 def test_dry_runs_change_nothing(admin: Caller, member: Caller, org: str) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import Issue
-from gpucredits.core.request import OPEN_US, Ask, RequestKind, RequestState, Terms
+from gpucredits.core.request import OPEN_MAX, OPEN_US, Ask, RequestKind, RequestState, Terms
 from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.service import requests
 from gpucredits.service.acts import Act
 from gpucredits.service.errors import KeyReused
-from gpucredits.service.requests import Asker
+from gpucredits.service.requests import Asker, RequestRefused
 from support.scene import CREDIT, Scene, play, scene
 
 STAFF = Asker("key_0_2")
@@ -167,5 +167,21 @@ def test_expiry_is_written_down_once(database: str) -> None:
             "SELECT type FROM outbox WHERE type LIKE 'request.%' ORDER BY event_id"
         )
         assert [event["type"] for event in events] == ["request.asked", "request.expired"]
+
+    play(database, act)
+
+
+def test_requests_whose_time_is_over_make_room(database: str) -> None:
+    """An account with as many open requests as it may have can ask again once they are over."""
+
+    async def act(stage: Scene) -> None:
+        row = await asked(stage)
+        act = Act(org_id=row.org_id)
+        for _ in range(OPEN_MAX - 1):
+            await requests.ask(stage.pool, act, STAFF, row)
+        with pytest.raises(RequestRefused):
+            await requests.ask(stage.pool, act, STAFF, row)
+        await stage.advance(OPEN_US / 1_000_000)
+        await requests.ask(stage.pool, act, STAFF, row)
 
     play(database, act)

@@ -15,6 +15,7 @@ from gpucredits.core.command import (
     Refund,
     Reserve,
     ReverseTopUp,
+    ReviewStanding,
     Settle,
     TopUp,
     UpdateAccount,
@@ -24,7 +25,6 @@ from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.statement import DUE_US
 from gpucredits.jobs.statements import Statements
 from gpucredits.service import statements
-from gpucredits.service.ledger import Request
 from gpucredits.service.statements import Owner, Seen, StatementFilter
 from support.scene import CREDIT, Scene, play, scene
 
@@ -82,6 +82,14 @@ async def pay(stage: Scene, amount: int) -> ToppedUp:
     )
     assert isinstance(paid, ToppedUp)
     return paid
+
+
+async def review(stage: Scene) -> ReviewStanding:
+    """The command that looks at the account's standing."""
+    org_id = await stage.ledger.org_id("acme")
+    assert org_id is not None
+    account = await acme(stage)
+    return await statements.review_of(stage.pool, Owner(org_id, account.account_id, account.path))
 
 
 def lines(seen: Seen) -> tuple[int, ...]:
@@ -226,6 +234,9 @@ def test_whatever_comes_in_pays(database: str, way: str) -> None:
         await spend(stage, 200)  # what is charged since does not take the payment away
         await stage.advance(DUE_DAYS * 86_400 + 1)
         await run(stage)
+        reviewed = await stage.do(await review(stage))
+        assert isinstance(reviewed, Reviewed)
+        assert (reviewed.overdue, reviewed.changed) == (0, False)
         assert not (await acme(stage)).delinquent
         [seen] = [each for each in await listed(stage) if each.row.charges == 100 * CREDIT]
         assert (seen.outstanding, seen.state) == (0, "paid")
@@ -283,17 +294,30 @@ def test_a_payment_beats_a_pause_that_was_decided_before_it(
         await next_month(stage)
         await run(stage)
         await stage.advance(DUE_DAYS * 86_400 + 1)
-        org_id = await stage.ledger.org_id("acme")
-        assert org_id is not None
-        account = await acme(stage)
-        stale = await statements.review_of(
-            stage.pool, Owner(org_id, account.account_id, account.path)
-        )
+        stale = await review(stage)
         await pay(stage, 100)
-        outcome = await stage.ledger.submit(org_id, Request(stale, actor="system:"))
+        outcome = await stage.do(stale)
         assert isinstance(outcome, Reviewed)
         assert not outcome.changed
         assert not (await acme(stage)).delinquent
+
+    play(database, act)
+
+
+def test_what_follows_a_pause_in_its_batch_is_refused(database: str) -> None:
+    """A job that is asked for together with the pause is not admitted any more."""
+
+    async def act(stage: Scene) -> None:
+        await open_acme(stage)
+        await spend(stage, 100)
+        await next_month(stage)
+        await run(stage)
+        await stage.advance(DUE_DAYS * 86_400 + 1)
+        job = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
+        requests = [stage.request(await review(stage)), stage.request(job)]
+        for outcome in await stage.ledger.submit_all("acme", requests, atomic=True):
+            assert isinstance(outcome, Refused)
+            assert outcome.reason is Reason.ACCOUNT_SUSPENDED
 
     play(database, act)
 
