@@ -7,6 +7,7 @@ import pytest
 from gpucredits.core import bounds
 from gpucredits.core.command import (
     AddBoost,
+    Beat,
     ReplaceBudgets,
     ReplaceQuotas,
     Reserve,
@@ -16,6 +17,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.gate import Unit
 from gpucredits.core.outcome import (
+    Beaten,
     Boosted,
     BudgetSaved,
     BudgetsReplaced,
@@ -26,6 +28,7 @@ from gpucredits.core.outcome import (
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
+from gpucredits.core.reservation import Decision
 from gpucredits.core.rules.roll import roll_due
 from gpucredits.core.standing import (
     budget_standings,
@@ -190,3 +193,20 @@ def test_a_refusal_for_speed_says_how_long(ledger: Ledger) -> None:
     ledger.accept(small, RateLimitSaved)
     refused = ledger.refuse(ask)
     assert "clears_in_ms" not in refused.detail
+
+
+def test_tokens_that_take_ages_have_no_instant(ledger: Ledger) -> None:
+    """A wait beyond the year 9999 is told as none, at admission and at a renewal."""
+    ledger.grant(ORG, 10**9 * CREDIT)
+    ledger.price("gold", 10**6 * CREDIT)
+    lease = ledger.lease(ORG, gpu_type="gold", gpu_count=10)
+    capacity = lease.held * 10
+    ledger.accept(SetRateLimit(account=ORG, capacity=1, refill_per_hour=1), RateLimitSaved)
+    ledger.accept(SetRateLimit(account=ORG, capacity=capacity, refill_per_hour=1), RateLimitSaved)
+    ask = Reserve(account=ORG, job_id="j", gpu_type="gold", gpu_count=10)
+    refused = ledger.refuse(ask)
+    assert (refused.reason, "clears_at" in refused.detail) == (Reason.RATE_LIMITED, False)
+    assert refused.reports[-1].sentence
+    ledger.wait(s=60)
+    told = ledger.accept(Beat(lease.reservation_id, 1, 60_000), Beaten)
+    assert (told.decision, told.clears_in_ms) == (Decision.THROTTLE, 0)
