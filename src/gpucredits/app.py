@@ -16,10 +16,13 @@ from typing import Final
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
 from gpucredits.core.request_limit import Defaults
+from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.jobs.bucket_saver import BucketSaver
+from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.statements import Statements
 from gpucredits.jobs.sweeper import Sweeper
 from gpucredits.service.bucket_levels import Levels
 from gpucredits.service.keys import Keyring, ensure_admin_key
@@ -95,8 +98,16 @@ async def running(config: Config) -> AsyncIterator[App]:
         await ledger.start()
         stack.push_async_callback(ledger.stop)
         limiter = _limiter(config, pool)
-        jobs = (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool))
-        for job in (*jobs, BucketSaver(limiter)):
+        for job in (
+            Requests(ledger),
+            Statements(ledger),
+            Anomalies(ledger),
+            Sweeper(ledger),
+            Sealer(pool),
+            Snapshotter(pool),
+            Retention(pool),
+            BucketSaver(limiter),
+        ):
             await job.start()
             stack.push_async_callback(job.stop)
         services = Services(

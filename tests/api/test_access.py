@@ -34,6 +34,8 @@ PROMISED: dict[str, str] = {
     "reserve": "admin operator member",
     "beat": "admin operator member agent",
     "close_lease": "admin operator member agent",
+    "ask": "admin operator member",
+    "decide_request": "admin operator",
     "correct": "admin operator",
     "manage_keys": "admin",
     "move_clock": "admin",
@@ -83,7 +85,7 @@ def test_every_route_lets_in_whom_the_table_lets_in(
 ) -> None:
     """Over HTTP, each role at each width is refused with 403 exactly where the table says so."""
     path = route.path.replace("{account}", "acme/x")
-    for name in ("reservation", "topup", "key", "quota", "budget"):
+    for name in ("reservation", "topup", "key", "quota", "budget", "request", "statement"):
         path = path.replace(f"{{{name}}}", "none")
     assert route.permission is not None
     for (role, width), caller in callers.items():

@@ -25,6 +25,8 @@ from gpucredits.wire.scalars import AccountPath, Slug, schema_of
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
 ID_PREFIXES = {
+    "request": ids.REQUEST,
+    "statement": ids.STATEMENT,
     "reservation": ids.RESERVATION,
     "topup": ids.TOPUP,
     "key": ids.KEY,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from gpucredits.api import (
     accounts,
     admissions,
+    anomalies,
     balances,
     boosts,
     budgets,
@@ -22,7 +23,9 @@ from gpucredits.api import (
     quotas,
     rate_limits,
     request_limits,
+    requests,
     reservations,
+    statements,
     system,
     usage,
 )
@@ -39,6 +42,9 @@ def routes(*, has_test_clock: bool = False) -> list[Route]:
         *reservations.ROUTES,
         *credit.ROUTES,
         *prices.ROUTES,
+        *requests.ROUTES,
+        *statements.ROUTES,
+        *anomalies.ROUTES,
         *admissions.ROUTES,
         *limits.ROUTES,
         *quotas.ROUTES,

@@ -21,6 +21,7 @@ from gpucredits.core.rules import (
     policies,
     replacements,
     reservations,
+    standing,
     topups,
     transfers,
 )
@@ -34,6 +35,7 @@ RULES: dict[type[Command], Rule] = {
     commands.CreateAccount: accounts.create,
     commands.UpdateAccount: accounts.update,
     commands.Sweep: accounts.sweep,
+    commands.ReviewStanding: standing.review,
     commands.Issue: grants.issue,
     commands.TopUp: topups.top_up,
     commands.ConfirmTopUp: topups.confirm_top_up,

@@ -45,6 +45,8 @@ class Permission(StrEnum):
     RESERVE = "reserve"
     BEAT = "beat"
     CLOSE_LEASE = "close_lease"
+    ASK = "ask"
+    DECIDE_REQUEST = "decide_request"
     CORRECT = "correct"
     MANAGE_KEYS = "manage_keys"
     MOVE_CLOCK = "move_clock"
@@ -75,6 +77,8 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.RESERVE: _RUNNERS - {Role.AGENT},
     Permission.BEAT: _RUNNERS,
     Permission.CLOSE_LEASE: _RUNNERS,
+    Permission.ASK: _RUNNERS - {Role.AGENT},
+    Permission.DECIDE_REQUEST: _STAFF,
     Permission.CORRECT: _STAFF,
     Permission.MANAGE_KEYS: _ADMINS,
     Permission.MOVE_CLOCK: _ADMINS,
