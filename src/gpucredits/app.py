@@ -18,6 +18,7 @@ from gpucredits.api.routes import routes
 from gpucredits.core.request_limit import Defaults
 from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.jobs.bucket_saver import BucketSaver
+from gpucredits.jobs.dispatcher import Dispatching
 from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
@@ -29,8 +30,12 @@ from gpucredits.service.keys import Keyring, ensure_admin_key
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.limiter import Limiter, ProcessLimiter
 from gpucredits.service.orgs import Directory
+from gpucredits.service.pools import GpuPools
+from gpucredits.service.queue import Line
 from gpucredits.service.reads import Reads
 from gpucredits.service.services import Services
+from gpucredits.store import pools, queue
+from gpucredits.store.bell import Bell
 from gpucredits.store.clock import read_offset
 from gpucredits.store.connection import Pool
 from gpucredits.store.embedded import EmbeddedPostgres
@@ -110,6 +115,7 @@ async def running(config: Config) -> AsyncIterator[App]:
         ):
             await job.start()
             stack.push_async_callback(job.stop)
+        gpu_pools, line = await _dispatching(ledger, stack)
         services = Services(
             pool=pool,
             ledger=ledger,
@@ -117,6 +123,8 @@ async def running(config: Config) -> AsyncIterator[App]:
             keyring=Keyring(pool, defaults=config.request_limits),
             directory=Directory(pool),
             limiter=limiter,
+            gpu_pools=gpu_pools,
+            line=line,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         yield App(config=config, api=api, services=services, database_url=url)
@@ -139,6 +147,18 @@ def _limiter(config: Config, pool: Pool) -> Limiter:
     except RedisAddressError as error:
         raise RedisSetupError(f"--redis-url: {error}") from None
     return RedisLimiter(buckets, levels)
+
+
+async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, Line]:
+    """Pools, the queue in front of them, and the dispatcher, which hears of what happens."""
+    gpu_pools, line = GpuPools(ledger.pool), Line(ledger.pool)
+    await gpu_pools.refresh()
+    dispatching = Dispatching(ledger, gpu_pools)
+    rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
+    for part in (line, dispatching, Bell(ledger.pool, rings)):
+        await part.start()
+        stack.push_async_callback(part.stop)
+    return gpu_pools, line
 
 
 async def _embedded(config: Config, stack: AsyncExitStack) -> str:

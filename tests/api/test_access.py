@@ -21,6 +21,10 @@ PROMISED: dict[str, str] = {
     "read_leases": "admin operator member agent read-only",
     "read_prices": "admin operator member agent read-only",
     "read_audit": "admin operator",
+    "read_pools": "admin operator member read-only",
+    "read_snapshot": "admin operator",
+    "set_pool": "admin operator",
+    "keep_running": "admin operator",
     "create_account": "admin operator",
     "create_org": "admin operator",
     "suspend": "admin operator",
@@ -85,7 +89,8 @@ def test_every_route_lets_in_whom_the_table_lets_in(
 ) -> None:
     """Over HTTP, each role at each width is refused with 403 exactly where the table says so."""
     path = route.path.replace("{account}", "acme/x")
-    for name in ("reservation", "topup", "key", "quota", "budget", "request", "statement"):
+    names = ("reservation", "topup", "key", "quota", "budget", "request", "statement", "queue")
+    for name in (*names, "gpu_type", "region"):
         path = path.replace(f"{{{name}}}", "none")
     assert route.permission is not None
     for (role, width), caller in callers.items():

@@ -89,9 +89,9 @@ class Api:
         reply_headers: Headers = {"x-request-id": request_id}
         seen = Seen()
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+            async with asyncio.timeout(REQUEST_TIMEOUT_S) as limit:
                 status, body = await self._serve(
-                    scope, receive, headers, request_id, reply_headers, seen
+                    scope, receive, headers, request_id, reply_headers, seen, limit
                 )
         except Exception as error:  # noqa: BLE001  # the guard: nothing escapes without an answer
             status, body = self._problem(error, request_id, reply_headers, seen)
@@ -115,9 +115,12 @@ class Api:
         request_id: str,
         reply_headers: Headers,
         seen: Seen,
+        limit: asyncio.Timeout,
     ) -> tuple[int, bytes]:
         prepared, params = self._find(scope["method"], scope["path"])
         route = prepared.route
+        if route.longer_s:
+            limit.reschedule((limit.when() or 0.0) + route.longer_s)
         seen.route = route.path
         token, principal = await self._who(route, headers, reply_headers)
         seen.actor = principal.actor if route.permission else ""

@@ -21,7 +21,9 @@ from gpucredits.client import credit as credit_calls
 from gpucredits.client import entries as entry_calls
 from gpucredits.client import keys as key_calls
 from gpucredits.client import limits as limit_calls
+from gpucredits.client import pools as pool_calls
 from gpucredits.client import prices as price_calls
+from gpucredits.client import queue as queue_calls
 from gpucredits.client import quotas as quota_calls
 from gpucredits.client import request_limits as request_limit_calls
 from gpucredits.client import requests as request_calls
@@ -188,6 +190,20 @@ class Operations:
     cancel = Operation(reservation_calls.cancel)
     refund = Operation(reservation_calls.refund)
     adjust = Operation(reservation_calls.adjust)
+
+    enqueue = Operation(queue_calls.enqueue)
+    queued = Operation(queue_calls.queued)
+    queue_page = Operation(queue_calls.queue_page)
+    queue = Listing(queue_calls.queue_page, lambda page: page.queue)
+    cancel_queued = Operation(queue_calls.cancel_queued)
+    pools = Operation(pool_calls.pools)
+    pool = Operation(pool_calls.pool)
+    set_pool = Operation(pool_calls.set_pool)
+    remove_pool = Operation(pool_calls.remove_pool)
+    weights = Operation(pool_calls.weights)
+    set_weights = Operation(pool_calls.set_weights)
+    shares = Operation(pool_calls.shares)
+    snapshot = Operation(pool_calls.snapshot)
 
     set_price = Operation(price_calls.set_price)
     price_page = Operation(price_calls.price_page)

@@ -15,7 +15,7 @@ from gpucredits.core.gate import Verdict
 from gpucredits.core.grant import Source
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reservation import Exhaustion
+from gpucredits.core.reservation import Exhaustion, StopReason
 from gpucredits.core.statement import Bill
 
 Metadata = dict[str, str]
@@ -171,6 +171,18 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StopLease:
+    """Tell a lease to end by an instant, whatever it could still pay for.
+
+    Its node learns of it with the next heartbeat; from then on the lease is not renewed beyond.
+    """
+
+    reservation_id: int
+    stops_at: int
+    reason: StopReason = StopReason.PREEMPTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refund:
     """Give settled credits back to the grants that paid, last paid first."""
 
@@ -309,6 +321,7 @@ Command = (
     | Beat
     | Settle
     | Cancel
+    | StopLease
     | Refund
     | Adjust
     | Sweep

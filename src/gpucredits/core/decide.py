@@ -22,6 +22,7 @@ from gpucredits.core.rules import (
     replacements,
     reservations,
     standing,
+    stops,
     topups,
     transfers,
 )
@@ -46,6 +47,7 @@ RULES: dict[type[Command], Rule] = {
     commands.Beat: heartbeats.beat,
     commands.Settle: reservations.settle,
     commands.Cancel: reservations.cancel,
+    commands.StopLease: stops.stop_lease,
     commands.Refund: corrections.refund,
     commands.Adjust: corrections.adjust,
     commands.Explain: reservations.explain,

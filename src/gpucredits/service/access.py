@@ -32,6 +32,10 @@ class Permission(StrEnum):
     READ_LEASES = "read_leases"
     READ_PRICES = "read_prices"
     READ_AUDIT = "read_audit"
+    READ_POOLS = "read_pools"
+    READ_SNAPSHOT = "read_snapshot"
+    SET_POOL = "set_pool"
+    KEEP_RUNNING = "keep_running"
     CREATE_ACCOUNT = "create_account"
     CREATE_ORG = "create_org"
     SUSPEND = "suspend"
@@ -64,6 +68,10 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.READ_LEASES: _EVERYBODY,
     Permission.READ_PRICES: _EVERYBODY,
     Permission.READ_AUDIT: _STAFF,
+    Permission.READ_POOLS: _READERS,
+    Permission.READ_SNAPSHOT: _STAFF,
+    Permission.SET_POOL: _STAFF,
+    Permission.KEEP_RUNNING: _STAFF,
     Permission.CREATE_ACCOUNT: _STAFF,
     Permission.CREATE_ORG: _STAFF,
     Permission.SUSPEND: _STAFF,
@@ -84,9 +92,13 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.MOVE_CLOCK: _ADMINS,
     Permission.LIMIT_REQUESTS: _STAFF,
 }
-# These make credits, change what a credit buys, or bound a tenant: its own staff must not.
+# These make credits, change what a credit buys or what others get, or bound a tenant: its own staff
+# must not.
 SYSTEM_ONLY = frozenset(
     {
+        Permission.READ_SNAPSHOT,
+        Permission.SET_POOL,
+        Permission.KEEP_RUNNING,
         Permission.CREATE_ORG,
         Permission.SET_TERMS,
         Permission.SET_PRICE,

@@ -11,6 +11,8 @@ from gpucredits.service.keys import Keyring
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.limiter import Limiter
 from gpucredits.service.orgs import Directory
+from gpucredits.service.pools import GpuPools
+from gpucredits.service.queue import Line
 from gpucredits.service.reads import Reads
 from gpucredits.store.connection import Pool
 
@@ -25,3 +27,5 @@ class Services:
     keyring: Keyring
     directory: Directory
     limiter: Limiter
+    gpu_pools: GpuPools
+    line: Line

@@ -33,6 +33,7 @@ from gpucredits.core.command import (
     SetQuota,
     SetRateLimit,
     Settle,
+    StopLease,
     Sweep,
     TopUp,
     Transfer,
@@ -69,7 +70,7 @@ class Needs:
         """The rows that one command may read or change."""
         self.orgs.add(org_id)
         match command:
-            case Beat() | Settle() | Cancel():
+            case Beat() | Settle() | Cancel() | StopLease():
                 self._lease(org_id, command.reservation_id)
             case Refund() | Adjust():
                 self._lease(org_id, command.reservation_id)
