@@ -32,6 +32,7 @@ from gpucredits.client import (
     prices,
     queue,
     quotas,
+    request_limits,
     reservations,
     system,
     usage,
@@ -84,6 +85,12 @@ CALLS: dict[str, Call[Any]] = {
     "create_key": keys.create_key("member", scope="acme", name="ci"),
     "revoke_key": keys.revoke_key("key_0_1"),
     "key_page": keys.key_page(limit=10),
+    "key_limit": request_limits.key_limit("key_0_1"),
+    "set_key_limit": request_limits.set_key_limit("key_0_1", refill_per_second=5, capacity=9),
+    "end_key_limit": request_limits.end_key_limit("key_0_1"),
+    "org_request_limit": request_limits.org_request_limit("acme"),
+    "set_org_request_limit": request_limits.set_org_request_limit("acme", refill_per_hour=7),
+    "end_org_request_limit": request_limits.end_org_request_limit("acme"),
     "audit_page": keys.audit_page(account="acme", since=NOON),
     "report_usage": usage.report_usage(
         [{"reservation_id": "rsv_1_2", "seq": 1, "start_ms": 0, "end_ms": 5}]

@@ -27,6 +27,7 @@ from gpucredits.api.errors import (
     retry_after_of,
 )
 from gpucredits.api.log import Seen, log_request
+from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Principal, Role, may
@@ -121,7 +122,7 @@ class Api:
         if route.longer_s:
             limit.reschedule((limit.when() or 0.0) + route.longer_s)
         seen.route = route.path
-        token, principal = await self._who(route, headers)
+        token, principal = await self._who(route, headers, reply_headers)
         seen.actor = principal.actor if route.permission else ""
         body = decode_body(prepared, headers, await read_body(receive, headers))
         query, dry_run = decode_query(route, scope["query_string"])
@@ -172,7 +173,9 @@ class Api:
             )
         raise ProblemError("not_found", "There is nothing at this path.")
 
-    async def _who(self, route: Route, headers: Headers) -> tuple[str, Principal]:
+    async def _who(
+        self, route: Route, headers: Headers, reply_headers: Headers
+    ) -> tuple[str, Principal]:
         if route.permission is None:
             return "", _NOBODY
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -186,6 +189,7 @@ class Api:
                 "Send a live API key as 'Authorization: Bearer gck_…'.",
                 headers={"www-authenticate": 'Bearer realm="gpucredits"'},
             )
+        await throttle(self._services.limiter, principal, reply_headers)
         if not may(principal, route.permission):
             where = principal.scope or "the whole system"
             raise ProblemError(

@@ -14,6 +14,7 @@ from typing import assert_never
 from gpucredits.core.reasons import Detail, Kind, Reason, Refused, kind_of
 from gpucredits.wire.gate import gates_to_wire
 from gpucredits.wire.problem import Problem
+from gpucredits.wire.request_limit import RequestLimitShown
 from gpucredits.wire.scalars import format_instant
 
 # Reasons of the edge itself; core.reasons lists those of the rules.
@@ -34,6 +35,7 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "invalid_request": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "rate_limited": HTTPStatus.TOO_MANY_REQUESTS,  # the rules say it of credits
     "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
     "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -51,6 +53,8 @@ class ProblemError(Exception):
         *,
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
+        clears_at: str | None = None,
+        limit: RequestLimitShown | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = EDGE_REASONS[reason]
@@ -58,6 +62,8 @@ class ProblemError(Exception):
         self.detail = detail
         self.field = field
         self.headers = dict(headers or {})
+        self.clears_at = clears_at
+        self.limit = limit
 
 
 class RefusedError(Exception):
@@ -103,6 +109,8 @@ def problem_of(error: ProblemError, request_id: str) -> Problem:
         detail=error.detail,
         field=error.field,
         request_id=request_id,
+        clears_at=error.clears_at,
+        limit=error.limit,
     )
 
 

@@ -25,6 +25,8 @@ from gpucredits.wire.scalars import AccountPath, Slug, schema_of
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
 ID_PREFIXES = {
+    "request": ids.REQUEST,
+    "statement": ids.STATEMENT,
     "reservation": ids.RESERVATION,
     "topup": ids.TOPUP,
     "key": ids.KEY,
@@ -34,7 +36,7 @@ ID_PREFIXES = {
 POOL_PARAMS = frozenset({"gpu_type", "region"})
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
 WITH_QUERY = ("invalid_request",)
-WITH_KEY = ("unauthenticated", "forbidden")
+WITH_KEY = ("unauthenticated", "forbidden", "rate_limited")
 WITH_BODY = ("invalid_request", "too_large", "unsupported_media_type")
 WITH_IDEMPOTENCY = (
     "idempotency_key_required",

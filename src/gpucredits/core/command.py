@@ -16,6 +16,7 @@ from gpucredits.core.grant import Source
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Exhaustion, StopReason
+from gpucredits.core.statement import Bill
 
 Metadata = dict[str, str]
 
@@ -41,6 +42,18 @@ class UpdateAccount:
     metadata: Metadata | None = None
     overdraft_limit: int | None = None
     delinquent: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewStanding:
+    """Pause an account whose bills are overdue, or resume it.
+
+    ``refunded`` is what was given back to it of all it was ever charged.
+    """
+
+    path: str
+    bills: tuple[Bill, ...]
+    refunded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,6 +310,7 @@ class ReplaceBudgets:
 Command = (
     CreateAccount
     | UpdateAccount
+    | ReviewStanding
     | Issue
     | TopUp
     | ConfirmTopUp

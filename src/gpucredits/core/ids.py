@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+REQUEST = "ask"
+STATEMENT = "stm"
+ANOMALY = "anm"
 RESERVATION = "rsv"
 GRANT = "grt"
 TOPUP = "top"

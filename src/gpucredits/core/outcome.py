@@ -24,6 +24,18 @@ class AccountSaved:
 
 
 @dataclass(frozen=True, slots=True)
+class Reviewed:
+    """The account as it now is, what came in in all, and what is overdue since when."""
+
+    account: Account
+    received: int
+    overdue: int
+    since: int
+    at: int
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Granted:
     """The grant that was made."""
 
@@ -211,6 +223,7 @@ class BudgetsReplaced:
 
 Accepted = (
     AccountSaved
+    | Reviewed
     | Granted
     | ToppedUp
     | Transferred

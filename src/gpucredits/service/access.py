@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.request_limit import Ask
 
 
 class Role(StrEnum):
@@ -48,9 +49,12 @@ class Permission(StrEnum):
     RESERVE = "reserve"
     BEAT = "beat"
     CLOSE_LEASE = "close_lease"
+    ASK = "ask"
+    DECIDE_REQUEST = "decide_request"
     CORRECT = "correct"
     MANAGE_KEYS = "manage_keys"
     MOVE_CLOCK = "move_clock"
+    LIMIT_REQUESTS = "limit_requests"
 
 
 _EVERYBODY = frozenset(Role)
@@ -81,11 +85,15 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.RESERVE: _RUNNERS - {Role.AGENT},
     Permission.BEAT: _RUNNERS,
     Permission.CLOSE_LEASE: _RUNNERS,
+    Permission.ASK: _RUNNERS - {Role.AGENT},
+    Permission.DECIDE_REQUEST: _STAFF,
     Permission.CORRECT: _STAFF,
     Permission.MANAGE_KEYS: _ADMINS,
     Permission.MOVE_CLOCK: _ADMINS,
+    Permission.LIMIT_REQUESTS: _STAFF,
 }
-# These make credits, change what a credit buys, or what others get: a tenant's own staff must not.
+# These make credits, change what a credit buys or what others get, or bound a tenant: its own staff
+# must not.
 SYSTEM_ONLY = frozenset(
     {
         Permission.READ_SNAPSHOT,
@@ -98,6 +106,7 @@ SYSTEM_ONLY = frozenset(
         Permission.DECIDE_TOPUP,
         Permission.CORRECT,
         Permission.MOVE_CLOCK,
+        Permission.LIMIT_REQUESTS,
     }
 )
 
@@ -111,6 +120,7 @@ class Principal:
     role: Role
     scope: str = ""
     name: str = ""
+    asks: tuple[Ask, ...] = ()  # the buckets that each of its requests draws from
 
     @property
     def actor(self) -> str:

@@ -28,6 +28,7 @@ from gpucredits.core.command import (
     ReplaceQuotas,
     Reserve,
     ReverseTopUp,
+    ReviewStanding,
     SetBudget,
     SetQuota,
     SetRateLimit,
@@ -77,7 +78,7 @@ class Needs:
             case Reserve() | Explain():
                 asked = command.reserve if isinstance(command, Explain) else command
                 self._reserve(org_id, asked)
-            case CreateAccount() | UpdateAccount():
+            case CreateAccount() | UpdateAccount() | ReviewStanding():
                 self.paths.update((org_id, path) for path in lineage(command.path))
             case Issue() | TopUp():
                 self.paths.add((org_id, command.account))
