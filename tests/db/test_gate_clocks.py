@@ -23,16 +23,18 @@ from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Decision, Exhaustion
-from support.gated import ALICE, DAY_US, WINDOW, counters, quota, rate, refused, set_up
+from support.gated import (
+    ALICE,
+    DAY_US,
+    WINDOW,
+    counters,
+    quota,
+    rate,
+    refused,
+    set_up,
+    until_midnight,
+)
 from support.scene import CREDIT, HOUR_US, Scene, play, scene
-
-
-async def until_midnight(stage: Scene, zone: str = "UTC", *, before_s: float = 0) -> int:
-    """Move the clock to some seconds before the end of a local day; when that day ends."""
-    now = (await stage.balance()).as_of
-    _, ends_at = period_at(Calendar.DAY, zone, now)
-    await stage.advance((ends_at - now) / 1_000_000 - before_s)
-    return ends_at
 
 
 def test_a_slice_across_midnight_is_counted_on_both_days(database: str) -> None:

@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.command import (
-    Explain,
-    Reserve,
-    Settle,
-)
+from gpucredits.core import bounds
+from gpucredits.core.command import Explain, Reserve, SetBudget, SetQuota, Settle
 from gpucredits.core.gate import Gate
 from gpucredits.core.outcome import Explained
+from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Decision
@@ -212,3 +210,25 @@ async def everything(stage: Scene) -> dict[str, list[str]]:
         found = await stage.pool.fetch(f'SELECT t::text FROM "{table}" t ORDER BY 1')
         rows[table] = [row[0] for row in found]
     return rows
+
+
+def test_an_account_has_so_many_quotas_and_budgets(database: str) -> None:
+    """One more than the bound is refused in words, and one that exists may still be changed."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        for number in range(bounds.QUOTAS_MAX):
+            await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 1, gpu_type=f"type-{number}")
+        wanted = {"account": ALICE, "dimension": Dimension.CONCURRENT_GPUS, "limit": 1}
+        outcome = await stage.do(SetQuota(**wanted))  # type: ignore[arg-type]
+        assert isinstance(outcome, Refused)
+        assert (outcome.reason, outcome.detail["limit"]) == (Reason.LIMIT_INVALID, 100)
+        await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 2, gpu_type="type-0")
+        budget = {"account": ALICE, "allowance": CREDIT, "calendar": Calendar.MONTH}
+        outcomes = [
+            await stage.do(SetBudget(**budget, name=f"b-{n}"))  # type: ignore[arg-type]
+            for n in range(bounds.BUDGETS_MAX + 1)
+        ]
+        assert [isinstance(each, Refused) for each in outcomes] == [False] * 20 + [True]
+
+    play(database, act)

@@ -10,7 +10,7 @@ from gpucredits.core.command import (
     SetRateLimit,
 )
 from gpucredits.core.outcome import QuotaSaved, RateLimitSaved
-from gpucredits.core.period import Calendar
+from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from support.scene import HOUR_US, Scene
@@ -64,3 +64,11 @@ async def counters(stage: Scene) -> list[tuple[int, ...]]:
         "SELECT count, leaving, used, held FROM counters ORDER BY quota_id"
     )
     return [tuple(row) for row in rows]
+
+
+async def until_midnight(stage: Scene, zone: str = "UTC", *, before_s: float = 0) -> int:
+    """Move the clock to some seconds before the end of a local day; when that day ends."""
+    now = (await stage.balance()).as_of
+    _, ends_at = period_at(Calendar.DAY, zone, now)
+    await stage.advance((ends_at - now) / 1_000_000 - before_s)
+    return ends_at
