@@ -178,7 +178,7 @@ def test_completion_completes() -> None:
         [program], env=env, capture_output=True, text=True, check=False, timeout=60
     )
     offered = {line.partition(",")[2] for line in done.stdout.splitlines()}
-    assert offered == {"reserve", "refund", "reservation"}
+    assert offered == {"reserve", "refund", "reservation", "request"}
 
 
 def test_asking_for_a_balance_does_not_load_the_server() -> None:

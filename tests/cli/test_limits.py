@@ -59,7 +59,7 @@ def test_budgets(terminal: Terminal, client: Client, org: str) -> None:
     assert "allowance    100 per month (Europe/Berlin)" in made
     assert "rollover     up to 20, for 7d" in made
     assert "warns at     80 % 95 %" in made
-    once = terminal.json("budget", "set", org, "5", "--ends", "30d", "--starts", "1d")
+    once = terminal.json("budget", "set", org, "5", "--ends", "1000d", "--starts", "999d")
     assert (once["name"], once["calendar"]) == ("default", None)
     listed = terminal.text("budget", "list", org)
     assert "5 once" in listed
