@@ -11,7 +11,6 @@ store/reservations.py reads them whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -35,6 +34,7 @@ from gpucredits.store.book_gates import (
 )
 from gpucredits.store.connection import Connection
 from gpucredits.store.needs import Needs
+from gpucredits.store.page import Page, Pages, StoredRow
 from gpucredits.store.statement import numbers
 
 OPEN_BOOK = (
@@ -50,31 +50,7 @@ LEASE_STATES = tuple(ReservationState)
 DECISIONS = tuple(Decision)
 TOPUP_STATUSES = tuple(TopUpStatus)
 
-StoredRow = Sequence[Any]  # a row as the driver gives it, its columns in the order of book_row
-
-
-@dataclass(slots=True)
-class Page:
-    """The book of one org, with what is needed to tell what changed in it."""
-
-    book: Book
-    now: int
-    first_new_id: int
-    first_new_entry_id: int
-    settings: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    grant_states: dict[int, GrantState] = field(default_factory=dict)
-    lease_states: dict[int, tuple[ReservationState, Decision]] = field(default_factory=dict)
-    topup_statuses: dict[int, TopUpStatus] = field(default_factory=dict)
-    answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
-    gated: bool = False
-    budgeted: bool = False
-    warned: dict[tuple[int, int], int] = field(default_factory=dict)
-    came: bool = False  # a limit that is new
-    ended: list[int] = field(default_factory=list)  # limits that ended
-    has_new_budget: bool = False
-
-
-Pages = dict[int, Page]
+__all__ = ["Page", "Pages", "load_and_lock", "settings_of"]
 
 
 async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = True) -> Pages:

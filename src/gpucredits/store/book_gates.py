@@ -7,7 +7,6 @@ Must not: decide anything or write (gates_save does).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
@@ -15,11 +14,8 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
 from gpucredits.core.reservation import Exhaustion, Reservation
 from gpucredits.core.token_bucket import TokenBucket
+from gpucredits.store.page import Page, StoredRow
 
-if TYPE_CHECKING:
-    from gpucredits.store.book import Page
-
-StoredRow = Sequence[Any]
 NO_CALENDAR = -1
 DIMENSIONS = tuple(Dimension)
 CALENDARS = tuple(Calendar)

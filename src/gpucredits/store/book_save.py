@@ -7,12 +7,11 @@ Must not: decide anything, commit, or write what did not change.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from gpucredits.core.account import Account
+from gpucredits.core.book import Row
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
@@ -39,10 +38,11 @@ from gpucredits.store.book_parts import (
     SETTLEMENTS,
     TOPUPS,
 )
+from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
 from gpucredits.store.gates_save import add_gate, add_gated_org
-from gpucredits.store.statement import Part, parameters, statement
+from gpucredits.store.statement import parameters, statement
 
 # Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
@@ -53,21 +53,6 @@ NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIO
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
 DecisionMade = tuple[int, int, str, str, str, int, str, str]
 Act = tuple[int, int, str, str, str, str | None, str | None, str]
-
-
-@dataclass(slots=True)
-class Changes:
-    """Rows to write, one list for each part of the statement, in the order of their columns."""
-
-    rows: dict[Part, list[Sequence[Any]]] = field(default_factory=dict)
-
-    def add(self, kind: Part, row: Sequence[Any]) -> None:
-        """One more row of a kind."""
-        rows = self.rows.get(kind)
-        if rows is None:
-            self.rows[kind] = [row]
-        else:
-            rows.append(row)
 
 
 async def save(
@@ -107,17 +92,7 @@ def collect(changes: Changes, page: Page) -> None:
         if type(row) is Reservation and is_mere_renewal(page, row):
             add_renewal(changes, org_id, row)
             continue
-        match row:
-            case Reservation():
-                add_lease(changes, page, row)
-            case Account():
-                add_account(changes, page, row)
-            case Grant():
-                add_grant(changes, page, row)
-            case TopUpRow():
-                add_topup(changes, page, row)
-            case _:
-                add_gate(changes, page, row)
+        add_row(changes, page, row)
         events_of(page, row, events)
     add_entries(changes, org_id, now, book.entries)
     for event in events:
@@ -125,6 +100,21 @@ def collect(changes: Changes, page: Page) -> None:
     book.org.clock = now
     if not add_gated_org(changes, page):
         changes.add(ORGS, (org_id, book.org.next_id, book.org.next_entry_id, now))
+
+
+def add_row(changes: Changes, page: Page, row: Row) -> None:
+    """A row that was changed by more than a mere renewal."""
+    match row:
+        case Reservation():
+            add_lease(changes, page, row)
+        case Account():
+            add_account(changes, page, row)
+        case Grant():
+            add_grant(changes, page, row)
+        case TopUpRow():
+            add_topup(changes, page, row)
+        case _:
+            add_gate(changes, page, row)
 
 
 def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -> None:

@@ -7,8 +7,7 @@ it is counted from the reservations.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpucredits.core.book import Row
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.period import Calendar
@@ -16,6 +15,7 @@ from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import invariant
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.store.book_gates import NO_CALENDAR
+from gpucredits.store.changes import Changes
 from gpucredits.store.gates_parts import (
     BUCKETS,
     BUDGETS,
@@ -29,11 +29,7 @@ from gpucredits.store.gates_parts import (
     QUOTAS,
     TALLIES,
 )
-
-if TYPE_CHECKING:
-    from gpucredits.core.book import Row
-    from gpucredits.store.book import Page
-    from gpucredits.store.book_save import Changes
+from gpucredits.store.page import Page
 
 
 def add_gate(changes: Changes, page: Page, row: Row) -> None:

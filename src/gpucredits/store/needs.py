@@ -73,28 +73,32 @@ class Needs:
             case Refund() | Adjust():
                 self._lease(org_id, command.reservation_id)
                 self.corrected.add((org_id, command.reservation_id))
-            case Reserve():
-                self._reserve(org_id, command)
-            case Explain():
-                self._reserve(org_id, command.reserve)
+            case Reserve() | Explain():
+                asked = command.reserve if isinstance(command, Explain) else command
+                self._reserve(org_id, asked)
             case CreateAccount() | UpdateAccount():
                 self.paths.update((org_id, path) for path in lineage(command.path))
-            case Issue() | TopUp() | EndRateLimit() | SetBudget() | EndBudget() | ReplaceBudgets():
+            case Issue() | TopUp():
                 self.paths.add((org_id, command.account))
-            case (
-                SetQuota() | ReplaceQuotas() | SetRateLimit()
-            ):  # what runs is counted, and lapses first
-                self.whole.add(org_id)
-            case EndQuota():
-                self.limits.add((org_id, command.quota_id))
-            case AddBoost():
-                self.limits.add((org_id, command.target_id))
             case Transfer():
                 self.paths.update(((org_id, command.source), (org_id, command.target)))
             case ConfirmTopUp() | FailTopUp() | ReverseTopUp():
                 self.topups.add((org_id, command.topup_id))
             case Sweep():
                 self.account_ids.add((org_id, command.account_id))
+            case _:
+                self._add_policy(org_id, command)
+
+    def _add_policy(self, org_id: int, command: Command) -> None:
+        match command:
+            case SetQuota() | ReplaceQuotas() | SetRateLimit():  # what lapsed goes, then all is counted
+                self.whole.add(org_id)
+            case EndRateLimit() | SetBudget() | EndBudget() | ReplaceBudgets():
+                self.paths.add((org_id, command.account))
+            case EndQuota():
+                self.limits.add((org_id, command.quota_id))
+            case AddBoost():
+                self.limits.add((org_id, command.target_id))
             case _:
                 invariant(holds=False, claim="the store knows how to load what a command touches")
 
