@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -14,10 +15,11 @@ from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Granted, Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Refused
-from gpucredits.service import batch, funnel
+from gpucredits.service import batch, lane
 from gpucredits.service.batch import Job
 from gpucredits.service.errors import Busy, Closing
-from gpucredits.service.funnel import FunnelOptions
+from gpucredits.service.funnel import DEFAULTS, FunnelOptions
+from gpucredits.service.lane import Lane, Terms
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import Conflict, Unavailable
 from support.scene import CREDIT, QUICK, Scene, play, scene
@@ -169,7 +171,7 @@ def test_a_conflict_is_tried_again_and_never_a_refusal(
                 raise Conflict("another was first")
             return await real(connection, jobs)
 
-        monkeypatch.setattr(funnel, "commit", contended)
+        monkeypatch.setattr(lane, "commit", contended)
         assert isinstance(await stage.do(reserve(1)), Reserved)
         with pytest.raises(Unavailable):
             await stage.do(reserve(2))
@@ -179,7 +181,10 @@ def test_a_conflict_is_tried_again_and_never_a_refusal(
 
 def test_a_full_queue_is_busy_for_its_own_org_only(database: str) -> None:
     """A flood from one org meets the bound; another org's command in the same call does not."""
-    options = FunnelOptions(lanes=1, linger_s=0.0, org_beats_max=50, org_commands_max=5)
+    options = FunnelOptions(
+        beats=replace(DEFAULTS.beats, org_waiting_max=50),
+        commands=replace(DEFAULTS.commands, org_waiting_max=5),
+    )
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "quiet", credits_each=50)
@@ -199,28 +204,61 @@ def test_a_full_queue_is_busy_for_its_own_org_only(database: str) -> None:
 
 
 def test_orgs_take_turns(database: str) -> None:
-    """Behind a flood of one org, another org's beats are in the very next batch.
-
-    A command goes ahead alone, but commands never keep heartbeats out twice in a row.
-    """
+    """Behind a flood of one org, another org's beats are in the very next batch."""
 
     async def act(stage: Scene) -> None:
-        await stage.fund("acme", credits_each=1)
-        lane = funnel.Lane(stage.pool, FunnelOptions(batch_max=100, org_share_max=20))
-        call = batch.BeatCall([None] * 1_001, asyncio.get_running_loop().create_future())
+        line = Lane(stage.pool, Terms(batch_max=100, turn_max=20, org_waiting_max=2_000))
+        loop = asyncio.get_running_loop()
+        call = batch.BeatCall([None] * 1_001, loop.create_future())
         for number in range(100):
             beats = [Beat(number, 1, 1)] * 10
-            lane.put(batch.BeatJob(1, beats, list(range(10)), call), ahead=False)
-        lane.put(batch.BeatJob(2, [Beat(1, 1, 1)], [1_000], call), ahead=False)
-        answer = asyncio.get_running_loop().create_future()
-        lane.put(batch.CommandJob(3, [stage.request(reserve(1))], answer), ahead=True)
-        assert [job.org_id for job in lane.take()] == [3]
-        lane.put(batch.CommandJob(3, [stage.request(reserve(2))], answer), ahead=True)
-        taken = [job.org_id for job in lane.take()]
-        assert taken[:4] == [3, 1, 1, 2]
+            line.put(batch.BeatJob(1, beats, list(range(10)), call, loop.time()))
+        line.put(batch.BeatJob(2, [Beat(1, 1, 1)], [1_000], call, loop.time()))
+        taken = [job.org_id for job in line.take()]
+        assert taken[:4] == [1, 1, 2, 1]
         assert taken.count(1) == 10
+        assert line.waiting == 1_001 - 101
 
     play(database, act)
+
+
+def test_a_command_waits_for_no_heartbeats(database: str) -> None:
+    """While a batch of heartbeats hangs in the database, another org's admission goes through."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "quiet", credits_each=50)
+        stuck = await stage.ledger.org_id("acme")
+        assert stuck is not None
+        async with stage.pool.acquire() as holder, holder.transaction():
+            await holder.execute("SELECT 1 FROM orgs WHERE org_id = $1 FOR UPDATE", stuck)
+            beating = asyncio.create_task(stage.ledger.beat([(stuck, Beat(999, 1, 1))]))
+            for _ in range(3):
+                assert isinstance(
+                    await stage.do(Issue(account="quiet", amount=1), org="quiet"), Granted
+                )
+            assert not beating.done()
+        assert isinstance((await beating)[0], Refused)
+
+    play(database, act)
+
+
+def test_a_batch_waits_for_company_only_behind_another(database: str) -> None:
+    """The first heartbeat is carried out at once; those right behind it go together."""
+    patient = replace(DEFAULTS.beats, linger_s=30.0, linger_below=5)
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        org = await stage.ledger.org_id("acme")
+        assert org is not None
+        async with asyncio.timeout(10):
+            await stage.ledger.beat([(org, Beat(999, 1, 1))])
+            lonely = asyncio.create_task(stage.ledger.beat([(org, Beat(999, 1, 1))] * 4))
+            await stage.do(Issue(account="acme", amount=1))
+            assert not lonely.done()
+            await stage.ledger.beat([(org, Beat(999, 1, 1))])
+            await lonely
+
+    play(database, act, options=FunnelOptions(beats=patient))
 
 
 def test_a_caller_who_leaves_is_not_carried_out(database: str) -> None:

@@ -21,7 +21,7 @@ from gpucredits.store.pool import PoolOptions, open_pool
 CREDIT = 1_000_000
 HOUR_US = 3_600_000_000
 PRICE = 3_600 * CREDIT  # one credit for each GPU-second
-QUICK = FunnelOptions(lanes=2, linger_s=0.0)
+QUICK = FunnelOptions(beat_lanes=2)
 Result = TypeVar("Result")
 
 

@@ -8,7 +8,7 @@ Must not: decide anything, and knows no SQL: the store fills it and writes down 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -26,6 +26,14 @@ from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 SETTLE = EntryType.SETTLE
+MADE_WHEN_ASKED: dict[str, Callable[[], object]] = {
+    "complete": set,
+    "topups": dict,
+    "budgets": dict,
+    "periods": dict,
+    "limits": Limits,
+    "prices": list,
+}
 
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
 
@@ -81,6 +89,9 @@ class Book:
     due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
     and every live lease of the org is in the book: new quotas have to count them. ``rolled_at`` is
     the time to which all its accounts were brought forward, if they were.
+
+    A book is opened for every org in every batch; what most of them never need is made when it is
+    first asked for.
     """
 
     org: Org
@@ -89,20 +100,29 @@ class Book:
     grants: dict[int, list[Grant]] = field(default_factory=dict)
     lots: dict[int, Grant] = field(default_factory=dict)
     reservations: dict[int, Reservation] = field(default_factory=dict)
-    complete: set[int] = field(default_factory=set)
-    suspended: tuple[str, ...] = ()
-    topups: dict[int, TopUpRow] = field(default_factory=dict)
-    budgets: dict[int, list[Budget]] = field(default_factory=dict)
-    periods: dict[int, list[BudgetPeriod]] = field(default_factory=dict)
-    gated: bool = False
-    whole: bool = False
-    rolled_at: int = 0
-    limits: Limits = field(default_factory=Limits)
-    prices: list[Price] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     late_use: list[LateUse] = field(default_factory=list)
     changed: dict[int, Row] = field(default_factory=dict)
+    suspended: tuple[str, ...] = ()
+    gated: bool = False
+    whole: bool = False
+    rolled_at: int = 0
     savepoint: Savepoint | None = None
+    complete: set[int] = field(init=False)
+    topups: dict[int, TopUpRow] = field(init=False)
+    budgets: dict[int, list[Budget]] = field(init=False)
+    periods: dict[int, list[BudgetPeriod]] = field(init=False)
+    limits: Limits = field(init=False)
+    prices: list[Price] = field(init=False)
+
+    def __getattr__(self, name: str) -> object:
+        """Make what is asked for the first time; only reached while it is not there."""
+        make = MADE_WHEN_ASKED.get(name)
+        if make is None:
+            raise AttributeError(name)
+        made = make()
+        setattr(self, name, made)
+        return made
 
     def load(self, rows: Iterable[Row]) -> None:
         """Take in rows as they are stored; grants may come in any order."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Literal
 
-from gpucredits.service.funnel import Funnel, Lane
+from gpucredits.service.funnel import Funnel
+from gpucredits.service.lane import Lane
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import Conflict, Unavailable
@@ -35,10 +36,5 @@ async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
 
 def _longest_wait(lane: Lane, now: float) -> float:
     """How long the first in any of a lane's queues has waited."""
-    waits = [
-        now - jobs[0].queued_at
-        for queue in lane.queues.values()
-        for jobs in (queue.commands, queue.beats)
-        if jobs
-    ]
+    waits = [now - queue.jobs[0].queued_at for queue in lane.queues.values() if queue.jobs]
     return max(waits, default=0.0)

@@ -182,7 +182,7 @@ class Ledger:
                 group = groups[org_id] = ([], [])
             group[0].append(beat)
             group[1].append(place)
-        most = self.funnel.options.org_share_max
+        most = self.funnel.options.beats.turn_max
         return [
             BeatJob(org_id, group[start : start + most], places[start : start + most], call)
             for org_id, (group, places) in groups.items()
