@@ -12,7 +12,7 @@ import msgspec
 
 from gpucredits.bench.beating import Tally
 from gpucredits.bench.exchange import Peer, Target
-from gpucredits.bench.workload import GPU_TYPE, WINDOW_S, project_path
+from gpucredits.bench.workload import GPU_TYPE, WINDOW_S, job_path
 
 PATH = "/v1/reservations"
 SETTLE_BODY = b'{"seq":1,"used_ms":0}'
@@ -32,7 +32,7 @@ def reserve_body(org: int, job_id: str) -> bytes:
     """A request for one GPU on an org's project."""
     return msgspec.json.encode(
         {
-            "account": project_path(org),
+            "account": job_path(org),
             "job_id": job_id,
             "gpu_type": GPU_TYPE,
             "gpu_count": 1,

@@ -23,8 +23,9 @@ from gpucredits.bench.workload import (
     Job,
     Workload,
     dealt,
+    job_path,
     org_path,
-    project_path,
+    scopes,
 )
 from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve
 from gpucredits.core.outcome import Beaten, Outcome, Reserved
@@ -118,8 +119,7 @@ async def seed_org(ledger: Ledger, org: int, jobs: list[Job]) -> list[Running]:
     """One org with its project, its grant and its running jobs."""
     path = org_path(org)
     opening = (
-        CreateAccount(path=path),
-        CreateAccount(path=project_path(org)),
+        *[CreateAccount(path=scope) for scope in scopes(org)],
         Issue(account=path, amount=GRANT),
     )
     for command in opening:
@@ -139,7 +139,7 @@ async def seed_org(ledger: Ledger, org: int, jobs: list[Job]) -> list[Running]:
 def reserve(job: Job) -> Reserve:
     """The admission of a job."""
     return Reserve(
-        account=project_path(job.org),
+        account=job_path(job.org),
         job_id=f"job-{job.number}",
         gpu_type=GPU_TYPE,
         gpu_count=job.gpus,

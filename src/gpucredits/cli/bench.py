@@ -9,6 +9,8 @@ import click
 import msgspec
 
 from gpucredits.bench.exchange import ExchangeError
+from gpucredits.bench.gated import measure_gated
+from gpucredits.bench.gated_report import gated_table
 from gpucredits.bench.heartbeats import measure, measure_in_process
 from gpucredits.bench.options import Options
 from gpucredits.bench.report import listing, table
@@ -28,6 +30,7 @@ def bench() -> None:
 @click.option("--beats-per-post", type=click.IntRange(1, 5_000), default=100, show_default=True)
 @click.option("--growth", is_flag=True, help="Repeat ours at 10^4, 10^5 and 10^6 reservations.")
 @click.option("--in-process", is_flag=True, help="Only ours, without HTTP: what the edge costs.")
+@click.option("--gates", is_flag=True, help="Only ours, without limits and with all of them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option(
     "--data-dir",
@@ -43,6 +46,7 @@ def heartbeats(  # noqa: PLR0913  # one argument for each option
     beats_per_post: int,
     growth: bool,
     in_process: bool,
+    gates: bool,
     as_json: bool,
     data_dir: Path | None,
 ) -> None:
@@ -63,6 +67,10 @@ def heartbeats(  # noqa: PLR0913  # one argument for each option
             alone = measure_in_process(options, progress)
             click.echo(msgspec.json.encode(alone).decode() if as_json else listing(alone))
             return
+        if gates:
+            gated = measure_gated(options, progress)
+            click.echo(msgspec.json.encode(gated).decode() if as_json else gated_table(gated))
+            sys.exit(0 if gated.verified else 1)
         figures = measure(options, progress, growth=growth)
     except (EmbeddedPostgresError, ExchangeError, OSError) as error:
         raise click.ClickException(str(error)) from error

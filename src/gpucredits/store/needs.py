@@ -91,7 +91,7 @@ class Needs:
 
     def _add_policy(self, org_id: int, command: Command) -> None:
         match command:
-            case SetQuota() | ReplaceQuotas() | SetRateLimit():  # what lapsed goes, then all is counted
+            case SetQuota() | ReplaceQuotas() | SetRateLimit():  # what runs is counted
                 self.whole.add(org_id)
             case EndRateLimit() | SetBudget() | EndBudget() | ReplaceBudgets():
                 self.paths.add((org_id, command.account))
