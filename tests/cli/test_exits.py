@@ -26,8 +26,10 @@ def test_a_refusal_is_explained(terminal: Terminal, client: Client, org: str) ->
     assert result.exit_code == 1
     assert result.stdout == ""
     assert "Refused (insufficient_credits)" in result.stderr
-    assert f"  account: {org}\n" in result.stderr
-    assert "  available: 5\n  needed: 120\n" in result.stderr
+    assert f"{org} has 5 credits available, and 120 are needed" in result.stderr
+    assert ["budget", "org", org, "credits", "5", "0", "120", "no"] == (
+        result.stderr.splitlines()[2].split()[:8]
+    )
 
 
 def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> None:

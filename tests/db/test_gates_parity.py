@@ -58,7 +58,12 @@ class GatedShadow(Shadow):
     def decide(self, book: Book, command: Command, now: int) -> Outcome:
         """Decide on both."""
         self.book.gated = book.gated
-        return super().decide(book, command, now)
+        if not isinstance(command, Explain):
+            return super().decide(book, command, now)
+        self.book.begin()  # as the batch has done, so that nothing is left of a question
+        outcome = super().decide(book, command, now)
+        self.book.take_back()
+        return outcome
 
 
 class Operators(Players):

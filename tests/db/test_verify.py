@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpucredits.core.account import Model
-from gpucredits.core.command import Issue, Refund, Settle, Transfer, UpdateAccount
+from gpucredits.core.budget import Rollover
+from gpucredits.core.command import (
+    Issue,
+    Refund,
+    SetBudget,
+    SetQuota,
+    SetRateLimit,
+    Settle,
+    Transfer,
+    UpdateAccount,
+)
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.service.verify import verify
@@ -28,13 +42,20 @@ DAMAGE = {
     "one_effect": (
         "INSERT INTO entries SELECT org_id, type, 10001, recorded_at + 1, effective_at, account_id,"
         " amount, reserve, grant_id, other_id, other_grant_id, reservation_id, seq"
-        " FROM entries WHERE type = 6"
+        " FROM entries WHERE type = 6 LIMIT 1"
     ),
     "ids": "UPDATE orgs SET next_id = 2 WHERE path = 'acme'",
     "chain": "UPDATE entries SET seq = seq + 1 WHERE entry_id = 1",
     "snapshots": "UPDATE snapshots SET spent = spent + 1",
     "insert_only": "SELECT 1",
     "constraints": "ALTER TABLE accounts DROP CONSTRAINT accounts_floor",
+    "counters": "UPDATE counters SET held = held + 1 WHERE ends_at > 0",
+    "windows": "UPDATE counters SET used = used + 1 WHERE ends_at > 0",
+    "buckets": "UPDATE token_buckets SET level = level - 1000000000000",
+    "budgets": "DELETE FROM budget_periods WHERE rolled = 0",
+    "rollovers": "UPDATE budget_periods SET rolled = rolled - 1 WHERE rolled > 0",
+    "gated_orgs": "UPDATE orgs SET gated = NOT gated WHERE path = 'acme'",
+    "plain_leases": "UPDATE reservations SET is_plain = true",
     "entry_types": "UPDATE entry_types SET credit = 'spent' WHERE name = 'issue'",
 }
 GUARDED = ("entries", "blocks", "audit_log")
@@ -55,10 +76,34 @@ async def set_up(stage: Scene) -> None:
     await stage.beat(lease, 1, 5_000)
     await stage.do(Settle(reservation_id=lease.reservation.reservation_id))
     await stage.do(Refund(reservation_id=lease.reservation.reservation_id, amount=CREDIT))
+    await set_limits(stage)
     later = (await stage.balance()).as_of + 1_000 * HOUR_US
     await stage.do(Issue(account="acme", amount=CREDIT, starts_at=later))
     await Sealer(stage.pool).tick()
     await Snapshotter(stage.pool, entries_between=1).tick()
+
+
+async def set_limits(stage: Scene) -> None:
+    """Limits of every kind on a job that runs, and a budget of which something has rolled over."""
+    now = (await stage.balance()).as_of
+    quota: dict[str, Any] = {"account": "acme", "limit": 1_000 * CREDIT}
+    await stage.do(SetQuota(**quota, dimension=Dimension.CREDITS_PER_WINDOW, calendar=Calendar.DAY))
+    for dimension in (Dimension.CONCURRENT_GPUS, Dimension.CONCURRENT_JOBS):
+        await stage.do(SetQuota(**quota, dimension=dimension))
+    await stage.do(SetRateLimit(account="acme", capacity=1_000 * CREDIT, refill_per_hour=CREDIT))
+    await stage.do(
+        SetBudget(
+            account="acme/vision",
+            allowance=CREDIT,
+            ends_at=now + 2 * CREDIT,
+            rollover=Rollover.ALL,
+            rollover_us=HOUR_US,
+        )
+    )
+    await stage.do(SetBudget(account="acme", allowance=CREDIT, calendar=Calendar.MONTH))
+    lease = await stage.reserve("acme/vision", window_ms=60_000, grace_ms=1_000)
+    await stage.advance(3)
+    await stage.beat(lease, 1, 2_000)
 
 
 def test_every_rule_has_its_damage() -> None:

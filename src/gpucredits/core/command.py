@@ -187,7 +187,8 @@ class SetQuota:
     """Set the limit of an account's quota, making it if need be.
 
     A quota is known by everything but its limit. ``used`` is what the ledger says was settled in
-    the window that is open, for a quota that is new.
+    the window that is open, for a quota that is new, and ``past`` (start, end, used) of the cells
+    before it that a rolling window counts.
     """
 
     account: str
@@ -198,6 +199,7 @@ class SetQuota:
     zone: str = "UTC"
     rolling_hours: int = 0
     used: int = 0
+    past: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

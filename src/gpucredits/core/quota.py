@@ -42,7 +42,8 @@ class Quota:
     """One limit of one account, for all GPU types or for one.
 
     A quota on credits per window has either a calendar and a zone, or a number of rolling hours.
-    An ended quota stays on record and limits nothing.
+    An ended quota stays on record and limits nothing. It began with ``seeded`` credits that were
+    spent before, and has counted every entry from ``first_entry_id`` on.
     """
 
     quota_id: int
@@ -55,6 +56,8 @@ class Quota:
     rolling_hours: int = 0
     created_at: int = 0
     ended_at: int = 0
+    seeded: int = 0
+    first_entry_id: int = 0
 
 
 @dataclass(slots=True)

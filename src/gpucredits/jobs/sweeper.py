@@ -1,5 +1,6 @@
-"""Writes down what the clock has made true: leases that lapsed, grants that started or ended.
+"""Writes down what the clock has made true: lapsed leases, grants' starts and ends, new periods.
 
+It also has the warnings written down that budgets have reached.
 Correctness never depends on it: every write and read does the same for the accounts it touches.
 Several may run; what one has swept, the others find done.
 """
@@ -11,7 +12,7 @@ from itertools import groupby
 
 from gpucredits.jobs.pace import Paced
 from gpucredits.service.ledger import Ledger
-from gpucredits.store.due import Place, find_due
+from gpucredits.store.due import Place, find_due, find_warned
 
 
 class Sweeper(Paced):
@@ -31,6 +32,7 @@ class Sweeper(Paced):
         self.walk_max = walk_max
         self.grace_us = grace_us
         self.place = start or Place()
+        self.budget_place = Place()
         self.entries = 0
 
     async def tick(self) -> bool:
@@ -38,9 +40,12 @@ class Sweeper(Paced):
         due, self.place = await find_due(
             self.ledger.pool, self.place, walk_max=self.walk_max, grace_us=self.grace_us
         )
+        warned, self.budget_place = await find_warned(
+            self.ledger.pool, self.budget_place, walk_max=self.walk_max
+        )
         groups = [
             self.ledger.sweep(org_id, [place.account_id for place in places])
-            for org_id, places in groupby(due, key=lambda place: place.org_id)
+            for org_id, places in groupby(sorted({*due, *warned}), key=lambda place: place.org_id)
         ]
         for swept in await asyncio.gather(*groups):
             self.entries += swept

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from gpucredits.core.book import Book, Org
-from gpucredits.core.command import Beat, Command
+from gpucredits.core.command import Beat, Command, Explain
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Outcome
 from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.core.reservation import Decision, ReservationState
 from gpucredits.service.auditing import Act, State, act_of, state_before
 from gpucredits.service.errors import KeyReused
+from gpucredits.service.new_windows import with_spending
 from gpucredits.service.outcomes import decode, detached, encode
 from gpucredits.store.book import Page, Pages, load_and_lock
 from gpucredits.store.book_save import Answer, DecisionMade, save
@@ -88,7 +89,7 @@ class CommandJob:
         if page is None:
             nobody = Book(Org(self.org_id, ""))
             return [decide(nobody, each.command, 0) for each in self.requests]
-        if self.dry_run:
+        if self.dry_run or all(isinstance(each.command, Explain) for each in self.requests):
             return rehearse(page, self.requests, atomic=self.atomic)
         self.is_replay = all(is_known(page, request) for request in self.requests)
         if len(self.requests) == 1:
@@ -202,9 +203,22 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
     minutes = Minutes()
     async with transaction(connection):
         pages = await load_and_lock(connection, needs)
+        if needs.whole:
+            await tell_spending(connection, pages, jobs)
         results = run_all(jobs, pages, minutes)
         await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
     return results
+
+
+async def tell_spending(connection: Connection, pages: Pages, jobs: Sequence[Job]) -> None:
+    """Tell commands that open windows what was spent in them before."""
+    for job in jobs:
+        page = pages.get(job.org_id)
+        if isinstance(job, CommandJob) and page is not None:
+            job.requests = [
+                replace(each, command=await with_spending(connection, page, each.command))
+                for each in job.requests
+            ]
 
 
 def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[Result]:
@@ -283,7 +297,12 @@ def replay(page: Page, request: Request) -> Outcome | KeyReused | None:
 def note(
     page: Page, request: Request, outcome: Outcome, minutes: Minutes, before: State | None
 ) -> None:
-    """Record the answer to a key, a refusal with its reason, and an administrative act."""
+    """Record the answer to a key, a refusal with its reason, and an administrative act.
+
+    A question leaves no trace.
+    """
+    if isinstance(request.command, Explain):
+        return
     org_id = page.book.org.org_id
     act = act_of(
         org_id,

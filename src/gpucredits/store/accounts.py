@@ -14,7 +14,8 @@ from gpucredits.store.where import Where
 
 LIST = """
 SELECT account_id, path, model, credit_limit, status, remaining, reserved, spent, debt,
-    overrun, version, due_at, funded_until, has_budget, created_at, metadata::text AS metadata
+    overrun, version, due_at, funded_until, has_budget, created_at, metadata::text AS metadata,
+    delinquent, overdraft_limit
 FROM accounts WHERE [where] ORDER BY path LIMIT [limit]
 """
 SUM = """
@@ -75,6 +76,8 @@ def account_from_row(row: Any) -> Account:
         has_budget=row["has_budget"],
         created_at=row["created_at"],
         metadata=from_json(row["metadata"]),
+        delinquent=row["delinquent"],
+        overdraft_limit=row["overdraft_limit"],
     )
 
 

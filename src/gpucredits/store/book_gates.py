@@ -67,6 +67,9 @@ def fill_quota(page: Page, row: StoredRow) -> None:
         row[22],
         row[7],
         row[8],
+        0,
+        row[9],
+        row[10],
     )
     book.limits.quotas.setdefault(account_id, []).append(quota)
 

@@ -6,7 +6,8 @@ a bounded number at a time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
@@ -24,6 +25,28 @@ WHERE w.due_at <= (SELECT ledger_now()) - $4::bigint
 UNION ALL
 SELECT l.org_id, l.account_id, true FROM last l
 """
+WARNINGS = """
+WITH walked AS MATERIALIZED (
+    SELECT org_id, budget_id, account_id, warn_percent FROM budgets
+    WHERE (org_id, budget_id) > ($1::integer, $2::bigint)
+    ORDER BY org_id, budget_id LIMIT $3
+), last AS (
+    SELECT org_id, budget_id FROM walked ORDER BY org_id DESC, budget_id DESC LIMIT 1
+)
+SELECT w.org_id, w.account_id, false AS is_last FROM walked w
+CROSS JOIN LATERAL (
+    SELECT * FROM budget_periods v WHERE v.org_id = w.org_id AND v.budget_id = w.budget_id
+    ORDER BY v.starts_at DESC LIMIT 1
+) AS p
+JOIN grants g ON g.org_id = p.org_id AND g.grant_id = p.grant_id
+WHERE w.warn_percent <> '{}' AND p.ends_at > (SELECT ledger_now()) AND EXISTS (
+    SELECT 1 FROM unnest(w.warn_percent) AS threshold(percent)
+    WHERE threshold.percent > p.warned_percent
+        AND (p.allowance - g.remaining)::numeric * 100 >= p.allowance::numeric * threshold.percent
+)
+UNION ALL
+SELECT l.org_id, l.budget_id, true FROM last l
+"""
 
 
 class Place(NamedTuple):
@@ -39,6 +62,19 @@ async def find_due(
     """Accounts that are due among the next ones, and where to go on; at the end, from the start."""
     with driver_errors():
         rows = await connection.fetch(WALK, after.org_id, after.account_id, walk_max, grace_us)
+    return _split(rows)
+
+
+async def find_warned(
+    connection: Connection | Pool, after: Place, *, walk_max: int
+) -> tuple[list[Place], Place]:
+    """Accounts with a budget that has reached a warning; the place is that of the last budget."""
+    with driver_errors():
+        rows = await connection.fetch(WARNINGS, after.org_id, after.account_id, walk_max)
+    return _split(rows)
+
+
+def _split(rows: Sequence[Sequence[Any]]) -> tuple[list[Place], Place]:
     due = [Place(row[0], row[1]) for row in rows if not row[2]]
     last = next((Place(row[0], row[1]) for row in rows if row[2]), Place())
     return due, last

@@ -12,11 +12,12 @@ import msgspec
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Row
+from gpucredits.core.budget import BudgetPeriod
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.money import format_credits
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book import Page
+from gpucredits.store.page import Page
 
 Event = tuple[str, int, str]  # type, the number of the row it is about, payload as JSON
 Payload = Mapping[str, str | int]
@@ -43,6 +44,14 @@ def events_of(page: Page, row: Row, events: list[Event]) -> None:
         case Account():
             if row.account_id >= page.first_new_id:
                 events.append(event("account.opened", row.account_id, {"path": row.path}))
+        case BudgetPeriod():
+            if row.warned_percent > page.warned.get((row.budget_id, row.starts_at), 0):
+                warning: Payload = {
+                    "percent": row.warned_percent,
+                    "allowance": format_credits(row.allowance),
+                    "grant": row.grant_id,
+                }
+                events.append(event("budget.warned", row.budget_id, warning))
         case _:
             pass  # what an operator set is in the audit log
 

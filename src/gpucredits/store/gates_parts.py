@@ -29,9 +29,9 @@ QUOTAS = part(
 )
 NEW_QUOTAS = part(
     "new_quotas",
-    "integer bigint bigint bigint bigint code text code text integer bigint",
+    "integer bigint bigint bigint bigint code text code text integer bigint bigint bigint",
     """INSERT INTO quotas (org_id, quota_id, amount, ended_at, account_id, dimension, gpu_type,
-        calendar, zone, rolling_hours, created_at)
+        calendar, zone, rolling_hours, created_at, seeded, first_entry_id)
     SELECT * FROM ROWS""",
 )
 COUNTERS = part(

@@ -73,7 +73,8 @@ def add_quota(changes: Changes, page: Page, row: Quota) -> None:
         return
     calendar = calendar_number(row.calendar)
     what = (row.account_id, row.dimension, row.gpu_type, calendar, row.zone, row.rolling_hours)
-    changes.add(NEW_QUOTAS, (*may_change, *what, row.created_at))
+    since = (row.created_at, row.seeded, row.first_entry_id)
+    changes.add(NEW_QUOTAS, (*may_change, *what, *since))
 
 
 def add_bucket(changes: Changes, page: Page, row: TokenBucket) -> None:

@@ -14,7 +14,8 @@ from gpucredits.store.where import Where
 
 LIST = """
 SELECT g.grant_id, g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority,
-    g.source, g.state, g.origin_id, g.created_at, g.metadata::text AS metadata, a.path
+    g.source, g.state, g.origin_id, g.created_at, g.metadata::text AS metadata, a.path,
+    g.budget_id
 FROM grants g
 JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
 WHERE [where] ORDER BY g.grant_id LIMIT [limit]
@@ -48,6 +49,7 @@ def grant_from_row(row: Any) -> Grant:
         origin_id=row["origin_id"],
         created_at=row["created_at"],
         metadata=from_json(row["metadata"]),
+        budget_id=row["budget_id"],
     )
 
 

@@ -91,8 +91,8 @@ class Needs:
 
     def _add_policy(self, org_id: int, command: Command) -> None:
         match command:
-            case SetQuota() | ReplaceQuotas() | SetRateLimit():  # what runs is counted
-                self.whole.add(org_id)
+            case SetQuota() | ReplaceQuotas() | SetRateLimit():
+                self.whole.add(org_id)  # what runs is counted, once what lapsed is gone
             case EndRateLimit() | SetBudget() | EndBudget() | ReplaceBudgets():
                 self.paths.add((org_id, command.account))
             case EndQuota():

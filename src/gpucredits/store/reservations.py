@@ -9,6 +9,7 @@ import msgspec
 
 from gpucredits.core.reservation import Reservation
 from gpucredits.store.book import DECISIONS, LEASE_STATES, from_json
+from gpucredits.store.book_gates import EXHAUSTIONS
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
@@ -16,7 +17,9 @@ LIST = """
 SELECT r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_type,
     r.gpu_count, r.region, r.node, r.price, r.price_id, r.window_ms, r.admitted_at, r.expires_at,
     r.escrow_windows, r.max_amount, r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq,
-    r.state, r.decision, r.ended_at, r.paid, r.metadata::text AS metadata, p.path AS payer
+    r.state, r.decision, r.ended_at, r.paid, r.metadata::text AS metadata, r.exhaustion,
+    r.grace_ms, r.overdraft, r.overdrawn, r.leaving, p.path AS payer,
+    lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows) AS beat_at
 FROM reservations r
 JOIN accounts p ON p.org_id = r.org_id AND p.account_id = r.payer_id
 WHERE [where] ORDER BY r.reservation_id DESC LIMIT [limit]
@@ -41,13 +44,13 @@ class ReservationFilter:
 def reservation_from_row(row: Any) -> Reservation:
     """A reservation as stored."""
     paid = row["paid"]
-    known = row.keys()  # a field without a column has its default
-    values = {name: row[name] for name in Reservation.__slots__ if name in known}
+    values = {name: row[name] for name in Reservation.__slots__}
     values |= {
         "state": LEASE_STATES[row["state"]],
         "decision": DECISIONS[row["decision"]],
         "paid": tuple(zip(paid[::2], paid[1::2], strict=True)),
         "metadata": from_json(row["metadata"]),
+        "exhaustion": EXHAUSTIONS[row["exhaustion"]],
     }
     return Reservation(**values)
 

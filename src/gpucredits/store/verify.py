@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpucredits.core.entry import PAIRS
+from gpucredits.store.check import Check
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.snapshot import snapshot
-
-
-class Check(NamedTuple):
-    """A rule: its name, what it claims, and the query for rows that break it."""
-
-    name: str
-    claim: str
-    query: str
-
+from gpucredits.store.verify_gates import GATE_CHECKS
 
 CHECKS = (
     Check(
@@ -205,6 +198,10 @@ CHECKS = (
                 UNION ALL SELECT org_id, grant_id FROM grants
                 UNION ALL SELECT org_id, reservation_id FROM reservations
                 UNION ALL SELECT org_id, topup_id FROM topups
+                UNION ALL SELECT org_id, quota_id FROM quotas
+                UNION ALL SELECT org_id, bucket_id FROM token_buckets
+                UNION ALL SELECT org_id, boost_id FROM boosts
+                UNION ALL SELECT org_id, budget_id FROM budgets
             ) AS numbers GROUP BY org_id
         ) AS i ON i.org_id = o.org_id
         WHERE i.most >= o.next_id""",
@@ -258,12 +255,14 @@ CHECKS = (
                 ('accounts_reserved_check', 'accounts'), ('accounts_spent_check', 'accounts'),
                 ('accounts_debt_check', 'accounts'), ('accounts_overrun_check', 'accounts'),
                 ('grants_remaining', 'grants'), ('reservations_held_check', 'reservations'),
-                ('entries_amount_check', 'entries')
+                ('entries_amount_check', 'entries'), ('counters_held_check', 'counters'),
+                ('counters_leaving', 'counters'), ('counters_used', 'counters')
         ) AS wanted(name, relation)
         LEFT JOIN pg_constraint c ON c.conname = wanted.name
             AND c.conrelid = wanted.relation::regclass AND c.convalidated
         WHERE c.oid IS NULL""",
     ),
+    *GATE_CHECKS,
 )
 ENTRY_TYPES = "SELECT type, name, debit, credit FROM entry_types ORDER BY type"
 

@@ -22,7 +22,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.outcome import Boosted, BudgetSaved, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import check_zone
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, unit_of, window_at
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, unit_of, window_at
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.accounts import find
@@ -60,6 +60,8 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
         zone=command.zone,
         rolling_hours=command.rolling_hours,
         created_at=now,
+        seeded=command.used + sum(used for _, _, used in command.past),
+        first_entry_id=book.org.next_entry_id,
     )
     book.add(quota)
     if quota.dimension is Dimension.CREDITS_PER_JOB:
@@ -67,7 +69,10 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
     counter = count_anew(book, account, quota)
     if quota.dimension is WINDOW:
         counter.starts_at, counter.ends_at = window_at(quota, now)
-        counter.used = command.used
+        counter.base = sum(used for _, _, used in command.past)
+        counter.used = counter.base + command.used
+        for starts_at, ends_at, used in command.past:
+            book.add(Tally(quota.quota_id, starts_at, ends_at, used))
     book.add(counter)
     return QuotaSaved(quota, counter, account.path)
 

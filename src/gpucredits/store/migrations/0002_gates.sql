@@ -49,6 +49,8 @@ CREATE TABLE quotas (
     rolling_hours integer NOT NULL CHECK (rolling_hours >= 0),
     created_at bigint NOT NULL,
     ended_at bigint NOT NULL DEFAULT 0,
+    seeded bigint NOT NULL DEFAULT 0, -- what was spent in its window before it was set
+    first_entry_id bigint NOT NULL DEFAULT 0, -- the first entry that it has counted
     PRIMARY KEY (org_id, quota_id),
     CONSTRAINT quotas_window CHECK (
         (calendar >= 0)::integer + (rolling_hours > 0)::integer = (dimension = 3)::integer)
@@ -320,7 +322,7 @@ BEGIN
     UNION ALL
     SELECT 8, q.org_id, q.quota_id,
         q.account_id, q.dimension, q.amount, q.calendar, q.rolling_hours, q.created_at,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        q.seeded, q.first_entry_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
     FROM limiting q
     UNION ALL

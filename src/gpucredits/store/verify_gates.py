@@ -1,0 +1,144 @@
+"""The rules of limits and budgets as questions to the database; see verify.
+
+Owns: one query for each rule. What quotas count is counted again from the live reservations and
+the entries, what budgets gave out from their grants.
+"""
+
+from __future__ import annotations
+
+from gpucredits.store.check import Check
+
+GATE_CHECKS = (
+    Check(
+        "counters",
+        "quotas count the GPUs, jobs and holds of the leases that live below them",
+        """WITH live AS (
+            SELECT org_id, account, account_id, job_id, gpu_type, sum(gpu_count) AS gpus,
+                coalesce(sum(gpu_count) FILTER (WHERE leaving), 0) AS leaving_gpus,
+                sum(held) AS held, bool_or(leaving) AS is_leaving
+            FROM reservations WHERE state = 0 GROUP BY 1, 2, 3, 4, 5
+        ), below AS (
+            SELECT q.org_id, q.quota_id, l.*
+            FROM quotas q
+            JOIN accounts a ON a.org_id = q.org_id AND a.account_id = q.account_id
+            JOIN live l ON l.org_id = q.org_id AND q.gpu_type IN ('', l.gpu_type)
+                AND (l.account = a.path OR starts_with(l.account, a.path || '/'))
+            WHERE q.ended_at = 0 AND q.dimension > 0
+        ), counted AS (
+            SELECT quota_id, b.org, sum(gpus) AS gpus, sum(leaving_gpus) AS leaving_gpus,
+                sum(held) AS held, count(DISTINCT (account_id, job_id)) AS jobs,
+                count(DISTINCT (account_id, job_id)) FILTER (WHERE is_leaving) AS leaving_jobs
+            FROM below AS b(org, quota_id, org_id, account, account_id, job_id, gpu_type, gpus,
+                leaving_gpus, held, is_leaving)
+            GROUP BY 1, 2
+        )
+        SELECT q.org_id, q.quota_id, q.dimension, c.count, c.leaving, c.held,
+            n.gpus, n.jobs, n.held AS live_held
+        FROM quotas q
+        LEFT JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
+        LEFT JOIN counted n ON n.org = q.org_id AND n.quota_id = q.quota_id
+        WHERE q.ended_at = 0 AND q.dimension > 0 AND (c.quota_id IS NULL
+            OR c.count <> CASE q.dimension
+                WHEN 1 THEN coalesce(n.gpus, 0) WHEN 2 THEN coalesce(n.jobs, 0) ELSE 0 END
+            OR c.leaving <> CASE q.dimension WHEN 1 THEN coalesce(n.leaving_gpus, 0)
+                WHEN 2 THEN coalesce(n.leaving_jobs, 0) ELSE 0 END
+            OR c.held <> CASE q.dimension WHEN 3 THEN coalesce(n.held, 0) ELSE 0 END)""",
+    ),
+    Check(
+        "windows",
+        "windows have counted what was settled below them, and no more than that",
+        """SELECT q.org_id, q.quota_id, q.seeded, c.used, c.base, t.past, e.settled
+        FROM quotas q
+        JOIN accounts a ON a.org_id = q.org_id AND a.account_id = q.account_id
+        JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(y.used), 0) AS past,
+                coalesce(sum(y.used) FILTER (WHERE y.starts_at < c.starts_at AND y.starts_at
+                    >= c.starts_at - q.rolling_hours * 3600000000), 0) AS base
+            FROM tallies y WHERE y.org_id = q.org_id AND y.quota_id = q.quota_id
+        ) AS t
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(m.amount), 0) AS settled FROM entries m
+            JOIN reservations r ON r.org_id = m.org_id AND r.reservation_id = m.reservation_id
+            WHERE m.org_id = q.org_id AND m.entry_id >= q.first_entry_id AND m.type = 6
+                AND q.gpu_type IN ('', r.gpu_type)
+                AND (r.account = a.path OR starts_with(r.account, a.path || '/'))
+        ) AS e
+        WHERE q.ended_at = 0 AND q.dimension = 3
+            AND (c.base <> t.base OR t.past + c.used - c.base <> q.seeded + e.settled)""",
+    ),
+    Check(
+        "buckets",
+        "a rate limit was brought forward no further than its org, and owes no more than was drawn",
+        """SELECT b.org_id, b.bucket_id, b.account_id, b.level, b.level_at, b.fraction, o.clock
+        FROM token_buckets b
+        JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
+        JOIN orgs o ON o.org_id = b.org_id
+        CROSS JOIN LATERAL (
+            SELECT coalesce(sum(r.settled + r.held), 0) AS drawn FROM reservations r
+            WHERE r.org_id = b.org_id
+                AND (r.account = a.path OR starts_with(r.account, a.path || '/'))
+        ) AS r
+        WHERE b.ended_at = 0 AND (b.level_at > o.clock OR b.level < -r.drawn
+            OR b.fraction NOT BETWEEN 0 AND 3599999999)""",
+    ),
+    Check(
+        "budgets",
+        "every period has its one grant, periods follow one another, and the next one is awaited",
+        """SELECT b.org_id, b.budget_id, b.account_id, p.starts_at, p.ends_at, p.grant_id, b.next_at
+        FROM budgets b
+        LEFT JOIN (
+            SELECT v.*, lag(v.ends_at) OVER w AS previous, lead(v.starts_at) OVER w AS following
+            FROM budget_periods v
+            WINDOW w AS (PARTITION BY v.org_id, v.budget_id ORDER BY v.starts_at)
+        ) AS p ON p.org_id = b.org_id AND p.budget_id = b.budget_id
+        LEFT JOIN grants g ON g.org_id = p.org_id AND g.grant_id = p.grant_id
+        LEFT JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
+        WHERE a.account_id IS NULL OR (p.budget_id IS NOT NULL AND (g.grant_id IS NULL
+                OR g.budget_id <> b.budget_id OR g.account_id <> b.account_id
+                OR g.amount <> p.allowance OR g.starts_at <> p.starts_at
+                OR g.expires_at <> p.ends_at OR p.starts_at < p.previous
+                OR (p.following IS NULL AND p.ends_at > b.next_at)))
+            OR (b.next_at < b.ends_at AND (NOT a.has_budget OR a.due_at > b.next_at))
+        UNION ALL
+        SELECT g.org_id, g.budget_id, g.account_id, g.starts_at, g.expires_at, g.grant_id, NULL
+        FROM grants g
+        LEFT JOIN budget_periods p ON p.org_id = g.org_id AND p.budget_id = g.budget_id
+            AND p.grant_id = g.grant_id
+        WHERE g.budget_id <> 0 AND p.grant_id IS NULL""",
+    ),
+    Check(
+        "rollovers",
+        "what rolled out of a period is what its entries moved into the grant it rolled into",
+        """SELECT p.org_id, p.budget_id, p.starts_at, p.rolled, p.rolled_grant_id, e.moved
+        FROM budget_periods p
+        LEFT JOIN grants g ON g.org_id = p.org_id AND g.grant_id = p.rolled_grant_id
+        LEFT JOIN (
+            SELECT org_id, grant_id, other_grant_id, sum(amount) AS moved FROM entries
+            WHERE type = 3 AND other_id = account_id GROUP BY 1, 2, 3
+        ) AS e ON e.org_id = p.org_id AND e.grant_id = p.grant_id
+            AND e.other_grant_id = p.rolled_grant_id
+        WHERE p.rolled <> coalesce(e.moved, 0)
+            OR (p.rolled > 0 AND (g.amount IS NULL OR g.amount <> p.rolled))""",
+    ),
+    Check(
+        "gated_orgs",
+        "an org knows whether it has limits and budgets",
+        """SELECT o.org_id, o.gated, o.budgeted FROM orgs o
+        WHERE o.gated <> (
+                EXISTS (SELECT 1 FROM quotas q WHERE q.org_id = o.org_id AND q.ended_at = 0)
+                OR EXISTS (SELECT 1 FROM token_buckets b
+                    WHERE b.org_id = o.org_id AND b.ended_at = 0))
+            OR (NOT o.budgeted
+                AND EXISTS (SELECT 1 FROM budgets b WHERE b.org_id = o.org_id))""",
+    ),
+    Check(
+        "plain_leases",
+        "there is nothing special about a lease that is kept as a plain one",
+        """SELECT org_id, reservation_id, exhaustion, grace_ms, overdraft, overdrawn, leaving
+        FROM reservations
+        WHERE is_plain AND state = 0 AND (exhaustion <> 1 OR grace_ms <> 0 OR overdraft <> 0
+            OR overdrawn <> 0 OR leaving
+            OR beat_at > expires_at - window_ms * (1 + escrow_windows) * 1000)""",
+    ),
+)
