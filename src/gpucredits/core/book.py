@@ -27,12 +27,10 @@ from gpucredits.core.topup import TopUpRow
 
 SETTLE = EntryType.SETTLE
 MADE_WHEN_ASKED: dict[str, Callable[[], object]] = {
-    "complete": set,
     "topups": dict,
     "budgets": dict,
     "periods": dict,
     "limits": Limits,
-    "prices": list,
 }
 
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
@@ -100,6 +98,8 @@ class Book:
     grants: dict[int, list[Grant]] = field(default_factory=dict)
     lots: dict[int, Grant] = field(default_factory=dict)
     reservations: dict[int, Reservation] = field(default_factory=dict)
+    complete: set[int] = field(default_factory=set)
+    prices: list[Price] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     late_use: list[LateUse] = field(default_factory=list)
     changed: dict[int, Row] = field(default_factory=dict)
@@ -108,12 +108,10 @@ class Book:
     whole: bool = False
     rolled_at: int = 0
     savepoint: Savepoint | None = None
-    complete: set[int] = field(init=False)
     topups: dict[int, TopUpRow] = field(init=False)
     budgets: dict[int, list[Budget]] = field(init=False)
     periods: dict[int, list[BudgetPeriod]] = field(init=False)
     limits: Limits = field(init=False)
-    prices: list[Price] = field(init=False)
 
     def __getattr__(self, name: str) -> object:
         """Make what is asked for the first time; only reached while it is not there."""
