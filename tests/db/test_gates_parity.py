@@ -19,6 +19,8 @@ from gpucredits.core.command import (
     EndRateLimit,
     Explain,
     Issue,
+    ReplaceBudgets,
+    ReplaceQuotas,
     Reserve,
     SetBudget,
     SetQuota,
@@ -120,6 +122,8 @@ class Operators(Players):
             UpdateAccount(path=path, overdraft_limit=dice.randrange(50 * CREDIT)),
             UpdateAccount(path=path, delinquent=dice.random() < 0.3),
             Explain(reserve=Reserve(**self.reserve(path))),
+            ReplaceQuotas(account=path, quotas=(SetQuota(account=path, **self.quota()),)),
+            ReplaceBudgets(account=path, budgets=(SetBudget(**budget, calendar=Calendar.DAY),)),
         ]
         return dice.choice(choices)
 

@@ -48,7 +48,7 @@ class Shadow:
         outcome = decide(book, command, now)
         expected = decide(self.book, command, now)
         self.book.complete.update(self.book.accounts)
-        assert detached(expected) == detached(outcome), command
+        assert detached(expected) == detached(outcome), (command, expected, outcome)
         assert (self.book.org.next_id, self.book.org.next_entry_id) == (
             book.org.next_id,
             book.org.next_entry_id,

@@ -145,4 +145,5 @@ def fill_period(page: Page, row: StoredRow) -> None:
     """The last period of a budget."""
     period = BudgetPeriod(*row[2:10])
     page.book.periods.setdefault(period.budget_id, []).append(period)
-    page.warned[period.budget_id, period.starts_at] = period.warned_percent
+    known = (period.budget_id, period.starts_at, period.warned_percent)
+    page.warned = (*page.warned, known)

@@ -45,7 +45,8 @@ def events_of(page: Page, row: Row, events: list[Event]) -> None:
             if row.account_id >= page.first_new_id:
                 events.append(event("account.opened", row.account_id, {"path": row.path}))
         case BudgetPeriod():
-            if row.warned_percent > page.warned.get((row.budget_id, row.starts_at), 0):
+            known = (row.budget_id, row.starts_at, row.warned_percent)
+            if row.warned_percent and known not in page.warned:
                 warning: Payload = {
                     "percent": row.warned_percent,
                     "allowance": format_credits(row.allowance),

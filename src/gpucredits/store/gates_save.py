@@ -127,7 +127,7 @@ def add_gated_org(changes: Changes, page: Page) -> bool:
 def note_limit(page: Page, number: int, ended_at: int) -> None:
     """Note whether a limit that changed is one that came or went."""
     if ended_at:
-        page.ended.append(number)
+        page.ended = (*page.ended, number)
     elif number >= page.first_new_id:
         page.came = True
 

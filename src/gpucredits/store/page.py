@@ -29,9 +29,9 @@ class Page:
     answers: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     gated: bool = False
     budgeted: bool = False
-    warned: dict[tuple[int, int], int] = field(default_factory=dict)
+    warned: tuple[tuple[int, int, int], ...] = ()  # budget, start and warning of each period
     came: bool = False  # a limit that is new
-    ended: list[int] = field(default_factory=list)  # limits that ended
+    ended: tuple[int, ...] = ()  # limits that ended
     has_new_budget: bool = False
 
 

@@ -261,6 +261,7 @@ BEGIN
     ), limiting AS MATERIALIZED (
         SELECT q.* FROM scope s
         JOIN quotas q ON q.org_id = s.org_id AND q.account_id = s.account_id AND q.ended_at = 0
+        ORDER BY q.org_id, q.quota_id
     ), counted AS MATERIALIZED (
         SELECT c.* FROM limiting q
         JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
@@ -289,6 +290,7 @@ BEGIN
         WHERE h.org_id = ANY (budget_orgs) AND (h.due_at <= h.instant_now
             OR (h.org_id, h.path) IN (SELECT * FROM unnest(path_orgs, paths))
             OR (h.org_id, h.account_id) IN (SELECT * FROM unnest(account_orgs, account_ids)))
+        ORDER BY b.org_id, b.budget_id
     )
     SELECT 2, h.org_id, h.account_id,
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
