@@ -310,3 +310,26 @@ def test_a_boost_opens_a_gate_for_a_while(admin: Caller, org: str, gpu_type: str
     told = admin.made(f"/v1/reservations/{held}:extend", beat)
     assert (told["decision"], told["reason"]) == ("drain", "quota_exceeded")
     assert 0 < told["deadline_in_ms"] <= 60_000
+
+
+def test_a_bucket_that_takes_ages_has_no_instant(admin: Caller, org: str, gpu_type: str) -> None:
+    """Tokens that would come after the last instant that can be written are told as not coming."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
+    terms = {"capacity": "1000000000", "refill_per_hour": "0.000001"}
+    path = f"/v1/accounts/{org}/rate-limit"
+    admin.call("PUT", path, terms)
+    lease = admin.made("/v1/reservations", lease_of(org, gpu_type))["reservation_id"]
+    assert admin.read(path)["full_at"] is not None
+    admin.call("PUT", path, {**terms, "capacity": "0.000001"})  # what no longer fits is gone
+    admin.call("PUT", path, terms)
+    assert admin.read(path)["full_at"] is None
+    large = lease_of(org, gpu_type, job_id="large", gpu_count=10_000)
+    admin.made("/v1/credits/issue", {"account": org, "amount": "900000000"})
+    refused = admin.post("/v1/reservations", large)
+    assert problem(refused) == (429, "rate_limited")
+    assert "retry-after" not in refused.headers
+    admin.advance(50)
+    beats = [{"reservation_id": lease, "seq": 1, "used_ms": 50_000}]
+    told = admin.made("/v1/heartbeats", {"beats": beats})["results"][0]
+    assert (told["decision"], "clears_in_ms" in told) == ("throttle", True)
+    assert 0 < told["clears_in_ms"] < 10**15

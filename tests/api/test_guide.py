@@ -33,7 +33,7 @@ def sent(http: httpx.Client, secret: str, command: str) -> Any:
     for name, value in values.items():
         command = command.replace(f"${name}", value)
     headers: dict[str, str] = {}
-    path, body = "", None
+    path, body, method = "", None, ""
     words = iter(shlex.split(command)[1:])
     for word in words:
         if word == "-H":
@@ -41,11 +41,14 @@ def sent(http: httpx.Client, secret: str, command: str) -> Any:
             headers[name] = value
         elif word == "-d":
             body = next(words)
+        elif word == "-X":
+            method = next(words)
         elif word.startswith("$URL"):
             path = word.removeprefix("$URL")
         else:
             assert word == "-sS", word
-    return http.request("GET" if body is None else "POST", path, headers=headers, content=body)
+    usual = "GET" if body is None else "POST"
+    return http.request(method or usual, path, headers=headers, content=body)
 
 
 def check(actual: Any, shown: Any, where: str) -> None:

@@ -203,3 +203,36 @@ def test_the_async_client_retries_in_the_same_way(
     assert direct.balance(org).available == "10"
     assert len(set(proxy.keys)) == 10
     assert len(proxy.keys) == 22
+
+
+def test_too_fast_is_waited_for_and_then_done_once(
+    client: Client, proxy: FaultyProxy, direct: Client, org: str
+) -> None:
+    """A 429 is asked again after what it says, with the same key, until there are tokens."""
+    direct.issue(org, "1000")
+    direct.set_rate_limit(org, capacity="10", refill_per_hour="3600")
+    direct.reserve(org, job_id="first", gpu_type=GPU_TYPE, window_seconds=10)
+    lease = client.reserve(org, job_id="second", gpu_type=GPU_TYPE, window_seconds=1)
+    assert lease.held == "1"
+    assert len(set(proxy.keys)) == 1
+    assert len(proxy.keys) >= 2
+
+
+def test_a_wait_that_is_too_long_tells_every_gate(
+    server: DemoServer, direct: Client, org: str
+) -> None:
+    """Nothing was done, and whoever gives up learns when, and what every gate said."""
+    direct.issue(org, "1000")
+    direct.set_rate_limit(org, capacity="10", refill_per_hour="1")
+    direct.reserve(org, job_id="first", gpu_type=GPU_TYPE, window_seconds=10)
+    with Client(server.url, server.key, retry=ONE_TRY) as client:
+        with pytest.raises(Unavailable) as told:
+            client.reserve(org, job_id="second", gpu_type=GPU_TYPE, window_seconds=10)
+        assert told.value.retry_after_s
+        assert told.value.retry_after_s > 30_000
+        assert told.value.problem is not None
+        assert told.value.problem.gates is not None
+        assert [gate.passes for gate in told.value.problem.gates] == [True, False]
+        with pytest.raises(Refused) as refused:
+            client.reserve(org, job_id="third", gpu_type=GPU_TYPE, window_seconds=20)
+        assert refused.value.status == 429

@@ -30,6 +30,7 @@ from gpucredits.core.topup import TopUpRow
 CREDIT = 1_000_000
 MS = 1_000
 SECOND = 1_000_000
+COUNTING = commands.SetQuota | commands.ReplaceQuotas  # they see every live lease
 START = 1_750_000_000 * SECOND
 
 
@@ -195,7 +196,7 @@ class Ledger:
 
     def _load(self, command: Command) -> Book:
         stored = self.stored
-        counts_anew = isinstance(command, commands.SetQuota | commands.SetRateLimit)
+        counts_anew = isinstance(command, COUNTING | commands.SetRateLimit)
         book = Book(copy(stored.org), prices=list(stored.prices), whole=counts_anew)
         due = {a.account_id for a in stored.accounts.values() if a.due_at <= self.now}
         book.complete = due
@@ -248,7 +249,7 @@ class Ledger:
         yield from stored.accounts.values()
         for lease in stored.reservations.values():
             live = lease.state is ReservationState.ACTIVE
-            wanted = lease.payer_id in due or isinstance(command, commands.SetQuota)
+            wanted = lease.payer_id in due or isinstance(command, COUNTING)
             if lease.reservation_id == named or (live and wanted):
                 yield lease
         if payment:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final
 
 import click
@@ -97,13 +98,21 @@ def print_gates(gates: Sequence[GateAnswer], *, err: bool = False) -> None:
                 row.current,
                 row.requested,
                 "yes" if row.passes else "no",
-                "" if row.passes else instant(row.clears_at) or "not by itself",
+                clearing(row),
             ]
             for row in gates
         ],
         empty="",
         err=err,
     )
+
+
+def clearing(row: GateAnswer) -> str:
+    """When a gate that is closed would open: at an instant, by some change, or never."""
+    if row.passes:
+        return ""
+    is_too_much = row.gate != "budget" and Decimal(row.requested) > Decimal(row.limit)
+    return instant(row.clears_at) or ("never" if is_too_much else "not by itself")
 
 
 def print_refusal(refused: Refused) -> None:

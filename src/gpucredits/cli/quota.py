@@ -116,7 +116,7 @@ def check_window(
 
 def title(terms: QuotaTerms) -> str:
     """What a quota limits, on one line."""
-    name = terms.dimension.replace("_", " ")
+    name = terms.dimension.replace("_", " ").replace("gpus", "GPUs")
     if terms.calendar:
         name = f"credits per {terms.calendar} ({terms.zone})"
     elif terms.rolling_hours:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 SECOND_US: Final = 1_000_000
+INSTANT_US_MAX: Final = 253_402_300_799_999_999  # the last of the year 9999
 NEVER_US: Final = 2**62  # later than any instant that can be written; "does not expire"
 
 WINDOW_MS_DEFAULT: Final = 120_000

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from gpucredits.core import bounds
 from gpucredits.core.reasons import invariant
 
 HOUR_US = 3_600_000_000
@@ -75,7 +76,10 @@ def refund(bucket: TokenBucket, amount: int) -> None:
 
 
 def clears_at(bucket: TokenBucket, amount: int, now: int) -> int | None:
-    """The first instant at which ``amount`` could be drawn; None when it never could."""
+    """The first instant at which ``amount`` could be drawn; None when it never could.
+
+    What would take longer than instants can be written is never.
+    """
     if amount > bucket.capacity:
         return None
     missing = (amount - bucket.level) * HOUR_US - bucket.fraction
@@ -83,7 +87,8 @@ def clears_at(bucket: TokenBucket, amount: int, now: int) -> int | None:
         return now
     if not bucket.refill_per_hour:
         return None if tokens(bucket, now) < amount else now
-    return max(now, bucket.level_at - (-missing // bucket.refill_per_hour))
+    at = max(now, bucket.level_at - (-missing // bucket.refill_per_hour))
+    return at if at <= bounds.INSTANT_US_MAX else None
 
 
 def resize(bucket: TokenBucket, *, capacity: int, refill_per_hour: int, now: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.limits import NO_CAP, Lane
@@ -149,3 +150,5 @@ def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: in
         if refill and asked <= capacity:
             missing = (asked - bucket.level) * HOUR_US - bucket.fraction
             result.clears_at = max(result.clears_at, now - (-missing // refill))
+    if result.clears_at > bounds.INSTANT_US_MAX:
+        result.clears_at = 0
