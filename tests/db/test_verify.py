@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from gpucredits.core.quota import Dimension
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.service.verify import verify
+from gpucredits.store.audit import AuditNote, insert
 from gpucredits.store.verify import CHECKS
 from support.scene import CREDIT, HOUR_US, Scene, play
 
@@ -46,6 +48,7 @@ DAMAGE = {
     ),
     "ids": "UPDATE orgs SET next_id = 2 WHERE path = 'acme'",
     "chain": "UPDATE entries SET seq = seq + 1 WHERE entry_id = 1",
+    "audit_chain": "UPDATE audit_log SET actor = 'nobody' WHERE place = 2",
     "snapshots": "UPDATE snapshots SET spent = spent + 1",
     "insert_only": "SELECT 1",
     "constraints": "ALTER TABLE accounts DROP CONSTRAINT accounts_floor",
@@ -141,3 +144,48 @@ async def damage(stage: Scene, rule: str) -> None:
     if rule != "insert_only":
         for statement in guards:
             await stage.pool.execute(statement.replace("HOW", "ENABLE"))
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "DELETE FROM audit_log WHERE place = (SELECT max(place) FROM audit_log)",
+        "DELETE FROM audit_log WHERE place = 2",
+        "UPDATE audit_log SET new = '{}' WHERE place = 1",
+        "UPDATE audit_heads SET place = place + 1",
+    ],
+)
+def test_an_act_cannot_be_changed_or_taken_out(database: str, cut: str) -> None:
+    """The log's chain shows a change, a gap, a missing end and a head that is not its own."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        assert (await verify(stage.pool)).is_clean
+        await stage.pool.execute("ALTER TABLE audit_log DISABLE TRIGGER USER")
+        await stage.pool.execute(cut)
+        await stage.pool.execute("ALTER TABLE audit_log ENABLE TRIGGER USER")
+        assert [each.rule for each in (await verify(stage.pool)).findings] == ["audit_chain"]
+
+    play(database, act, stays_sound=False)
+
+
+def test_acts_at_once_take_their_places_in_turn(database: str) -> None:
+    """Acts of one org from many writers, with and without the org's lock, make one chain."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "zeta", credits_each=1)
+        notes = [AuditNote("tester", "noted", "acme", f"req-{number}") for number in range(5)]
+
+        async def note() -> None:
+            async with stage.pool.acquire() as connection, connection.transaction():
+                await insert(connection, 1, notes)
+
+        issues = [
+            stage.do(Issue(account=org, amount=CREDIT), org=org) for org in ("acme", "zeta") * 10
+        ]
+        await asyncio.gather(*(note() for _ in range(6)), *issues)
+        rows = await stage.pool.fetch("SELECT place FROM audit_log WHERE org_id = 1 ORDER BY place")
+        assert [row["place"] for row in rows] == list(range(1, len(rows) + 1))
+        assert len(rows) >= 40
+
+    play(database, act)

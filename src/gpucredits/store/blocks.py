@@ -1,4 +1,4 @@
-"""Seals: hash-chained blocks over an org's entries, behind the last committed one."""
+"""Seals: hash-chained blocks over an org's entries, and the newest links of all chains."""
 
 from __future__ import annotations
 
@@ -43,28 +43,36 @@ SELECT coalesce(sum(entries), 0)::bigint FROM sealed
 
 
 HEADS = """
-SELECT DISTINCT ON (org_id) org_id, block_id, last_entry_id, encode(hash, 'hex') AS hash
-FROM blocks ORDER BY org_id, block_id DESC
+(SELECT DISTINCT ON (org_id) org_id, block_id, last_entry_id, encode(hash, 'hex'), 'entries'
+FROM blocks ORDER BY org_id, block_id DESC)
+UNION ALL
+SELECT org_id, place, 0, encode(hash, 'hex'), 'audit' FROM audit_heads
 """
 LOST = """
-SELECT w.org_id, w.block_id, w.hash AS exported, encode(b.hash, 'hex') AS found
-FROM unnest($1::integer[], $2::bigint[], $3::text[]) AS w(org_id, block_id, hash)
-LEFT JOIN blocks b ON b.org_id = w.org_id AND b.block_id = w.block_id
-WHERE encode(b.hash, 'hex') IS DISTINCT FROM w.hash LIMIT $4
+SELECT w.chain, w.org_id, w.block_id, w.hash AS exported,
+    encode(coalesce(b.hash, a.hash), 'hex') AS found
+FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[]) AS w(chain, org_id, block_id, hash)
+LEFT JOIN blocks b ON w.chain = 'entries' AND b.org_id = w.org_id AND b.block_id = w.block_id
+LEFT JOIN audit_log a ON w.chain = 'audit' AND a.org_id = w.org_id AND a.place = w.block_id
+WHERE encode(coalesce(b.hash, a.hash), 'hex') IS DISTINCT FROM w.hash LIMIT $5
 """
 
 
 class Head(NamedTuple):
-    """The newest seal of an org's chain; kept elsewhere, it shows whether a tail was cut off."""
+    """The newest link of an org's chain; kept elsewhere, it shows whether a tail was cut off.
+
+    Entries are linked in blocks, acts of the audit log one by one.
+    """
 
     org_id: int
     block_id: int
     last_entry_id: int
     hash: str
+    chain: str = "entries"
 
 
 async def chain_heads(connection: Connection) -> list[Head]:
-    """The newest block of every org that has one."""
+    """The newest block of entries and the newest act of every org that has them."""
     with driver_errors():
         return [Head(*row) for row in await connection.fetch(HEADS)]
 
@@ -73,7 +81,8 @@ async def lost_heads(
     connection: Connection, heads: Sequence[Head], *, limit: int
 ) -> list[dict[str, Any]]:
     """Heads that were exported once and are not in the chain as they were."""
-    columns = [[getattr(head, name) for head in heads] for name in ("org_id", "block_id", "hash")]
+    names = ("chain", "org_id", "block_id", "hash")
+    columns = [[getattr(head, name) for head in heads] for name in names]
     with driver_errors():
         return [dict(row) for row in await connection.fetch(LOST, *columns, limit)]
 

@@ -222,6 +222,23 @@ CHECKS = (
             OR hash <> block_hash(org_id, first_entry_id, last_entry_id, previous_hash)""",
     ),
     Check(
+        "audit_chain",
+        "acts of the audit log follow one another, and their hashes are those of what they say",
+        """SELECT org_id, audit_id, place, action FROM (
+            SELECT a.org_id, a.audit_id, a.place, a.action, a.hash, a AS act,
+                lag(a.hash) OVER w AS hash_before, row_number() OVER w AS position
+            FROM audit_log a WINDOW w AS (PARTITION BY a.org_id ORDER BY a.place)
+        ) AS c
+        WHERE place <> position OR hash <> audit_hash(act, coalesce(hash_before, ''::bytea))
+        UNION ALL
+        SELECT coalesce(h.org_id, a.org_id), a.audit_id, h.place, 'the newest act'
+        FROM audit_heads h FULL JOIN (
+            SELECT DISTINCT ON (org_id) org_id, audit_id, place, hash FROM audit_log
+            ORDER BY org_id, place DESC
+        ) AS a ON a.org_id = h.org_id
+        WHERE a.place IS DISTINCT FROM h.place OR a.hash IS DISTINCT FROM h.hash""",
+    ),
+    Check(
         "snapshots",
         "snapshots equal the replay of the entries up to them",
         """SELECT org_id, account_id, entry_id, available, reserved, spent FROM (
@@ -241,7 +258,7 @@ CHECKS = (
         "entries, blocks and the audit log refuse to be changed",
         """SELECT 0 AS org_id, wanted.name AS missing_trigger FROM (
             VALUES ('entries_insert_only', 'entries'), ('blocks_insert_only', 'blocks'),
-                ('audit_log_insert_only', 'audit_log')
+                ('audit_log_insert_only', 'audit_log'), ('audit_log_chained', 'audit_log')
         ) AS wanted(name, relation)
         LEFT JOIN pg_trigger t ON t.tgname = wanted.name AND t.tgrelid = wanted.relation::regclass
             AND t.tgenabled IN ('O', 'A')

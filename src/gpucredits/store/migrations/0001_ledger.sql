@@ -367,6 +367,9 @@ CREATE TABLE api_keys (
     PRIMARY KEY (org_id, key_id)
 );
 
+-- The acts of an org are a chain: each has its place, without a gap, and a hash that covers the act
+-- before it. The newest link is kept apart, under a lock of its own, so that acts take their places
+-- in the order in which they are written.
 CREATE TABLE audit_log (
     org_id integer NOT NULL,
     audit_id bigint GENERATED ALWAYS AS IDENTITY,
@@ -377,8 +380,34 @@ CREATE TABLE audit_log (
     old jsonb,
     new jsonb,
     request_id text NOT NULL,
-    PRIMARY KEY (org_id, audit_id)
+    place bigint NOT NULL,
+    hash bytea NOT NULL,
+    PRIMARY KEY (org_id, audit_id),
+    CONSTRAINT audit_log_place UNIQUE (org_id, place)
 );
+CREATE TABLE audit_heads (
+    org_id integer PRIMARY KEY,
+    place bigint NOT NULL,
+    hash bytea NOT NULL
+);
+CREATE FUNCTION audit_hash(act audit_log, previous bytea)
+RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT sha256(previous || convert_to(jsonb_build_array(act.org_id, act.place, act.recorded_at,
+        act.actor, act.action, act.resource, act.old, act.new, act.request_id)::text, 'UTF8'))
+$$;
+CREATE FUNCTION chain_audit() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    head audit_heads;
+BEGIN
+    INSERT INTO audit_heads VALUES (NEW.org_id, 0, ''::bytea) ON CONFLICT DO NOTHING;
+    SELECT * INTO head FROM audit_heads h WHERE h.org_id = NEW.org_id FOR UPDATE;
+    NEW.place := head.place + 1;
+    NEW.hash := audit_hash(NEW, head.hash);
+    UPDATE audit_heads h SET place = NEW.place, hash = NEW.hash WHERE h.org_id = NEW.org_id;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER audit_log_chained BEFORE INSERT ON audit_log
+    FOR EACH ROW EXECUTE FUNCTION chain_audit();
 CREATE TRIGGER audit_log_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
