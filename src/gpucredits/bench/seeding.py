@@ -53,11 +53,7 @@ def seed(
             leases.update(admit(lines.own, org, by_org[org][first : first + BATCH]))
 
     with Line(target) as line:
-        price = {
-            "gpu_type": GPU_TYPE,
-            "credits_per_gpu_hour": format_credits(PRICE_PER_GPU_HOUR),
-        }
-        line.call("/v1/prices", price, key="bench-price")
+        seed_price(line)
     with ThreadPoolExecutor(LINES) as seeders:
         for done, _ in enumerate(seeders.map(seed_one, range(workload.orgs)), start=1):
             if done % max(workload.orgs // 5, 1) == 0:
@@ -65,6 +61,12 @@ def seed(
     for line in opened:
         line.close()
     return [leases[job.number] for job in workload.shuffled()]
+
+
+def seed_price(line: Line) -> None:
+    """What a GPU costs."""
+    price = {"gpu_type": GPU_TYPE, "credits_per_gpu_hour": format_credits(PRICE_PER_GPU_HOUR)}
+    line.call("/v1/prices", price, key="bench-price")
 
 
 def seed_org(line: Line, org: int) -> None:

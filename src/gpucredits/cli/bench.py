@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
+from gpucredits.bench.burst import BurstOptions, measure_burst
+from gpucredits.bench.burst_figures import burst_table
 from gpucredits.bench.exchange import ExchangeError
 from gpucredits.bench.gated import measure_gated
 from gpucredits.bench.gated_report import gated_table
@@ -75,6 +77,55 @@ def heartbeats(  # noqa: PLR0913  # one argument for each option
     except (EmbeddedPostgresError, ExchangeError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(msgspec.json.encode(figures).decode() if as_json else table(figures))
+    if not figures.verified:
+        sys.exit(1)
+
+
+@bench.command()
+@click.option("--orgs", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option(
+    "--jobs-per-second",
+    type=click.FloatRange(1.0, 10_000.0),
+    default=40.0,
+    show_default=True,
+    help="Of all polite orgs together.",
+)
+@click.option(
+    "--factor",
+    type=click.FloatRange(1.0, 1_000.0),
+    default=10.0,
+    show_default=True,
+    help="How many times that the hostile org offers.",
+)
+@click.option("--seconds", type=click.FloatRange(1.0, 3_600.0), default=10.0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Where its database lives while it runs; the temporary directory by default.",
+)
+def burst(
+    *,
+    orgs: int,
+    jobs_per_second: float,
+    factor: float,
+    seconds: float,
+    as_json: bool,
+    data_dir: Path | None,
+) -> None:
+    """What polite orgs notice of one that bursts, and which gate absorbs its load."""
+    options = BurstOptions(
+        orgs=orgs,
+        jobs_per_second=jobs_per_second,
+        factor=factor,
+        seconds=seconds,
+        folder=data_dir,
+    )
+    try:
+        figures = measure_burst(options, progress)
+    except (EmbeddedPostgresError, ExchangeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(msgspec.json.encode(figures).decode() if as_json else burst_table(figures))
     if not figures.verified:
         sys.exit(1)
 
