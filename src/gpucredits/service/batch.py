@@ -200,6 +200,8 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
     needs = Needs()
     for job in jobs:
         job.add_needs(needs)
+    # Hardly ever does a lease end with a report; then everything is loaded after all.
+    needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     minutes = Minutes()
     async with transaction(connection):
         pages = await load_and_lock(connection, needs)
@@ -208,7 +210,7 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
         try:
             results = run_all(jobs, pages, minutes)
         except NotInBook:  # nothing was saved, and the orgs stay locked
-            needs.may_end, minutes = True, Minutes()
+            needs.only_renews, minutes = False, Minutes()
             pages = await load_and_lock(connection, needs)
             results = run_all(jobs, pages, minutes)
         await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)

@@ -72,7 +72,7 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
         sorted(needs.whole),
         *columns(needs.limits, 2),
         *columns(needs.jobs, 3),
-        needs.may_end,
+        not needs.only_renews,
     )
     pages: Pages = {}
     for row in rows:
@@ -85,7 +85,7 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
         if org_id in pages:
             pages[org_id].book.whole = True
     for page in pages.values():
-        if page.gated and not (needs.may_end or page.book.complete):
+        if needs.only_renews and page.gated and not page.book.complete:
             page.book.gated = page.book.partial = True
         for lots in page.book.grants.values():
             if len(lots) > 1:

@@ -56,13 +56,10 @@ class Needs:
     whole: set[int] = field(default_factory=set)
     limits: set[tuple[int, int]] = field(default_factory=set)
     jobs: set[tuple[int, str, str]] = field(default_factory=set)
-    may_end: bool = False  # leases that are named may end, so their jobs are counted
+    only_renews: bool = False  # nothing ends: leave out what only the end of a lease needs
 
     def add_beats(self, org_id: int, beats: list[Beat]) -> None:
-        """Leases of one org that report; a lease named twice is loaded once.
-
-        Hardly ever does a lease end with a report, so how many its job has is not looked up.
-        """
+        """Leases of one org that report; a lease named twice is loaded once."""
         self.orgs.add(org_id)
         ids = {beat.reservation_id for beat in beats}
         self.lease_ids.extend(ids)
@@ -71,7 +68,6 @@ class Needs:
     def add(self, org_id: int, command: Command) -> None:
         """The rows that one command may read or change."""
         self.orgs.add(org_id)
-        self.may_end = True
         match command:
             case Beat() | Settle() | Cancel():
                 self._lease(org_id, command.reservation_id)
