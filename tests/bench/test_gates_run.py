@@ -1,4 +1,4 @@
-"""Tiny runs with all gates on, and with a tenant that bursts: their shape, and that they are honest."""
+"""Tiny runs with all gates on, and with a tenant that bursts: their shape and their honesty."""
 
 from __future__ import annotations
 

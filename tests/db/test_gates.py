@@ -508,38 +508,3 @@ def test_an_org_without_limits_forgets_that_it_had_some(database: str) -> None:
         await stage.reserve(ALICE, gpu_count=2)
 
     play(database, act)
-
-
-def test_a_report_that_ends_a_job_frees_its_slots(database: str) -> None:
-    """A batch of reports is loaded without quotas on what runs at once, until a job ends in it."""
-
-    async def act(stage: Scene) -> None:
-        await set_up(stage)
-        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 9)
-        await quota(stage, ALICE, Dimension.CONCURRENT_JOBS, 9)
-        await quota(stage, ALICE, WINDOW, 12 * CREDIT)
-        stopped = await stage.reserve(ALICE, exhaustion=Exhaustion.STOP)
-        await stage.advance(5)
-        beaten = await stage.beat(stopped, 1, 5_000)
-        assert beaten.decision is Decision.STOP
-        assert [row[0] for row in await counters(stage)] == [0, 0, 0]
-        await stage.assert_sound()
-
-    play(database, act)
-
-
-def test_a_report_under_a_lowered_limit_is_looked_at_closely(database: str) -> None:
-    """A limit that is exceeded is loaded even for reports, and one of two jobs is told to go."""
-
-    async def act(stage: Scene) -> None:
-        await set_up(stage)
-        number = await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2)
-        leases = [await stage.reserve(ALICE, job_id=f"job-{each}") for each in range(2)]
-        assert await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 1) == number
-        await stage.advance(1)
-        told = [(await stage.beat(lease, 1, 1_000)).decision for lease in leases]
-        assert told == [Decision.DRAIN, Decision.CONTINUE]
-        assert (await counters(stage))[0][:2] == (2, 1)
-        await stage.assert_sound()
-
-    play(database, act)

@@ -118,10 +118,8 @@ async def seed(ledger: Ledger, workload: Workload) -> list[Running]:
 async def seed_org(ledger: Ledger, org: int, jobs: list[Job]) -> list[Running]:
     """One org with its project, its grant and its running jobs."""
     path = org_path(org)
-    opening = (
-        *[CreateAccount(path=scope) for scope in scopes(org)],
-        Issue(account=path, amount=GRANT),
-    )
+    opening: list[Command] = [CreateAccount(path=scope) for scope in scopes(org)]
+    opening.append(Issue(account=path, amount=GRANT))
     for command in opening:
         await carried_out(ledger, path, [command])
     org_id = await ledger.org_id(path)

@@ -90,9 +90,9 @@ class Book:
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
     due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
     and every live lease of the org is in the book: new quotas have to count them. ``rolled_at`` is
-    the time to which all its accounts were brought forward, if they were. ``partial`` says that what
-    a lease's end would change of limits is not in the book, nor quotas on what runs at once unless
-    they are exceeded: beats that renew are decided with it, and whatever needs more is NotInBook.
+    the time to which all its accounts were brought forward, if they were. ``partial`` says that
+    what a lease's end would change of limits is not in the book, nor quotas on what runs at once
+    unless they are exceeded: it is good for beats that renew, and whatever else is NotInBook.
 
     A book is opened for every org in every batch; what most of them never need is made when it is
     first asked for.
