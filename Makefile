@@ -41,7 +41,7 @@ format: $(VENV)/.ready ## rewrite the sources in the project's format
 
 lock: ## pin the newest versions that pyproject.toml allows (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-annotate --no-header \
-	  --python-version 3.11 --upgrade pyproject.toml --extra server --group dev -o requirements.lock
+	  --python-version 3.11 --upgrade pyproject.toml --extra server --extra redis --group dev -o requirements.lock
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,21 +9,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
+from gpucredits.core.request_limit import Defaults
+from gpucredits.jobs.anomalies import Anomalies
+from gpucredits.jobs.bucket_saver import BucketSaver
+from gpucredits.jobs.dispatcher import Dispatching
+from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.statements import Statements
 from gpucredits.jobs.sweeper import Sweeper
+from gpucredits.service.bucket_levels import Levels
 from gpucredits.service.keys import Keyring, ensure_admin_key
 from gpucredits.service.ledger import Ledger
+from gpucredits.service.limiter import Limiter, ProcessLimiter
 from gpucredits.service.orgs import Directory
+from gpucredits.service.pools import GpuPools
+from gpucredits.service.queue import Line
 from gpucredits.service.reads import Reads
 from gpucredits.service.services import Services
+from gpucredits.store import pools, queue
+from gpucredits.store.bell import Bell
 from gpucredits.store.clock import read_offset
 from gpucredits.store.connection import Pool
 from gpucredits.store.embedded import EmbeddedPostgres
@@ -38,6 +50,10 @@ class ClockMovedError(Exception):
     """The database's time was moved by a test server; it must not be mistaken for real time."""
 
 
+class RedisSetupError(Exception):
+    """Request limits are to be shared through Redis, and what was given cannot do it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Everything that can be set."""
@@ -47,6 +63,9 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8437
     test_clock: bool = False
+    request_limits: Defaults = field(default_factory=Defaults)
+    redis_url: str | None = field(default=None, repr=False)  # it may hold a password
+    redis_timeout_ms: int = 50
     pool: PoolOptions = POOL
 
     @property
@@ -83,18 +102,63 @@ async def running(config: Config) -> AsyncIterator[App]:
         ledger = Ledger(pool)
         await ledger.start()
         stack.push_async_callback(ledger.stop)
-        for job in (Sweeper(ledger), Sealer(pool), Snapshotter(pool), Retention(pool)):
+        limiter = _limiter(config, pool)
+        for job in (
+            Requests(ledger),
+            Statements(ledger),
+            Anomalies(ledger),
+            Sweeper(ledger),
+            Sealer(pool),
+            Snapshotter(pool),
+            Retention(pool),
+            BucketSaver(limiter),
+        ):
             await job.start()
             stack.push_async_callback(job.stop)
+        gpu_pools, line = await _dispatching(ledger, stack)
         services = Services(
             pool=pool,
             ledger=ledger,
             reads=Reads(pool),
-            keyring=Keyring(pool),
+            keyring=Keyring(pool, defaults=config.request_limits),
             directory=Directory(pool),
+            limiter=limiter,
+            gpu_pools=gpu_pools,
+            line=line,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         yield App(config=config, api=api, services=services, database_url=url)
+
+
+def _limiter(config: Config, pool: Pool) -> Limiter:
+    """Request limits in this process, or in Redis where one is named."""
+    levels = Levels(pool)
+    if config.redis_url is None:
+        return ProcessLimiter(levels)
+    try:
+        from gpucredits.service.redis_limiter import RedisLimiter  # noqa: PLC0415  # an extra
+        from gpucredits.store.redis_buckets import RedisAddressError, RedisBuckets  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise RedisSetupError(
+            "--redis-url needs the Redis client: pip install 'gpucredits[redis]'"
+        ) from error
+    try:
+        buckets = RedisBuckets(config.redis_url, timeout_s=config.redis_timeout_ms / 1_000)
+    except RedisAddressError as error:
+        raise RedisSetupError(f"--redis-url: {error}") from None
+    return RedisLimiter(buckets, levels)
+
+
+async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, Line]:
+    """Pools, the queue in front of them, and the dispatcher, which hears of what happens."""
+    gpu_pools, line = GpuPools(ledger.pool), Line(ledger.pool)
+    await gpu_pools.refresh()
+    dispatching = Dispatching(ledger, gpu_pools)
+    rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
+    for part in (line, dispatching, Bell(ledger.pool, rings)):
+        await part.start()
+        stack.push_async_callback(part.stop)
+    return gpu_pools, line
 
 
 async def _embedded(config: Config, stack: AsyncExitStack) -> str:

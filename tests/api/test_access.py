@@ -8,9 +8,10 @@ import pytest
 
 from gpucredits.api.call import Route
 from gpucredits.api.routes import routes
+from gpucredits.core.request_limit import Defaults
 from gpucredits.service.access import SYSTEM_ONLY, Permission, Role, may
 from gpucredits.service.keys import principal_of
-from gpucredits.store.keys import KeyRow
+from gpucredits.store.keys import KeyRow, LiveKey
 from support.http import Caller, RunningServer, fresh_name, problem
 from support.waiting import until
 
@@ -20,6 +21,10 @@ PROMISED: dict[str, str] = {
     "read_leases": "admin operator member agent read-only",
     "read_prices": "admin operator member agent read-only",
     "read_audit": "admin operator",
+    "read_pools": "admin operator member read-only",
+    "read_snapshot": "admin operator",
+    "set_pool": "admin operator",
+    "keep_running": "admin operator",
     "create_account": "admin operator",
     "create_org": "admin operator",
     "suspend": "admin operator",
@@ -33,9 +38,12 @@ PROMISED: dict[str, str] = {
     "reserve": "admin operator member",
     "beat": "admin operator member agent",
     "close_lease": "admin operator member agent",
+    "ask": "admin operator member",
+    "decide_request": "admin operator",
     "correct": "admin operator",
     "manage_keys": "admin",
     "move_clock": "admin",
+    "limit_requests": "admin operator",
 }
 ROUTES = [route for route in routes(has_test_clock=True) if route.permission is not None]
 
@@ -47,7 +55,8 @@ def named(route: Route) -> str:
 
 def principal(role: Role, scope: str) -> Any:
     """A key's owner, without a database."""
-    return principal_of(KeyRow(1 if scope else 0, 1, "", role.value, scope, "", 0, 0, 0))
+    row = KeyRow(1 if scope else 0, 1, "", role.value, scope, "", 0, 0, 0)
+    return principal_of(LiveKey(row), Defaults())
 
 
 def test_the_table_keeps_its_promise() -> None:
@@ -80,7 +89,8 @@ def test_every_route_lets_in_whom_the_table_lets_in(
 ) -> None:
     """Over HTTP, each role at each width is refused with 403 exactly where the table says so."""
     path = route.path.replace("{account}", "acme/x")
-    for name in ("reservation", "topup", "key", "quota", "budget"):
+    names = ("reservation", "topup", "key", "quota", "budget", "request", "statement", "queue")
+    for name in (*names, "gpu_type", "region"):
         path = path.replace(f"{{{name}}}", "none")
     assert route.permission is not None
     for (role, width), caller in callers.items():
@@ -264,6 +274,10 @@ def test_tenants_cannot_make_credits_for_themselves(admin: Caller, org: str) -> 
         (f"/v1/accounts/{org}/vision/budgets", {"allowance": "5", "calendar": "day"}),
     ):
         assert problem(caller.post(path, body)) == (403, "forbidden")
+    budgets = f"/v1/accounts/{org}/vision/budgets"
+    budget = {"budgets": [{"allowance": "5", "calendar": "day"}]}
+    assert problem(caller.call("PUT", budgets, budget)) == (403, "forbidden")
+    assert problem(caller.call("DELETE", f"{budgets}/default")) == (403, "forbidden")
     assert admin.made(f"/v1/topups/{pending['topup_id']}:confirm")["status"] == "confirmed"
 
 

@@ -39,6 +39,8 @@ def sent(http: httpx.Client, secret: str, command: str) -> Any:
         if word == "-H":
             name, _, value = next(words).partition(": ")
             headers[name] = value
+        elif word == "-X":
+            method = next(words)
         elif word == "-d":
             body = next(words)
         elif word == "-X":

@@ -151,6 +151,32 @@ def test_keys(terminal: Terminal, org: str, name: str) -> None:
     assert "secret" in terminal.text("key", "create", "agent", "--scope", org)
 
 
+def test_request_limits(terminal: Terminal, org: str) -> None:
+    """The request limit of a key and of an org is set, shown and ended."""
+    key = terminal.json("key", "create", "agent", "--scope", org)["key_id"]
+    assert "not limited" in terminal.text("key", "limit", key)
+    set_to = terminal.json("key", "limit", key, "--per-second", "50", "--burst", "200")
+    assert set_to["limit"] == {"capacity": 200, "refill_per_hour": 180_000}
+    assert "50 a second, 200 at once" in terminal.text("key", "limit", key)
+    assert terminal.json("key", "limit", key, "--per-hour", "7")["limit"]["capacity"] == 1
+    assert "7 an hour, 1 at once" in terminal.text("key", "limit", key)
+    assert terminal.json("key", "limit", key, "--end")["limit"] is None
+    of_org = terminal.json("key", "limit", "--org", org, "--per-second", "5")
+    assert (of_org["account"], of_org["limit"]["capacity"]) == (org, 20)
+    assert "5 a second" in terminal.text("key", "limit", "--org", org)
+    assert terminal.json("key", "limit", "--org", org, "--end")["source"] == "default"
+    wrong = [
+        (),
+        (key, "--org", org),
+        (key, "--per-second", "5", "--per-hour", "5"),
+        (key, "--burst", "5"),
+        (key, "--end", "--per-second", "5"),
+        (key, "--per-second", "0"),
+    ]
+    for words in wrong:
+        assert terminal.run("key", "limit", *words).exit_code == 2, words
+
+
 def test_verify(terminal: Terminal) -> None:
     """The books of a running server are checked in its database."""
     data_dir = str(terminal.server.data_dir)

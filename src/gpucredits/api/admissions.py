@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from gpucredits.api import turns
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError, status_of
 from gpucredits.api.reasons import NO_ACCOUNT
@@ -13,6 +14,7 @@ from gpucredits.core.command import Explain
 from gpucredits.core.outcome import Explained
 from gpucredits.core.reasons import Kind, Refused, invariant, kind_of
 from gpucredits.service.access import Permission
+from gpucredits.service.rehearsing import with_verdict
 from gpucredits.wire.admission import AdmissionAnswer, explained_to_wire, refused_to_wire
 from gpucredits.wire.reservation import ReserveRequest, reserve_from_wire
 
@@ -21,7 +23,11 @@ async def check_admission(call: Call[ReserveRequest, NoQuery]) -> AdmissionAnswe
     """Whether a request would be admitted now, from which grants, and what each gate says."""
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
-    outcome = await rehearse(call, org_id, Explain(reserve=reserve_from_wire(call.body)))
+    command = reserve_from_wire(call.body)
+    if turns.needs_turn(call, call.body):
+        wish = turns.wish_of(call, call.body, command)
+        command = await with_verdict(call.services, org_id, wish)
+    outcome = await rehearse(call, org_id, Explain(reserve=command))
     if isinstance(outcome, Refused):
         if kind_of(outcome.reason) is Kind.NOT_FOUND:
             raise RefusedError(outcome)

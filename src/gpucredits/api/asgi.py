@@ -27,6 +27,7 @@ from gpucredits.api.errors import (
     retry_after_of,
 )
 from gpucredits.api.log import Seen, log_request
+from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Principal, Role, may
@@ -88,9 +89,9 @@ class Api:
         reply_headers: Headers = {"x-request-id": request_id}
         seen = Seen()
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+            async with asyncio.timeout(REQUEST_TIMEOUT_S) as limit:
                 status, body = await self._serve(
-                    scope, receive, headers, request_id, reply_headers, seen
+                    scope, receive, headers, request_id, reply_headers, seen, limit
                 )
         except Exception as error:  # noqa: BLE001  # the guard: nothing escapes without an answer
             status, body = self._problem(error, request_id, reply_headers, seen)
@@ -114,11 +115,14 @@ class Api:
         request_id: str,
         reply_headers: Headers,
         seen: Seen,
+        limit: asyncio.Timeout,
     ) -> tuple[int, bytes]:
         prepared, params = self._find(scope["method"], scope["path"])
         route = prepared.route
+        if route.longer_s:
+            limit.reschedule((limit.when() or 0.0) + route.longer_s)
         seen.route = route.path
-        token, principal = await self._who(route, headers)
+        token, principal = await self._who(route, headers, reply_headers)
         seen.actor = principal.actor if route.permission else ""
         body = decode_body(prepared, headers, await read_body(receive, headers))
         query, dry_run = decode_query(route, scope["query_string"])
@@ -169,7 +173,9 @@ class Api:
             )
         raise ProblemError("not_found", "There is nothing at this path.")
 
-    async def _who(self, route: Route, headers: Headers) -> tuple[str, Principal]:
+    async def _who(
+        self, route: Route, headers: Headers, reply_headers: Headers
+    ) -> tuple[str, Principal]:
         if route.permission is None:
             return "", _NOBODY
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -183,6 +189,7 @@ class Api:
                 "Send a live API key as 'Authorization: Bearer gck_…'.",
                 headers={"www-authenticate": 'Bearer realm="gpucredits"'},
             )
+        await throttle(self._services.limiter, principal, reply_headers)
         if not may(principal, route.permission):
             where = principal.scope or "the whole system"
             raise ProblemError(

@@ -29,11 +29,17 @@ class Atomic(Struct, kw_only=True, forbid_unknown_fields=True):
     atomic: bool = False
 
 
-async def batch_by_org(call: AnyCall, items: Sequence[Item], *, atomic: bool) -> list[Outcome]:
-    """Outcomes of a batch in order. All or nothing is possible within one org only."""
+async def batch_by_org(
+    call: AnyCall, items: Sequence[Item], *, atomic: bool, only: Sequence[int] | None = None
+) -> list[Outcome]:
+    """Outcomes of a batch in order. All or nothing is possible within one org only.
+
+    ``only``: the places of the items that are meant; the others are somebody else's.
+    """
+    chosen = range(len(items)) if only is None else only
     by_org: dict[str, list[int]] = {}
-    for position, (account, _) in enumerate(items):
-        by_org.setdefault(org_of(account), []).append(position)
+    for position in chosen:
+        by_org.setdefault(org_of(items[position][0]), []).append(position)
     if atomic and len(by_org) > 1:
         raise ProblemError(
             "invalid_request",
@@ -51,7 +57,7 @@ async def batch_by_org(call: AnyCall, items: Sequence[Item], *, atomic: bool) ->
         for outcome in outcomes.values():
             if isinstance(outcome, Refused):
                 raise RefusedError(outcome)
-    return [outcomes[position] for position in range(len(items))]
+    return [outcomes[position] for position in chosen]
 
 
 async def _org_part(

@@ -74,6 +74,8 @@ class Route:
     is_body_optional: bool = False
     is_question: bool = False
     tag: str = ""
+    other_answers: tuple[tuple[int, Any], ...] = ()  # (status, shape) besides the usual one
+    longer_s: float = 0.0  # by how much a request may take longer than others
 
     @property
     def is_write(self) -> bool:

@@ -14,6 +14,7 @@ from typing import assert_never
 from gpucredits.core.reasons import Detail, Kind, Reason, Refused, kind_of
 from gpucredits.wire.gate import gates_to_wire
 from gpucredits.wire.problem import Problem
+from gpucredits.wire.request_limit import RequestLimitShown
 from gpucredits.wire.scalars import format_instant
 
 # Reasons of the edge itself; core.reasons lists those of the rules.
@@ -25,11 +26,16 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "forbidden": HTTPStatus.FORBIDDEN,
     "not_found": HTTPStatus.NOT_FOUND,
     "key_unknown": HTTPStatus.NOT_FOUND,
+    "pool_unknown": HTTPStatus.NOT_FOUND,
+    "queue_unknown": HTTPStatus.NOT_FOUND,
+    "queue_ended": HTTPStatus.CONFLICT,
+    "queue_full": HTTPStatus.TOO_MANY_REQUESTS,
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
     "idempotency_key_reused": HTTPStatus.CONFLICT,
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "invalid_request": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "rate_limited": HTTPStatus.TOO_MANY_REQUESTS,  # the rules say it of credits
     "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
     "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -47,6 +53,8 @@ class ProblemError(Exception):
         *,
         field: str | None = None,
         headers: Mapping[str, str] | None = None,
+        clears_at: str | None = None,
+        limit: RequestLimitShown | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = EDGE_REASONS[reason]
@@ -54,6 +62,8 @@ class ProblemError(Exception):
         self.detail = detail
         self.field = field
         self.headers = dict(headers or {})
+        self.clears_at = clears_at
+        self.limit = limit
 
 
 class RefusedError(Exception):
@@ -99,6 +109,8 @@ def problem_of(error: ProblemError, request_id: str) -> Problem:
         detail=error.detail,
         field=error.field,
         request_id=request_id,
+        clears_at=error.clears_at,
+        limit=error.limit,
     )
 
 

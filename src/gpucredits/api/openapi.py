@@ -25,14 +25,18 @@ from gpucredits.wire.scalars import AccountPath, Slug, schema_of
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
 ID_PREFIXES = {
+    "request": ids.REQUEST,
+    "statement": ids.STATEMENT,
     "reservation": ids.RESERVATION,
     "topup": ids.TOPUP,
     "key": ids.KEY,
+    "queue": ids.QUEUE,
     "quota": ids.QUOTA,
 }
+POOL_PARAMS = frozenset({"gpu_type", "region"})
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
 WITH_QUERY = ("invalid_request",)
-WITH_KEY = ("unauthenticated", "forbidden")
+WITH_KEY = ("unauthenticated", "forbidden", "rate_limited")
 WITH_BODY = ("invalid_request", "too_large", "unsupported_media_type")
 WITH_IDEMPOTENCY = (
     "idempotency_key_required",
@@ -90,6 +94,7 @@ def _kinds(routes: Iterable[Route]) -> list[Any]:
     kinds: dict[Any, None] = {Problem: None, DryRun: None}
     for route in routes:
         kinds[route.answer] = None
+        kinds.update((answer, None) for _, answer in route.other_answers)
         kinds[route.query] = None
         if route.body is not None:
             kinds[route.body] = None
@@ -130,7 +135,7 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
             "name": name,
             "in": "path",
             "required": True,
-            "schema": schema_of(AccountPath) if name == "account" else _id_schema(name),
+            "schema": _param_schema(name),
         }
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]
@@ -161,6 +166,14 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
     return parameters
 
 
+def _param_schema(name: str) -> dict[str, Any]:
+    if name == "account":
+        return schema_of(AccountPath)
+    if name in POOL_PARAMS:
+        return {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,100}$", "examples": ["h100"]}
+    return _id_schema(name)
+
+
 def _id_schema(name: str) -> dict[str, Any]:
     if name == "budget":  # it has a name that was chosen for it
         return schema_of(Slug)
@@ -184,11 +197,12 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 def _responses(route: Route, refs: dict[Any, Any]) -> dict[str, Any]:
     headers = {"X-Request-Id": {"schema": {"type": "string"}}}
     responses: dict[str, Any] = {
-        str(route.status): {
-            "description": HTTPStatus(route.status).phrase,
+        str(status): {
+            "description": HTTPStatus(status).phrase,
             "headers": headers,
-            "content": {JSON: {"schema": refs[route.answer]}},
+            "content": {JSON: {"schema": refs[answer]}},
         }
+        for status, answer in ((route.status, route.answer), *route.other_answers)
     }
     by_status: dict[HTTPStatus, list[str]] = {}
     for reason in reasons_of(route):

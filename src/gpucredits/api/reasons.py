@@ -20,4 +20,16 @@ RESERVING = (
     "rate_limited",
     "fair_share",
 )
+ASKING = (*NO_ACCOUNT, "limit_unknown", "limit_invalid", "window_ended", "requests_full")
+DECIDING = (
+    *GRANTING,
+    "account_suspended",
+    "same_account",
+    "insufficient_credits",
+    "request_unknown",
+    "request_state",
+    "limit_unknown",
+    "limit_invalid",
+    "zone_unknown",
+)
 TOPUP_DECISION = ("topup_unknown", "topup_state", "grants_full", "window_ended")

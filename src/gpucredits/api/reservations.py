@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from gpucredits.api import turns
 from gpucredits.api.batch import Atomic, batch_by_org
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import refusal_problem, status_of
+from gpucredits.api.errors import RefusedError, refusal_problem, status_of
 from gpucredits.api.reasons import NO_LEASE, RESERVING
 from gpucredits.api.scope import AnyCall, lease_param, org_number, visible, visible_lease
-from gpucredits.api.submit import accepted, submit
+from gpucredits.api.submit import accepted, outcome_of, submit
 from gpucredits.core.command import Beat, Cancel, Reserve
-from gpucredits.core.outcome import Adjusted, Beaten, Closed, Outcome, Refunded, Reserved
+from gpucredits.core.outcome import Adjusted, Beaten, Closed, Outcome, Queued, Refunded, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access import Permission
 from gpucredits.wire.correction import (
@@ -21,6 +22,7 @@ from gpucredits.wire.correction import (
     correction_to_wire,
     refund_from_wire,
 )
+from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import (
     BeatAnswer,
     CancelRequest,
@@ -40,12 +42,25 @@ from gpucredits.wire.reservation import (
 )
 
 
-async def post_reservation(call: Call[ReserveRequest, NoQuery]) -> ReservationAnswer:
-    """Admit a job: hold credits for its first window."""
+async def post_reservation(
+    call: Call[ReserveRequest, NoQuery],
+) -> ReservationAnswer | QueueAnswer:
+    """Admit a job: hold credits for its first window. With ``wait`` it may wait for its turn."""
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
-    outcome = await submit(call, org_id, reserve_from_wire(call.body), Reserved)
-    return reserved_to_wire(org_id, outcome)
+    command = reserve_from_wire(call.body)
+    told: Outcome | QueueAnswer
+    if turns.needs_turn(call, call.body):
+        wish = turns.wish_of(call, call.body, command)
+        told, call.replayed = await turns.take_turn(call, org_id, wish)
+    else:
+        told = await outcome_of(call, org_id, command)
+    if isinstance(told, Queued):
+        [told] = await turns.resolve(call, org_id, told)
+    if isinstance(told, QueueAnswer):
+        call.status = int(HTTPStatus.ACCEPTED)
+        return told
+    return reserved_to_wire(org_id, accepted(told, Reserved))
 
 
 async def post_reservation_batch(call: Call[ReserveBatch, Atomic]) -> ReserveResults:
@@ -54,13 +69,22 @@ async def post_reservation_batch(call: Call[ReserveBatch, Atomic]) -> ReserveRes
     for command in commands:
         visible(call, command.account)
     atomic = call.body.atomic or call.query.atomic
-    outcomes = await batch_by_org(
-        call, [(command.account, command) for command in commands], atomic=atomic
-    )
+    items = [(command.account, command) for command in commands]
+    queued = [place for place, item in enumerate(call.body.items) if turns.needs_turn(call, item)]
+    if atomic and queued:
+        told = await _reserve_together(call, commands)
+    else:
+        direct = [place for place in range(len(items)) if place not in set(queued)]
+        outcomes = await batch_by_org(call, items, atomic=atomic, only=direct)
+        taken = await _take_turns(call, commands, queued)
+        call.replayed = (call.replayed or not direct) and all(replay for _, replay in taken)
+        by_place: dict[int, Outcome | QueueAnswer] = dict(zip(direct, outcomes, strict=True))
+        by_place |= {place: each for place, (each, _) in zip(queued, taken, strict=True)}
+        told = [by_place[place] for place in range(len(items))]
     return ReserveResults(
         results=[
-            await _reserve_result(call, command, outcome, position)
-            for position, (command, outcome) in enumerate(zip(commands, outcomes, strict=True))
+            await _reserve_result(call, command, each, position)
+            for position, (command, each) in enumerate(zip(commands, told, strict=True))
         ]
     )
 
@@ -77,6 +101,7 @@ async def post_settle(call: Call[SettleRequest, NoQuery]) -> ClosedAnswer:
     """End a job: settle what was used, release the rest."""
     org_id, number = await lease_param(call)
     outcome = await submit(call, org_id, settle_from_wire(number, call.body), Closed)
+    call.services.gpu_pools.room_came_free()
     return closed_to_wire(call.params["reservation"], outcome)
 
 
@@ -84,6 +109,7 @@ async def post_cancel(call: Call[CancelRequest, NoQuery]) -> ClosedAnswer:
     """Release the hold of a job that never started."""
     org_id, number = await lease_param(call)
     outcome = await submit(call, org_id, Cancel(reservation_id=number), Closed)
+    call.services.gpu_pools.room_came_free()
     return closed_to_wire(call.params["reservation"], outcome)
 
 
@@ -103,13 +129,47 @@ async def post_adjustment(call: Call[CorrectionRequest, NoQuery]) -> CorrectionA
     return correction_to_wire(org_id, text, outcome)
 
 
+async def _reserve_together(
+    call: Call[ReserveBatch, Atomic], commands: list[Reserve]
+) -> list[Outcome | QueueAnswer]:
+    """A batch into a pool that is all or nothing: a gang."""
+    org_id = await org_number(call, commands[0].account)
+    pairs = zip(call.body.items, commands, strict=True)
+    wishes = [turns.wish_of(call, item, command) for item, command in pairs]
+    told, call.replayed = await turns.take_turn_together(call, org_id, wishes)
+    for each in told:
+        if isinstance(each, Refused):
+            raise RefusedError(each)
+    return told
+
+
+async def _take_turns(
+    call: Call[ReserveBatch, Atomic], commands: list[Reserve], places: list[int]
+) -> list[tuple[Outcome | QueueAnswer, bool]]:
+    """The items of a batch that go through the queue, each on its own."""
+    wishes = [
+        (
+            place,
+            await org_number(call, commands[place].account),
+            turns.wish_of(call, call.body.items[place], commands[place]),
+        )
+        for place in places
+    ]
+    return await turns.take_turns(call, wishes)
+
+
 async def _reserve_result(
-    call: AnyCall, command: Reserve, outcome: Outcome, position: int
+    call: AnyCall, command: Reserve, outcome: Outcome | QueueAnswer, position: int
 ) -> ReserveResult:
+    if isinstance(outcome, QueueAnswer):
+        return ReserveResult(status=int(HTTPStatus.ACCEPTED), queue=outcome)
     if isinstance(outcome, Refused):
         problem = refusal_problem(outcome, call.request_id, index=position)
         return ReserveResult(status=int(status_of(outcome.reason)), problem=problem)
     org_id = await org_number(call, command.account)
+    if isinstance(outcome, Queued):
+        [told] = await turns.resolve(call, org_id, outcome)
+        return await _reserve_result(call, command, told, position)
     lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
 
@@ -124,8 +184,9 @@ ROUTES = [
         body=ReserveRequest,
         answer=ReservationAnswer,
         status=201,
+        other_answers=((202, QueueAnswer),),
         needs_key=True,
-        reasons=RESERVING,
+        reasons=(*RESERVING, "queue_full", "queue_unknown"),
         tag="reservations",
     ),
     Route(
@@ -138,7 +199,7 @@ ROUTES = [
         query=Atomic,
         answer=ReserveResults,
         needs_key=True,
-        reasons=RESERVING,
+        reasons=(*RESERVING, "queue_full", "queue_unknown"),
         tag="reservations",
     ),
     Route(

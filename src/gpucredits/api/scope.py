@@ -94,6 +94,17 @@ async def visible_leases(call: AnyCall, numbers: Iterable[tuple[int, int]]) -> s
     return {number for number, lease in owners.items() if sees(principal, lease.account)}
 
 
+def number_param(call: AnyCall, name: str, prefix: str) -> tuple[int, int] | None:
+    """(org, number) of the id in the request's path, or None where it can be of nothing seen."""
+    try:
+        org_id, number = ids.parse_id(prefix, call.params[name])
+    except ValueError:
+        return None
+    if org_id >= 2**31 or not sees_org(call.principal, org_id):
+        return None
+    return org_id, number
+
+
 def require(principal: Principal, permission: Permission, why: str) -> None:
     """Refuse what the route's own permission does not settle."""
     if not may(principal, permission):

@@ -23,10 +23,15 @@ Wanted = TypeVar("Wanted")
 
 async def submit(call: AnyCall, org: str | int, command: Command, kind: type[Wanted]) -> Wanted:
     """Carry out one command; what it gives is of the kind its rule promises."""
+    return accepted(await outcome_of(call, org, command), kind)
+
+
+async def outcome_of(call: AnyCall, org: str | int, command: Command) -> Outcome:
+    """Carry out one command, whatever comes of it."""
     request = Request(command, call.key, call.fingerprint, call.actor, call.request_id)
     answers = await call.services.ledger.answer(org, [request], atomic=True, dry_run=call.dry_run)
     call.replayed = answers.is_replay
-    return accepted(answers.outcomes[0], kind)
+    return answers.outcomes[0]
 
 
 async def submit_all(

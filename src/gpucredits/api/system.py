@@ -7,11 +7,17 @@ from typing import Any
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.service.access import Permission
-from gpucredits.service.health import check_health
+from gpucredits.service.health import alarms_of, check_health
 from gpucredits.store.clock import advance_clock, read_clock, read_offset
 from gpucredits.version import __version__
 from gpucredits.wire.scalars import format_instant
-from gpucredits.wire.system import ClockAnswer, ClockRequest, HealthAnswer
+from gpucredits.wire.system import (
+    Alarm,
+    ClockAnswer,
+    ClockRequest,
+    HealthAnswer,
+    RequestLimitsHealth,
+)
 
 SECOND_US = 1_000_000
 
@@ -21,7 +27,18 @@ async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
     status, detail = await check_health(call.services.pool, call.services.ledger.funnel)
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
-    return HealthAnswer(status=status, version=__version__, detail=detail)
+    limits = call.services.limiter.health
+    return HealthAnswer(
+        status=status,
+        version=__version__,
+        detail=detail,
+        alarms=[Alarm(name=name, detail=why, count=n) for name, why, n in alarms_of(limits)],
+        request_limits=RequestLimitsHealth(
+            home=limits.home,
+            state="suspended" if limits.is_open else "held",
+            let_through=limits.let_through,
+        ),
+    )
 
 
 async def post_test_clock(call: Call[ClockRequest, NoQuery]) -> ClockAnswer:

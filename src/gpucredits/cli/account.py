@@ -144,6 +144,7 @@ def show_account(answer: AccountAnswer) -> None:
             ("status", answer.status),
             ("model", answer.model),
             ("credit limit", answer.credit_limit if answer.model == "postpaid" else ""),
+            ("overdue", "a statement: see gpucredits statement list" if answer.delinquent else ""),
             ("overdraft", answer.overdraft_limit if answer.overdraft_limit != "0" else ""),
             ("opened", output.instant(answer.created_at)),
             ("labels", output.labels(answer.metadata)),

@@ -7,6 +7,7 @@ from typing import get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.request_limit import limit
 from gpucredits.cli.session import PageAt, Session, Write, pages, writes
 from gpucredits.client import keys
 from gpucredits.wire.access import KeyAnswer, KeyPage, NewKeyAnswer, RoleName
@@ -42,6 +43,9 @@ def list_keys(session: Session, *, page: PageAt, follow: bool) -> None:
 def revoke(session: Session, key_id: str, *, write: Write) -> None:
     """Make a key useless, for good."""
     session.run(keys.revoke_key(key_id, **write), show_key)
+
+
+key.add_command(limit)
 
 
 def show_new_key(answer: NewKeyAnswer) -> None:

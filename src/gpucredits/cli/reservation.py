@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from datetime import datetime
+from typing import Any, get_args
 
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.queue import show_queued
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
+from gpucredits.client import queue as queue_calls
 from gpucredits.client import reservations
 from gpucredits.core import bounds
 from gpucredits.wire.correction import CorrectionAnswer
@@ -54,6 +57,11 @@ from gpucredits.wire.reservation import (
 @click.option(
     "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
 )
+@click.option("--wait", is_flag=True, help="Wait for capacity, credits or quota, in the queue.")
+@click.option("--partial", "allow_partial", is_flag=True, help="Take fewer GPUs if need be.")
+@click.option("--priority", type=click.IntRange(-1_000, 1_000), help="Higher goes first.")
+@click.option("--expect", "expected_ms", type=values.duration, help="How long it will run.")
+@click.option("--until", "deadline", type=values.instant, help="How long to wait at most.")
 @writes
 def reserve(  # noqa: PLR0913  # one argument for each option
     session: Session,
@@ -72,27 +80,39 @@ def reserve(  # noqa: PLR0913  # one argument for each option
     grace_ms: int | None,
     overdraft: str | None,
     metadata: tuple[tuple[str, str], ...],
+    wait: bool,
+    allow_partial: bool,
+    priority: int | None,
+    expected_ms: int | None,
+    deadline: datetime | None,
     write: Write,
 ) -> None:
     """Ask for a lease: hold credits for a job of ACCOUNT."""
-    call = reservations.reserve(
-        account,
-        job_id=job_id,
-        gpu_type=gpu_type,
-        gpu_count=gpu_count,
-        region=region,
-        node=node,
-        window_seconds=values.whole_seconds(window_ms, "--window"),
-        escrow_windows=escrow_windows,
-        max_amount=max_amount,
-        payer=payer,
-        exhaustion=exhaustion,
-        grace_seconds=values.whole_seconds(grace_ms, "--grace"),
-        overdraft=overdraft,
-        metadata=dict(metadata) or None,
-        **write,
-    )
-    session.run(call, show_reservation)
+    asked: dict[str, Any] = {
+        "job_id": job_id,
+        "gpu_type": gpu_type,
+        "gpu_count": gpu_count,
+        "region": region,
+        "node": node,
+        "window_seconds": values.whole_seconds(window_ms, "--window"),
+        "escrow_windows": escrow_windows,
+        "max_amount": max_amount,
+        "payer": payer,
+        "exhaustion": exhaustion,
+        "grace_seconds": values.whole_seconds(grace_ms, "--grace"),
+        "overdraft": overdraft,
+        "metadata": dict(metadata) or None,
+        "allow_partial": allow_partial or None,
+        "priority": priority,
+        "expected_seconds": None if expected_ms is None else max(expected_ms // 1_000, 1),
+    }
+    if not wait:
+        session.run(reservations.reserve(account, **asked, **write), show_reservation)
+    elif write["dry_run"]:
+        raise click.UsageError("--dry-run does not wait: leave out --wait to see what would be.")
+    else:
+        call = queue_calls.enqueue(account, **asked, deadline=deadline, key=write["key"])
+        session.run(call, show_queued)
 
 
 @click.command()
@@ -209,6 +229,7 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("used", values.format_ms(answer.used_ms)),
             ("last seq", str(answer.seq)),
             ("lease ends in", values.format_ms(answer.expires_in_ms) if is_live else ""),
+            ("has to stop by", output.instant(answer.stops_at) if is_live else ""),
             ("ended", output.instant(answer.ended_at)),
             ("labels", output.labels(answer.metadata)),
         ]

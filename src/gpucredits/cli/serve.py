@@ -17,8 +17,9 @@ import uvicorn
 import uvloop
 
 from gpucredits.api.log import log_json
-from gpucredits.app import App, ClockMovedError, Config, running
+from gpucredits.app import App, ClockMovedError, Config, RedisSetupError, running
 from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
+from gpucredits.cli.serve_limits import LimitOptions, limit_options
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
@@ -28,6 +29,7 @@ START_ERRORS = (
     ClockMovedError,
     EmbeddedPostgresError,
     MigrationError,
+    RedisSetupError,
     UnsafeDatabaseError,
     Unavailable,
 )
@@ -62,6 +64,7 @@ BACKLOG = 2_048
     is_flag=True,
     help="Let POST /v1/test/clock move time on. The database is for tests ever after.",
 )
+@limit_options
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
 def serve(  # one argument for each option
     *,
@@ -71,6 +74,7 @@ def serve(  # one argument for each option
     port: int,
     test_clock: bool,
     as_json: bool,
+    limits: LimitOptions,
 ) -> None:
     """Run the server: its own PostgreSQL by default, restarted and recovered by itself."""
     config = Config(
@@ -79,6 +83,9 @@ def serve(  # one argument for each option
         host=host,
         port=port,
         test_clock=test_clock,
+        request_limits=limits.defaults,
+        redis_url=limits.redis_url,
+        redis_timeout_ms=limits.redis_timeout_ms,
     )
     log_json(sys.stderr)
     try:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from gpucredits.core.account import check_path
+from gpucredits.core.fairshare.snapshot import WEIGHT_MAX
 from gpucredits.core.money import parse_credits
 from gpucredits.wire.scalars import parse_instant
 
@@ -34,6 +35,24 @@ def account(text: str) -> str:
         return check_path(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r} {error}.") from error
+
+
+def pool(text: str) -> tuple[str, str]:
+    """A type of GPU and a region from h100, or h100/eu."""
+    gpu_type, slash, region = text.partition("/")
+    if not gpu_type or (slash and not region) or "/" in region:
+        raise click.BadParameter(f"{text!r} is not a pool: write h100 or h100/eu.")
+    return gpu_type, region or "default"
+
+
+def weight(text: str) -> tuple[str, int]:
+    """An account and its weight from acme/vision=3."""
+    path, _, number = text.partition("=")
+    if not number.isascii() or not number.isdecimal() or int(number) > WEIGHT_MAX:
+        raise click.BadParameter(
+            f"{text!r} is not a weight: write acme=3, with a number up to {WEIGHT_MAX}."
+        )
+    return account(path), int(number)
 
 
 def amount(text: str) -> str:

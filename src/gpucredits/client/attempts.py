@@ -83,7 +83,9 @@ class Attempts(Generic[Answer]):
             params=self.call.query or None,
             content=self.call.body,
             headers=headers,
-            timeout=max(0.001, min(self._retry.attempt_timeout_s, self._left_s())),
+            timeout=max(
+                0.001, min(self._retry.attempt_timeout_s + self.call.patience_s, self._left_s())
+            ),
         )
 
     def failed(self, error: httpx.TransportError) -> float:
@@ -157,7 +159,8 @@ class Attempts(Generic[Answer]):
         )
 
     def _left_s(self) -> float:
-        return self._began + self._retry.deadline_s - time.monotonic()
+        time_s = self._retry.deadline_s + self.call.patience_s
+        return self._began + time_s - time.monotonic()
 
 
 def retry_after_s(header: str | None) -> float:

@@ -37,6 +37,7 @@ class Call(Generic[Answer]):
 
     ``is_keyed``: it is sent with an idempotency key. ``is_write``: losing its answer leaves open
     whether it was done. ``is_repeatable``: sending it twice is as good as sending it once.
+    ``patience_s``: how long the server was asked to take before it answers.
     """
 
     method: str
@@ -48,6 +49,7 @@ class Call(Generic[Answer]):
     is_keyed: bool = False
     is_write: bool = False
     is_repeatable: bool = True
+    patience_s: float = 0.0
 
     def at(self, cursor: str) -> Call[Answer]:
         """The same call for the page that starts at ``cursor``."""

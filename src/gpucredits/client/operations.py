@@ -14,15 +14,21 @@ from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from gpucredits.client import accounts as account_calls
 from gpucredits.client import admissions as admission_calls
+from gpucredits.client import anomalies as anomaly_calls
 from gpucredits.client import boosts as boost_calls
 from gpucredits.client import budgets as budget_calls
 from gpucredits.client import credit as credit_calls
 from gpucredits.client import entries as entry_calls
 from gpucredits.client import keys as key_calls
 from gpucredits.client import limits as limit_calls
+from gpucredits.client import pools as pool_calls
 from gpucredits.client import prices as price_calls
+from gpucredits.client import queue as queue_calls
 from gpucredits.client import quotas as quota_calls
+from gpucredits.client import request_limits as request_limit_calls
+from gpucredits.client import requests as request_calls
 from gpucredits.client import reservations as reservation_calls
+from gpucredits.client import statements as statement_calls
 from gpucredits.client import system as system_calls
 from gpucredits.client import usage as usage_calls
 from gpucredits.client.call import Call
@@ -185,6 +191,20 @@ class Operations:
     refund = Operation(reservation_calls.refund)
     adjust = Operation(reservation_calls.adjust)
 
+    enqueue = Operation(queue_calls.enqueue)
+    queued = Operation(queue_calls.queued)
+    queue_page = Operation(queue_calls.queue_page)
+    queue = Listing(queue_calls.queue_page, lambda page: page.queue)
+    cancel_queued = Operation(queue_calls.cancel_queued)
+    pools = Operation(pool_calls.pools)
+    pool = Operation(pool_calls.pool)
+    set_pool = Operation(pool_calls.set_pool)
+    remove_pool = Operation(pool_calls.remove_pool)
+    weights = Operation(pool_calls.weights)
+    set_weights = Operation(pool_calls.set_weights)
+    shares = Operation(pool_calls.shares)
+    snapshot = Operation(pool_calls.snapshot)
+
     set_price = Operation(price_calls.set_price)
     price_page = Operation(price_calls.price_page)
     prices = Listing(price_calls.price_page, lambda page: page.prices)
@@ -196,6 +216,12 @@ class Operations:
     revoke_key = Operation(key_calls.revoke_key)
     key_page = Operation(key_calls.key_page)
     keys = Listing(key_calls.key_page, lambda page: page.keys)
+    key_limit = Operation(request_limit_calls.key_limit)
+    set_key_limit = Operation(request_limit_calls.set_key_limit)
+    end_key_limit = Operation(request_limit_calls.end_key_limit)
+    org_request_limit = Operation(request_limit_calls.org_request_limit)
+    set_org_request_limit = Operation(request_limit_calls.set_org_request_limit)
+    end_org_request_limit = Operation(request_limit_calls.end_org_request_limit)
     audit_page = Operation(key_calls.audit_page)
     audit = Listing(key_calls.audit_page, lambda page: page.audit)
 
@@ -220,6 +246,23 @@ class Operations:
     end_budget = Operation(budget_calls.end_budget)
     period_page = Operation(budget_calls.period_page)
     periods = Listing(budget_calls.period_page, lambda page: page.periods)
+
+    ask = Operation(request_calls.ask)
+    request = Operation(request_calls.request)
+    request_page = Operation(request_calls.request_page)
+    requests = Listing(request_calls.request_page, lambda page: page.requests)
+    approve_request = Operation(request_calls.approve_request)
+    decline_request = Operation(request_calls.decline_request)
+    cancel_request = Operation(request_calls.cancel_request)
+
+    statement = Operation(statement_calls.statement)
+    statement_page = Operation(statement_calls.statement_page)
+    statements = Listing(statement_calls.statement_page, lambda page: page.statements)
+    pay_statement = Operation(statement_calls.pay_statement)
+    anomaly_page = Operation(anomaly_calls.anomaly_page)
+    anomalies = Listing(anomaly_calls.anomaly_page, lambda page: page.anomalies)
+    anomaly_terms = Operation(anomaly_calls.anomaly_terms)
+    set_anomaly_terms = Operation(anomaly_calls.set_anomaly_terms)
 
     health = Operation(system_calls.health)
     advance_clock = Operation(system_calls.advance_clock)

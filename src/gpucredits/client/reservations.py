@@ -40,10 +40,15 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
     grace_seconds: int | None = None,
     overdraft: Number | None = None,
     metadata: Mapping[str, str] | None = None,
+    allow_partial: bool | None = None,
+    priority: int | None = None,
+    expected_seconds: int | None = None,
+    preemptible: bool | None = None,
+    resources: Mapping[str, int] | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[ReservationAnswer]:
-    """Ask for a lease: GPUs of one type for a job on one node.
+    """Ask for a lease: GPUs of one type for a job on one node. To wait for it, ``enqueue``.
 
     ``exhaustion`` says what becomes of the job when it can no longer be renewed in full.
     """
@@ -63,6 +68,11 @@ def reserve(  # noqa: PLR0913  # one argument for each field of the request
         grace_seconds=grace_seconds,
         overdraft=overdraft,
         metadata=metadata,
+        allow_partial=allow_partial,
+        priority=priority,
+        expected_seconds=expected_seconds,
+        preemptible=preemptible,
+        resources=resources,
     )
     return write("/v1/reservations", ReservationAnswer, body=body, key=key, dry_run=dry_run)
 

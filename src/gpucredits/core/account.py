@@ -25,6 +25,7 @@ RESERVED_SEGMENTS = frozenset(
         "tree",
         "suspend",
         "resume",
+        "request-limit",
     }
 )
 _SEGMENT = re.compile(rf"[a-z0-9][a-z0-9._-]{{0,{bounds.PATH_SEGMENT_LENGTH_MAX - 1}}}", re.ASCII)

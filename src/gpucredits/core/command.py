@@ -15,7 +15,8 @@ from gpucredits.core.gate import Verdict
 from gpucredits.core.grant import Source
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reservation import Exhaustion
+from gpucredits.core.reservation import Exhaustion, StopReason
+from gpucredits.core.statement import Bill
 
 Metadata = dict[str, str]
 
@@ -41,6 +42,18 @@ class UpdateAccount:
     metadata: Metadata | None = None
     overdraft_limit: int | None = None
     delinquent: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewStanding:
+    """Pause an account whose bills are overdue, or resume it.
+
+    ``refunded`` is what was given back to it of all it was ever charged.
+    """
+
+    path: str
+    bills: tuple[Bill, ...]
+    refunded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +168,18 @@ class Cancel:
     """The job never started: release the hold."""
 
     reservation_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopLease:
+    """Tell a lease to end by an instant, whatever it could still pay for.
+
+    Its node learns of it with the next heartbeat; from then on the lease is not renewed beyond.
+    """
+
+    reservation_id: int
+    stops_at: int
+    reason: StopReason = StopReason.PREEMPTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +310,7 @@ class ReplaceBudgets:
 Command = (
     CreateAccount
     | UpdateAccount
+    | ReviewStanding
     | Issue
     | TopUp
     | ConfirmTopUp
@@ -295,6 +321,7 @@ Command = (
     | Beat
     | Settle
     | Cancel
+    | StopLease
     | Refund
     | Adjust
     | Sweep

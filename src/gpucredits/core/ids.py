@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 
+REQUEST = "ask"
+STATEMENT = "stm"
+ANOMALY = "anm"
 RESERVATION = "rsv"
 GRANT = "grt"
 TOPUP = "top"
@@ -15,6 +18,7 @@ TRANSFER = "trf"
 ENTRY = "ent"
 PRICE = "prc"
 KEY = "key"
+QUEUE = "que"
 QUOTA = "qta"
 RATE_LIMIT = "rtl"
 BOOST = "bst"

@@ -11,7 +11,7 @@ from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
 from gpucredits.core.quota import Counter, Quota
 from gpucredits.core.reasons import Refused
-from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.reservation import Decision, Reservation, ReservationState, StopReason
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
@@ -21,6 +21,18 @@ class AccountSaved:
     """The account as it now is."""
 
     account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """The account as it now is, what came in in all, and what is overdue since when."""
+
+    account: Account
+    received: int
+    overdue: int
+    since: int
+    at: int
+    changed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +103,23 @@ class Closed:
     settled: int
     released: int
     used_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A lease that was told to stop, by when at the latest, and why."""
+
+    reservation_id: int
+    stops_at: int
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """Requests that wait for their turn in a pool; the queue knows where they stand."""
+
+    queue_id: int
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +223,15 @@ class BudgetsReplaced:
 
 Accepted = (
     AccountSaved
+    | Reviewed
     | Granted
     | ToppedUp
     | Transferred
     | Reserved
     | Beaten
     | Closed
+    | Stopping
+    | Queued
     | Refunded
     | Adjusted
     | Swept

@@ -32,12 +32,16 @@ class Reason(StrEnum):
     RESERVATION_UNKNOWN = "reservation_unknown"
     TOPUP_UNKNOWN = "topup_unknown"
     LIMIT_UNKNOWN = "limit_unknown"
+    REQUEST_UNKNOWN = "request_unknown"
+    STATEMENT_UNKNOWN = "statement_unknown"
     ACCOUNT_EXISTS = "account_exists"
     PARENT_UNKNOWN = "parent_unknown"
     ACCOUNT_SUSPENDED = "account_suspended"
     CROSS_ORG = "cross_org"
     SAME_ACCOUNT = "same_account"
     TOPUP_STATE = "topup_state"
+    REQUEST_STATE = "request_state"
+    REQUESTS_FULL = "requests_full"
     WINDOW_ENDED = "window_ended"
     GRANTS_FULL = "grants_full"
     PRICE_UNKNOWN = "price_unknown"
@@ -65,6 +69,8 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.RESERVATION_UNKNOWN
             | Reason.TOPUP_UNKNOWN
             | Reason.LIMIT_UNKNOWN
+            | Reason.REQUEST_UNKNOWN
+            | Reason.STATEMENT_UNKNOWN
         ):
             return Kind.NOT_FOUND
         case (
@@ -85,6 +91,8 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.ACCOUNT_SUSPENDED
             | Reason.GRANTS_FULL
             | Reason.TOPUP_STATE
+            | Reason.REQUEST_STATE
+            | Reason.REQUESTS_FULL
             | Reason.RESERVATION_ENDED
             | Reason.RESERVATION_STARTED
             | Reason.REFUND_EXCEEDS

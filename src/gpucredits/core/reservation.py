@@ -39,6 +39,18 @@ class Exhaustion(IntEnum):
     FINISH = 2  # it runs on, on a bounded overdraft
 
 
+class StopReason(IntEnum):
+    """Why a lease was told to stop although it could pay."""
+
+    NONE = 0
+    PREEMPTED = 1
+
+    @property
+    def word(self) -> str:
+        """What a node is told."""
+        return self.name.lower() if self else ""
+
+
 @dataclass(slots=True)
 class Reservation:
     """g GPUs of one type for one job, at a pinned price, with a hold, until ``expires_at``.
@@ -46,7 +58,8 @@ class Reservation:
     ``settled`` is always the cost of ``used_ms``; ``adjusted`` and ``refunded`` are corrections on
     top. ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt
     and grant -1 is the house's overrun, ``overdrawn`` the sum of the latter. ``beat_at`` is when
-    its last beat was taken; ``leaving`` says that a lowered limit has told it to go.
+    its last beat was taken; ``leaving`` says that a lowered limit has told it to go. One that
+    was told to stop is not renewed beyond ``stopping_at``, for ``stop_reason``.
     """
 
     reservation_id: int
@@ -82,6 +95,8 @@ class Reservation:
     overdraft: int = 0
     overdrawn: int = 0
     leaving: bool = False
+    stopping_at: int = 0
+    stop_reason: StopReason = StopReason.NONE
 
     @property
     def rate_per_hour(self) -> int:

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.core.period import instant_text
 
 BASELINE_HOURS_MIN = 6  # with less history nothing is called unusual
+RATIO_PERCENT_DEFAULT = 400
+FLOOR_DEFAULT = 100 * MICROS_PER_CREDIT  # where an account has no terms of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnomalyTerms:
     """When an hour's spending is unusual: over ``ratio_percent`` of the usual, and ``floor``."""
 
-    ratio_percent: int = 400
+    ratio_percent: int = RATIO_PERCENT_DEFAULT
     floor: int = 0
     hours: int = 168
 
@@ -57,6 +60,22 @@ def check_spend(hourly: Sequence[int], terms: AnomalyTerms) -> SpendCheck:
     threshold = max(baseline * terms.ratio_percent // 100, terms.floor)
     unusual = len(past) >= BASELINE_HOURS_MIN and spent > threshold
     return SpendCheck(spent, baseline, threshold, len(past), unusual)
+
+
+def hourly_sums(marks: Sequence[tuple[int, int]], hour: int, hours: int) -> list[int]:
+    """What was spent in each hour up to and with ``hour``, from what had been spent in all.
+
+    ``marks`` are (hour, spent by its end) in order, without the hours in which nothing changed.
+    Nothing is known of hours up to and with the first mark. A refund is no negative spending.
+    """
+    if not marks:
+        return []
+    first = max(marks[0][0] + 1, hour - hours)
+    sums = dict.fromkeys(range(first, hour + 1), 0)
+    for (_, before), (marked, after) in pairwise(marks):
+        if marked in sums:
+            sums[marked] = max(0, after - before)
+    return list(sums.values())
 
 
 @dataclass(slots=True)

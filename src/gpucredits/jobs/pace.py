@@ -23,6 +23,7 @@ class Paced(ABC):
     def __init__(self, *, rest_s: float) -> None:
         self.rest_s = rest_s
         self._stopping = asyncio.Event()
+        self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @abstractmethod
@@ -34,9 +35,14 @@ class Paced(ABC):
         self._stopping.clear()
         self._task = asyncio.create_task(self._run(), name=type(self).__name__)
 
+    def wake(self) -> None:
+        """End the rest that is under way, or leave out the next one."""
+        self._woken.set()
+
     async def stop(self) -> None:
         """Finish the tick under way and end."""
         self._stopping.set()
+        self.wake()
         if self._task is not None:
             await self._task
             self._task = None
@@ -51,4 +57,5 @@ class Paced(ABC):
             except Exception:
                 logger.exception("%s failed and goes on", type(self).__name__)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), 0 if more else self.rest_s)
+                await asyncio.wait_for(self._woken.wait(), 0 if more else self.rest_s)
+            self._woken.clear()

@@ -1,9 +1,10 @@
-"""Forgets decisions and answers to keys when their time is over."""
+"""Forgets decisions, answers to keys and requests that have ended when their time is over."""
 
 from __future__ import annotations
 
 from gpucredits.jobs.pace import Paced
 from gpucredits.store.connection import Pool
+from gpucredits.store.queue import forget_ended
 from gpucredits.store.retention import forget_answers, forget_decisions
 
 DAY_US = 24 * 3_600_000_000
@@ -33,4 +34,6 @@ class Retention(Paced):
             self.pool, older_us=self.decisions_us, limit=self.rows_max
         )
         answers = await forget_answers(self.pool, older_us=self.answers_us, limit=self.rows_max)
-        return self.rows_max in (decisions, answers)
+        async with self.pool.acquire() as db:
+            requests = await forget_ended(db, older_us=self.answers_us, limit=self.rows_max)
+        return self.rows_max in (decisions, answers, requests)

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.request_limit import Ask
 
 
 class Role(StrEnum):
@@ -31,6 +32,10 @@ class Permission(StrEnum):
     READ_LEASES = "read_leases"
     READ_PRICES = "read_prices"
     READ_AUDIT = "read_audit"
+    READ_POOLS = "read_pools"
+    READ_SNAPSHOT = "read_snapshot"
+    SET_POOL = "set_pool"
+    KEEP_RUNNING = "keep_running"
     CREATE_ACCOUNT = "create_account"
     CREATE_ORG = "create_org"
     SUSPEND = "suspend"
@@ -44,9 +49,12 @@ class Permission(StrEnum):
     RESERVE = "reserve"
     BEAT = "beat"
     CLOSE_LEASE = "close_lease"
+    ASK = "ask"
+    DECIDE_REQUEST = "decide_request"
     CORRECT = "correct"
     MANAGE_KEYS = "manage_keys"
     MOVE_CLOCK = "move_clock"
+    LIMIT_REQUESTS = "limit_requests"
 
 
 _EVERYBODY = frozenset(Role)
@@ -60,6 +68,10 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.READ_LEASES: _EVERYBODY,
     Permission.READ_PRICES: _EVERYBODY,
     Permission.READ_AUDIT: _STAFF,
+    Permission.READ_POOLS: _READERS,
+    Permission.READ_SNAPSHOT: _STAFF,
+    Permission.SET_POOL: _STAFF,
+    Permission.KEEP_RUNNING: _STAFF,
     Permission.CREATE_ACCOUNT: _STAFF,
     Permission.CREATE_ORG: _STAFF,
     Permission.SUSPEND: _STAFF,
@@ -73,13 +85,20 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.RESERVE: _RUNNERS - {Role.AGENT},
     Permission.BEAT: _RUNNERS,
     Permission.CLOSE_LEASE: _RUNNERS,
+    Permission.ASK: _RUNNERS - {Role.AGENT},
+    Permission.DECIDE_REQUEST: _STAFF,
     Permission.CORRECT: _STAFF,
     Permission.MANAGE_KEYS: _ADMINS,
     Permission.MOVE_CLOCK: _ADMINS,
+    Permission.LIMIT_REQUESTS: _STAFF,
 }
-# These make credits, or change what a credit buys: a tenant's own staff must not.
+# These make credits, change what a credit buys or what others get, or bound a tenant: its own staff
+# must not.
 SYSTEM_ONLY = frozenset(
     {
+        Permission.READ_SNAPSHOT,
+        Permission.SET_POOL,
+        Permission.KEEP_RUNNING,
         Permission.CREATE_ORG,
         Permission.SET_TERMS,
         Permission.SET_PRICE,
@@ -87,6 +106,7 @@ SYSTEM_ONLY = frozenset(
         Permission.DECIDE_TOPUP,
         Permission.CORRECT,
         Permission.MOVE_CLOCK,
+        Permission.LIMIT_REQUESTS,
     }
 )
 
@@ -100,6 +120,7 @@ class Principal:
     role: Role
     scope: str = ""
     name: str = ""
+    asks: tuple[Ask, ...] = ()  # the buckets that each of its requests draws from
 
     @property
     def actor(self) -> str:

@@ -29,6 +29,7 @@ from gpucredits.core.command import (
     ReplaceBudgets,
     ReplaceQuotas,
     ReverseTopUp,
+    ReviewStanding,
     SetBudget,
     SetQuota,
     SetRateLimit,
@@ -43,15 +44,18 @@ from gpucredits.core.outcome import (
     Granted,
     Outcome,
     Refunded,
+    Reviewed,
     ToppedUp,
     Transferred,
 )
+from gpucredits.core.risk import Standing
 from gpucredits.service.limit_auditing import limit_after, limit_before
 from gpucredits.wire.scalars import format_end, format_instant
 
 ACTIONS: dict[type, str] = {
     CreateAccount: "account.create",
     UpdateAccount: "account.update",
+    ReviewStanding: "account.standing",
     Issue: "credits.issue",
     TopUp: "topup.record",
     ConfirmTopUp: "topup.confirm",
@@ -79,6 +83,9 @@ def state_before(book: Book, command: Command) -> State | None:
     if isinstance(command, UpdateAccount):
         account = book.paths.get(command.path)
         return None if account is None else _terms(account)
+    if isinstance(command, ReviewStanding):
+        reviewed = book.paths.get(command.path)
+        return None if reviewed is None else {"delinquent": reviewed.delinquent}
     if isinstance(command, ConfirmTopUp | FailTopUp | ReverseTopUp):
         row = book.topups.get(command.topup_id)
         return None if row is None else {"status": row.status.name.lower()}
@@ -97,7 +104,10 @@ def act_of(  # one argument for each column that the outcome does not give
 ) -> Act | None:
     """The row of an administrative act; None for refusals and for everything else."""
     action = ACTIONS.get(type(command))
-    after = None if action is None else state_after(org_id, outcome)
+    if isinstance(outcome, Reviewed):
+        after = _standing(outcome)
+    else:
+        after = None if action is None else state_after(org_id, outcome)
     if action is None or after is None:
         return None
     resource, state = after
@@ -152,6 +162,15 @@ def _terms(account: Account) -> State:
         "status": account.status.name.lower(),
         "metadata": dict(account.metadata),
     }
+
+
+def _standing(outcome: Reviewed) -> tuple[str, State] | None:
+    """A review that changed nothing is no act."""
+    if not outcome.changed:
+        return None
+    account = outcome.account
+    judged = Standing(outcome.overdue, outcome.since)
+    return account.path, {"delinquent": account.delinquent, "why": judged.sentence}
 
 
 def _json(state: State | None) -> str | None:

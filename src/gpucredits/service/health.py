@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from gpucredits.service.funnel import Funnel
 from gpucredits.service.lane import Lane
+from gpucredits.service.limiter import LimiterHealth
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import Conflict, Unavailable
@@ -32,6 +33,14 @@ async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
     if waited > STALLED_S:
         return "stalled", f"a command has waited for {waited:.1f} s"
     return "ok", ""
+
+
+def alarms_of(limits: LimiterHealth) -> list[tuple[str, str, int]]:
+    """(name, what is wrong, how often) of what somebody should look at while work moves on."""
+    if not limits.is_open:
+        return []
+    why = "Redis does not answer: request limits are suspended, and every request is let through"
+    return [("request_limits_suspended", why, limits.let_through)]
 
 
 def _longest_wait(lane: Lane, now: float) -> float:

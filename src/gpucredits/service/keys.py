@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Final
 
 from gpucredits.core import ids
+from gpucredits.core.account import org_of
+from gpucredits.core.request_limit import Defaults, asks_of
 from gpucredits.service.access import Principal, Role
 from gpucredits.store import acts, audit, keys
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
-from gpucredits.store.keys import KeyRow
+from gpucredits.store.keys import LiveKey
 
 PREFIX: Final = "gck_"
 MEMORY_S: Final = 5.0
@@ -32,8 +34,9 @@ _TOKEN = re.compile(r"gck_[A-Za-z0-9_-]{43}", re.ASCII)
 class Keyring:
     """Who a secret belongs to, remembered for a few seconds."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, defaults: Defaults = Defaults()) -> None:  # noqa: B008  # it never changes
         self._pool = pool
+        self.defaults = defaults
         self._memory: dict[bytes, tuple[float, Principal | None]] = {}
 
     async def authenticate(self, token: str) -> Principal | None:
@@ -46,8 +49,8 @@ class Keyring:
             return remembered[1]
         with driver_errors():
             async with self._pool.acquire() as db:
-                row = await keys.find_live(db, secret_hash)
-        principal = None if row is None else principal_of(row)
+                live = await keys.find_live(db, secret_hash)
+        principal = None if live is None else principal_of(live, self.defaults)
         if len(self._memory) >= MEMORY_KEYS_MAX:
             self._memory.clear()
         self._memory[secret_hash] = (time.monotonic() + MEMORY_S, principal)
@@ -56,6 +59,10 @@ class Keyring:
     def forget(self, secret_hash: bytes) -> None:
         """Look the key up anew the next time it is used."""
         self._memory.pop(secret_hash, None)
+
+    def forget_all(self) -> None:
+        """Look every key up anew."""
+        self._memory.clear()
 
 
 def new_secret() -> str:
@@ -83,10 +90,22 @@ def unseal(sealed: bytes, *, token: str, key: str) -> str | None:
     return text if _TOKEN.fullmatch(text) else None
 
 
-def principal_of(row: KeyRow) -> Principal:
-    """Who a stored key is."""
+def principal_of(live: LiveKey, defaults: Defaults) -> Principal:
+    """Who a stored key is, and which buckets its requests draw from."""
+    row = live.row
     return Principal(
-        key_id=row.key_id, org_id=row.org_id, role=Role(row.role), scope=row.scope, name=row.name
+        key_id=row.key_id,
+        org_id=row.org_id,
+        role=Role(row.role),
+        scope=row.scope,
+        name=row.name,
+        asks=asks_of(
+            key=(row.org_id, row.key_id),
+            org=org_of(row.scope),
+            own=live.own_limit,
+            of_org=live.org_limit,
+            defaults=defaults,
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
-from gpucredits.core.reservation import Exhaustion, Reservation
+from gpucredits.core.reservation import Exhaustion, Reservation, StopReason
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.store.page import Page, StoredRow
 
@@ -21,6 +21,7 @@ DIMENSIONS = tuple(Dimension)
 CALENDARS = tuple(Calendar)
 ROLLOVERS = tuple(Rollover)
 EXHAUSTIONS = tuple(Exhaustion)
+STOP_REASONS = tuple(StopReason)
 
 
 def calendar_of(number: int) -> Calendar | None:
@@ -35,12 +36,15 @@ def full_lease_us(lease: Reservation) -> int:
 
 def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
     """What is special about a lease that is not plain; whether a renewal may change some of it."""
-    beat_at, exhaustion, lease.grace_ms, lease.overdraft, lease.overdrawn, leaving = terms
+    beat_at, exhaustion, lease.grace_ms, lease.overdraft, lease.overdrawn, leaving, stop, why = (
+        terms
+    )
     renewed_at = lease.expires_at - full_lease_us(lease)
     lease.exhaustion = EXHAUSTIONS[exhaustion]
     lease.leaving = leaving == 1
     lease.beat_at = max(beat_at, renewed_at)
-    return bool(lease.overdraft or lease.overdrawn or leaving or beat_at > renewed_at)
+    lease.stopping_at, lease.stop_reason = stop, STOP_REASONS[why]
+    return bool(lease.overdraft or lease.overdrawn or leaving or stop or beat_at > renewed_at)
 
 
 def is_plain(lease: Reservation) -> bool:
@@ -49,6 +53,7 @@ def is_plain(lease: Reservation) -> bool:
         lease.beat_at == lease.expires_at - full_lease_us(lease)
         and lease.exhaustion is Exhaustion.DRAIN
         and not (lease.grace_ms or lease.overdraft or lease.overdrawn or lease.leaving)
+        and not lease.stopping_at
     )
 
 

@@ -158,6 +158,8 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.overdrawn,
         row.leaving,
         is_plain(row),
+        row.stopping_at,
+        row.stop_reason,
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)

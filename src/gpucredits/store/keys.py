@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpucredits.core.request_limit import RequestLimit
 from gpucredits.store.connection import Connection
 
 
@@ -27,15 +28,49 @@ class KeyRow:
     revoked_at: int
 
 
-async def find_live(db: Connection, secret_hash: bytes) -> KeyRow | None:
+@dataclass(frozen=True, slots=True)
+class LiveKey:
+    """A key that may be used, with the request limits that were set for it and for its org."""
+
+    row: KeyRow
+    own_limit: RequestLimit | None = None
+    org_limit: RequestLimit | None = None
+
+
+async def find_live(db: Connection, secret_hash: bytes) -> LiveKey | None:
     """The key with this hash, unless it was revoked or has expired."""
-    row = await db.fetchrow(
-        "SELECT org_id, key_id, name, role, scope, created_by, created_at, expires_at, revoked_at"
-        " FROM api_keys"
-        " WHERE hash = $1 AND revoked_at = 0 AND expires_at > ledger_now()",
+    found = await db.fetchrow(
+        "SELECT key.org_id, key.key_id, key.name, key.role, key.scope, key.created_by,"
+        " key.created_at, key.expires_at, key.revoked_at, own.capacity, own.refill_per_hour,"
+        " org.capacity, org.refill_per_hour"
+        " FROM api_keys AS key"
+        " LEFT JOIN request_limits AS own"
+        " ON own.org_id = key.org_id AND own.holder = 1 AND own.number = key.key_id"
+        " LEFT JOIN request_limits AS org"
+        " ON org.org_id = key.org_id AND org.holder = 2 AND org.number = 0"
+        " WHERE key.hash = $1 AND key.revoked_at = 0 AND key.expires_at > ledger_now()",
         secret_hash,
     )
-    return None if row is None else KeyRow(**row)
+    if found is None:
+        return None
+    *columns, own_capacity, own_refill, org_capacity, org_refill = found
+    return LiveKey(
+        KeyRow(*columns),
+        None if own_capacity is None else RequestLimit(own_capacity, own_refill),
+        None if org_capacity is None else RequestLimit(org_capacity, org_refill),
+    )
+
+
+async def find(db: Connection, *, org_id: int, key_id: int, scope: str) -> bytes | None:
+    """The hash of a key within a scope, live or not; None when there is no such key."""
+    found: bytes | None = await db.fetchval(
+        "SELECT hash FROM api_keys WHERE org_id = $1 AND key_id = $2"
+        " AND ($3 = '' OR scope = $3 OR starts_with(scope, $3 || '/'))",
+        org_id,
+        key_id,
+        scope,
+    )
+    return found
 
 
 async def insert(

@@ -28,10 +28,12 @@ from gpucredits.core.command import (
     ReplaceQuotas,
     Reserve,
     ReverseTopUp,
+    ReviewStanding,
     SetBudget,
     SetQuota,
     SetRateLimit,
     Settle,
+    StopLease,
     Sweep,
     TopUp,
     Transfer,
@@ -69,7 +71,7 @@ class Needs:
         """The rows that one command may read or change."""
         self.orgs.add(org_id)
         match command:
-            case Beat() | Settle() | Cancel():
+            case Beat() | Settle() | Cancel() | StopLease():
                 self._lease(org_id, command.reservation_id)
             case Refund() | Adjust():
                 self._lease(org_id, command.reservation_id)
@@ -77,7 +79,7 @@ class Needs:
             case Reserve() | Explain():
                 asked = command.reserve if isinstance(command, Explain) else command
                 self._reserve(org_id, asked)
-            case CreateAccount() | UpdateAccount():
+            case CreateAccount() | UpdateAccount() | ReviewStanding():
                 self.paths.update((org_id, path) for path in lineage(command.path))
             case Issue() | TopUp():
                 self.paths.add((org_id, command.account))

@@ -18,7 +18,9 @@ WITH gone AS (
 FORGET_ANSWERS = """
 WITH gone AS (
     DELETE FROM idempotency WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM idempotency WHERE created_at < (SELECT ledger_now()) - $1 LIMIT $2))
+        SELECT ctid FROM idempotency i WHERE created_at < (SELECT ledger_now()) - $1
+        AND NOT (key LIKE 'request %' AND EXISTS ( -- an approval that is still to be finished
+            SELECT 1 FROM requests r WHERE r.org_id = i.org_id AND r.state = 1)) LIMIT $2))
     RETURNING 1
 ) SELECT count(*) FROM gone
 """

@@ -55,6 +55,7 @@ class AccountAnswer(Struct, kw_only=True):
     model: ModelName
     credit_limit: CreditsText
     overdraft_limit: CreditsText
+    delinquent: bool
     status: StatusName
     created_at: InstantText
     metadata: dict[str, str]
@@ -141,6 +142,7 @@ def account_to_wire(account: Account) -> AccountAnswer:
         model=model_name(account.model),
         credit_limit=format_credits(account.credit_limit),
         overdraft_limit=format_credits(account.overdraft_limit),
+        delinquent=account.delinquent,
         status=status_name(account.status),
         created_at=format_instant(account.created_at),
         metadata=account.metadata,

@@ -11,6 +11,7 @@ import re
 from msgspec import Struct
 
 from gpucredits.wire.gate import GateAnswer
+from gpucredits.wire.request_limit import RequestLimitShown
 from gpucredits.wire.scalars import InstantText
 
 MEDIA_TYPE = "application/problem+json"
@@ -37,6 +38,7 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     clears_at: InstantText | None = None
     gates: list[GateAnswer] | None = None
     index: int | None = None
+    limit: RequestLimitShown | None = None
 
 
 _PLACE = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")

@@ -12,11 +12,13 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Beaten, Closed, Reserved
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
 from gpucredits.wire.problem import Problem
+from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.scalars import (
     AccountPath,
     Amount,
     Credits,
     CreditsText,
+    Instant,
     InstantText,
     Metadata,
     Name,
@@ -27,6 +29,8 @@ RESERVATIONS_BATCH_MAX = 1_000
 BEATS_MAX = 5_000
 SEQ_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_PER_HOUR = 3_600
+PRIORITY_MAX = 1_000
+EXPECTED_SECONDS_MAX = 366 * 24 * SECONDS_PER_HOUR
 _RATE_DECIMALS = 12
 
 _CONTINUE = Decision.CONTINUE  # looked up once: every heartbeat asks
@@ -42,6 +46,7 @@ GpuCount = Annotated[int, Meta(ge=1, le=bounds.GPU_COUNT_MAX)]
 WindowSeconds = Annotated[
     int, Meta(ge=bounds.WINDOW_MS_MIN // 1_000, le=bounds.WINDOW_MS_MAX // 1_000)
 ]
+ResourceAmount = Annotated[int, Meta(ge=0, le=SEQ_MAX)]
 GraceSeconds = Annotated[
     int,
     Meta(ge=0, le=bounds.WINDOW_MS_MAX // 1_000, description="At most a window is of use."),
@@ -65,12 +70,23 @@ _EXHAUSTIONS: dict[ExhaustionName, Exhaustion] = {
 _EXHAUSTION_NAMES = {exhaustion: name for name, exhaustion in _EXHAUSTIONS.items()}
 
 
+class ReserveResources(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a job needs besides GPUs, in the units of its pool."""
+
+    cpu: ResourceAmount = 0
+    memory: ResourceAmount = 0
+
+
 class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Ask for a lease: GPUs of one type for a job on one node.
 
     ``exhaustion`` says what becomes of the job when it can no longer be renewed in full: it stops
     at once, drains to its last credit with a signal ``grace_seconds`` before the end, or finishes
     on an ``overdraft`` of at most so much.
+
+    What follows ``metadata`` is for pools: whether to wait for a turn, credits or quota, until when
+    (``deadline``), with fewer GPUs if need be (``allow_partial``), and what the pool should know of
+    the job. Members of a ``gang`` start together or not at all.
     """
 
     account: AccountPath
@@ -87,6 +103,15 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     grace_seconds: GraceSeconds = 0
     overdraft: Credits = field(default_factory=lambda: Credits(0))
     metadata: Metadata | None = None
+    wait: bool = False
+    deadline: Instant | None = None
+    allow_partial: bool = False
+    priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] = 0
+    gang: Name | None = None
+    gang_size: Annotated[int, Meta(ge=1, le=RESERVATIONS_BATCH_MAX)] | None = None
+    expected_seconds: Annotated[int, Meta(ge=1, le=EXPECTED_SECONDS_MAX)] | None = None
+    preemptible: bool = True
+    resources: ReserveResources | None = None
 
 
 class ReserveBatch(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -127,6 +152,7 @@ class ReservationAnswer(Struct, kw_only=True):
     expires_at: InstantText
     expires_in_ms: int
     ended_at: InstantText | None
+    stops_at: InstantText | None
     metadata: dict[str, str]
 
 
@@ -138,10 +164,11 @@ class ReservationPage(Struct, kw_only=True):
 
 
 class ReserveResult(Struct, kw_only=True, omit_defaults=True):
-    """One item of a batch: the lease, or why not."""
+    """One item of a batch: the lease, its place in the queue, or why not."""
 
     status: int
     reservation: ReservationAnswer | None = None
+    queue: QueueAnswer | None = None
     problem: Problem | None = None
 
 
@@ -281,6 +308,7 @@ def reservation_to_wire(
         expires_at=format_instant(lease.expires_at),
         expires_in_ms=expires_in_ms,
         ended_at=format_instant(lease.ended_at) if lease.ended_at else None,
+        stops_at=format_instant(lease.stopping_at) if lease.stopping_at else None,
         metadata=lease.metadata,
     )
 

@@ -11,12 +11,30 @@ from gpucredits.wire.scalars import InstantText
 ADVANCE_SECONDS_MAX = 10 * 366 * 24 * 3_600
 
 
+class Alarm(Struct, kw_only=True):
+    """Something that somebody should look at, although work is moving."""
+
+    name: str
+    detail: str
+    count: int
+
+
+class RequestLimitsHealth(Struct, kw_only=True):
+    """Where request buckets live, whether limits hold, and how many requests passed unlimited."""
+
+    home: Literal["process", "redis"]
+    state: Literal["held", "suspended"]
+    let_through: int
+
+
 class HealthAnswer(Struct, kw_only=True):
     """Whether work is moving."""
 
     status: Literal["ok", "stalled", "unavailable"]
     version: str
     detail: str = ""
+    alarms: list[Alarm] = []
+    request_limits: RequestLimitsHealth | None = None
 
 
 class ClockRequest(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ from gpucredits.core.account import Status
 from gpucredits.core.command import Beat, Reserve, UpdateAccount
 from gpucredits.core.outcome import AccountSaved, Beaten
 from gpucredits.core.reasons import Reason
-from gpucredits.core.risk import AnomalyTerms, Statement, check_spend, standing
+from gpucredits.core.risk import AnomalyTerms, Statement, check_spend, hourly_sums, standing
 from support.ledger import CREDIT, START, Ledger
 
 TERMS = AnomalyTerms(ratio_percent=300, floor=10, hours=24)
@@ -90,3 +90,12 @@ def test_payment_does_not_resume_what_an_operator_suspended(ledger: Ledger) -> N
     assert ledger.reason(ask) is Reason.ACCOUNT_SUSPENDED
     ledger.accept(UpdateAccount(path="acme", status=Status.ACTIVE), AccountSaved)
     ledger.lease("acme")
+
+
+def test_hours_come_from_marks_of_what_was_spent_in_all() -> None:
+    """Hours without a mark count as nothing, and nothing is known before the first."""
+    marks = [(10, 500), (11, 503), (14, 513), (15, 510), (16, 520)]
+    assert hourly_sums(marks, 16, 168) == [3, 0, 0, 10, 0, 10]
+    assert hourly_sums(marks, 18, 168) == [3, 0, 0, 10, 0, 10, 0, 0]
+    assert hourly_sums(marks, 16, 2) == [10, 0, 10]
+    assert hourly_sums([], 16, 168) == []

@@ -1,4 +1,4 @@
-"""Snapshots as plain data that JSON can hold, and back.
+"""Snapshots as plain data that JSON can hold, and back; decisions as plain data too.
 
 Owns: dump and load, so that a decision can be replayed elsewhere to the same result.
 Must not: read or write files.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from gpucredits.core.fairshare.decisions import Decisions, sentence
 from gpucredits.core.fairshare.snapshot import (
     Policy,
     PoolSnapshot,
@@ -60,6 +61,28 @@ def load(data: dict[str, Any]) -> PoolSnapshot:
     )
     check_snapshot(snapshot)
     return snapshot
+
+
+def dump_decisions(decisions: Decisions) -> dict[str, Any]:
+    """What was decided as dicts, lists, strings, numbers and None, in the order of decision."""
+    return {
+        "pool": decisions.pool,
+        "now": decisions.now,
+        "admissions": [row._asdict() | {"basis": row.basis.value} for row in decisions.admissions],
+        "preemptions": [
+            row._asdict() | {"held": list(row.held), "fair": list(row.fair)}
+            for row in decisions.preemptions
+        ],
+        "waiting": [
+            row._asdict() | {"reason": row.reason.value, "sentence": sentence(row)}
+            for row in decisions.waiting
+        ],
+        "shares": [
+            row._asdict()
+            | {"fair": list(row.fair), "before": list(row.before), "after": list(row.after)}
+            for row in decisions.shares
+        ],
+    }
 
 
 def _row(row: RunningJob | WaitingRequest, names: list[str]) -> dict[str, Any]:

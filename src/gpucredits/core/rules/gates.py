@@ -18,7 +18,7 @@ from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
 from gpucredits.core.grant import DEBT, GrantState
 from gpucredits.core.money import MS_PER_HOUR, format_credits, time_covered_ms
 from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
-from gpucredits.core.reasons import Detail, Reason, Refused
+from gpucredits.core.reasons import Detail, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import TokenBucket, advance, clears_at
 
@@ -244,11 +244,27 @@ def rate_report(
 
 def fair_share_report(lease: Reservation, verdict: Verdict) -> GateReport:
     """What the pool says, in the words of whoever divides it."""
+    return pool_report(lease.account, lease.gpu_type, lease.region, verdict)
+
+
+def fair_share_refusal(
+    account: str, gpu_type: str, region: str, verdict: Verdict, now: int
+) -> Refused:
+    """The refusal of a request that the pool alone turns away, before a lease was drafted."""
+    report = pool_report(account, gpu_type, region, verdict)
+    refused = refusal((report,), now)
+    invariant(refused is not None, "whom a pool turns away does not pass it")
+    assert refused is not None  # for the type checker
+    return refused
+
+
+def pool_report(account: str, gpu_type: str, region: str, verdict: Verdict) -> GateReport:
+    """What a pool says of a request of an account."""
     return GateReport(
         Gate.FAIR_SHARE,
-        scope_of(lease.account),
-        lease.account,
-        f"fair share of {lease.gpu_type} in {lease.region}",
+        scope_of(account),
+        account,
+        f"fair share of {gpu_type} in {region}",
         Unit.GPUS,
         verdict.limit,
         verdict.current,

@@ -47,7 +47,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
         note_late_use(book, lease, command.seq, command.used_ms)
         return answer(lease, Decision.STOP, now, reason=lease.state.name.lower())
     if command.seq <= lease.seq:
-        return answer(lease, lease.decision, now, duplicate=True)
+        return answer(lease, lease.decision, now, reason=lease.stop_reason.word, duplicate=True)
     used_ms, flag = believable(lease, command.used_ms, now)
     if renew_in_full(book, payer, lease, command.seq, used_ms, now):
         return Beaten(
@@ -67,6 +67,9 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     end = now if renewed.stops else lease_end(lease, now, renewed.extra)
     if renewed.no_longer:
         end = min(end, lease.expires_at)
+    if lease.stopping_at:
+        end = min(end, lease.stopping_at)
+        let_go(lease, renewed)
     lease.expires_at = end
     if end <= now:
         lease.decision = Decision.STOP
@@ -85,7 +88,13 @@ def renew_in_full(
     The same as ``charge`` wherever it applies; otherwise changes nothing and returns False.
     """
     lots = book.grants[payer.account_id]
-    if not lots or book.suspended or lease.max_amount or book.savepoint is not None:
+    if (
+        not lots
+        or book.suspended
+        or lease.max_amount
+        or lease.stopping_at
+        or book.savepoint is not None
+    ):
         return False
     grant = lots[0]
     rate = lease.gpu_count * lease.price
@@ -140,6 +149,14 @@ def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: in
     lease.used_ms = used_ms
     lease.beat_at = now
     return renewed
+
+
+def let_go(lease: Reservation, renewed: Renewal) -> None:
+    """A lease that was told to stop drains, for that reason unless another ends it as well."""
+    if not renewed.drains:
+        renewed.reason = lease.stop_reason.word
+        renewed.throttled = False
+        renewed.clears_at = 0
 
 
 def decision_of(renewed: Renewal) -> Decision:
@@ -238,7 +255,9 @@ def answer(
         renewed.reason if renewed else reason,
         duplicate,
         flag,
-        max(left_ms - lease.grace_ms, 0) if decision is Decision.DRAIN else 0,
+        max(left_ms - lease.grace_ms, 0)
+        if decision is Decision.DRAIN and not lease.stopping_at
+        else 0,
         -((now - clears_at) // 1_000) if clears_at else 0,
     )
 

@@ -1,0 +1,321 @@
+"""Handlers of pools: what there is, how it is shared, who holds how much, and why."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from fractions import Fraction as Rational
+from operator import add
+from typing import Any, Final
+
+import msgspec
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.scope import AnyCall
+from gpucredits.api.submit import act_of
+from gpucredits.core.account import lineage, org_of, scope_of
+from gpucredits.core.fairshare.decisions import Share
+from gpucredits.core.fairshare.filling import Fraction
+from gpucredits.core.fairshare.snapshot import Capacity
+from gpucredits.service.access import Permission
+from gpucredits.service.pools import GpuPool, PoolMissing, Sharing, Weight
+from gpucredits.wire.pool import (
+    PoolAnswer,
+    PoolList,
+    PoolPolicy,
+    PoolRequest,
+    PoolResources,
+    ShareAnswer,
+    SharesAnswer,
+    SnapshotAnswer,
+    WeightAnswer,
+    WeightsAnswer,
+    WeightsRequest,
+)
+from gpucredits.wire.scalars import format_instant
+
+NO_POOL = ("pool_unknown",)
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
+
+
+async def get_pools(call: Call[None, NoQuery]) -> PoolList:
+    """Every pool: what it has and how it is shared."""
+    return PoolList(pools=[pool_to_wire(each) for each in await call.services.gpu_pools.refresh()])
+
+
+async def get_pool(call: Call[None, NoQuery]) -> PoolAnswer:
+    """One pool."""
+    pool, _ = await _read(call)
+    return pool_to_wire(pool)
+
+
+async def put_pool(call: Call[PoolRequest, NoQuery]) -> PoolAnswer:
+    """Set a pool as a whole; with a capacity, reserves into it take turns."""
+    gpu_type, region = _place(call)
+    wanted = pool_from_wire(gpu_type, region, call.body)
+    saved, call.replayed = await call.services.gpu_pools.set(
+        act_of(call, 0), wanted, actor=call.actor, request_id=call.request_id
+    )
+    return pool_to_wire(saved)
+
+
+async def delete_pool(call: Call[None, NoQuery]) -> PoolAnswer:
+    """Take a pool away; who waits in it no longer waits for capacity."""
+    try:
+        pool, call.replayed = await call.services.gpu_pools.remove(
+            act_of(call, 0), *_place(call), actor=call.actor, request_id=call.request_id
+        )
+    except PoolMissing as missing:
+        raise _unknown() from missing
+    return pool_to_wire(pool)
+
+
+async def get_weights(call: Call[None, NoQuery]) -> WeightsAnswer:
+    """The weights of a pool: all of them, or those of the caller's own org."""
+    pool, weights = await _read(call)
+    return _weights(call, pool, weights)
+
+
+async def put_weights(call: Call[WeightsRequest, NoQuery]) -> WeightsAnswer:
+    """Replace all weights of a pool."""
+    weights = [
+        Weight(str(each.account), each.weight, each.may_borrow) for each in call.body.weights
+    ]
+    if len({each.path for each in weights}) < len(weights):
+        text = "weights: must name each account once."
+        raise ProblemError("invalid_request", text, field="weights")
+    try:
+        call.replayed = await call.services.gpu_pools.weigh(
+            act_of(call, 0), _place(call), weights, actor=call.actor, request_id=call.request_id
+        )
+    except PoolMissing as missing:
+        raise _unknown() from missing
+    pool, saved = await _read(call)
+    return _weights(call, pool, weights if call.dry_run else saved)
+
+
+async def get_shares(call: Call[None, NoQuery]) -> SharesAnswer:
+    """Who may hold, holds, borrows and waits for how much: of others only the totals."""
+    try:
+        sharing = await call.services.gpu_pools.sharing(*_place(call))
+    except PoolMissing as missing:
+        raise _unknown() from missing
+    return shares_to_wire(sharing, org=call.principal.org)
+
+
+async def get_snapshot(call: Call[None, NoQuery]) -> SnapshotAnswer:
+    """The last decision of a pool, with all that it was made from: it can be replayed."""
+    try:
+        kept = await call.services.gpu_pools.last_decision(*_place(call))
+    except PoolMissing as missing:
+        raise _unknown() from missing
+    if kept is None:
+        raise ProblemError("not_found", "Nothing has been decided in this pool yet.")
+    return SnapshotAnswer(
+        taken_at=format_instant(kept.taken_at),
+        snapshot=msgspec.json.decode(kept.snapshot),
+        decision=msgspec.json.decode(kept.decision),
+    )
+
+
+def pool_from_wire(gpu_type: str, region: str, request: PoolRequest) -> GpuPool:
+    """A pool as it was asked for."""
+    resources = request.resources or PoolResources()
+    if request.capacity is None and (resources.cpu or resources.memory):
+        raise ProblemError(
+            "invalid_request",
+            "capacity: must be given with other resources.",
+            field="capacity",
+        )
+    policy = request.policy
+    return GpuPool(
+        gpu_type=gpu_type,
+        region=region,
+        gpus=request.capacity,
+        cpus=resources.cpu,
+        memory=resources.memory,
+        preemption=policy.preemption,
+        grace_ms=policy.grace_seconds * 1_000,
+        min_runtime_ms=policy.min_runtime_seconds * 1_000,
+        preemptions_max=policy.preemptions_max,
+        backfill=policy.backfill,
+        backfill_depth=policy.backfill_depth,
+        hold_after_ms=policy.hold_after_seconds * 1_000,
+        priority_scope=policy.priority_scope,
+        usage_order=policy.usage_order,
+        half_life_ms=policy.half_life_seconds * 1_000,
+        borrowing=policy.borrowing,
+    )
+
+
+def pool_to_wire(pool: GpuPool) -> PoolAnswer:
+    """A pool as it is shown."""
+    settings: dict[str, Any] = {
+        "preemption": pool.preemption,
+        "grace_seconds": pool.grace_ms // 1_000,
+        "min_runtime_seconds": pool.min_runtime_ms // 1_000,
+        "preemptions_max": pool.preemptions_max,
+        "backfill": pool.backfill,
+        "backfill_depth": pool.backfill_depth,
+        "hold_after_seconds": pool.hold_after_ms // 1_000,
+        "priority_scope": pool.priority_scope,
+        "usage_order": pool.usage_order,
+        "half_life_seconds": pool.half_life_ms // 1_000,
+        "borrowing": pool.borrowing,
+    }
+    return PoolAnswer(
+        gpu_type=pool.gpu_type,
+        region=pool.region,
+        capacity=pool.gpus,
+        resources=PoolResources(cpu=pool.cpus, memory=pool.memory),
+        policy=PoolPolicy(**settings),
+        updated_at=format_instant(pool.updated_at),
+    )
+
+
+def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
+    """Shares of everybody, or of one org and the totals of all."""
+    snapshot = sharing.snapshot
+    capacity = sharing.pool.gpus
+    held: Counter[str] = Counter()
+    taken: dict[str, list[int]] = {}
+    wanted: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    gates = bool(snapshot.capacity)
+    for job in snapshot.running:
+        for path in ("", *lineage(job.tenant)):
+            held[path] += job.amounts[0]
+            taken[path] = list(map(add, taken.get(path) or [0] * len(job.amounts), job.amounts))
+    for request in snapshot.waiting:
+        for path in ("", *lineage(request.tenant)):
+            wanted[path] += request.amounts[0] if gates else 0
+            waiting[path] += 1
+    stopping = sum(job.amounts[0] for job in snapshot.running if job.stopping_at is not None)
+    past = {tenant.path: tenant.usage // 1_000 for tenant in snapshot.tenants}
+    shown = [row for row in sharing.decisions.shares if not org or org_of(row.path) == org]
+    return SharesAnswer(
+        gpu_type=sharing.pool.gpu_type,
+        region=sharing.pool.region,
+        capacity=capacity,
+        held=held[""],
+        stopping=stopping,
+        free=max((capacity or 0) - held[""], 0),
+        tenants=len({org_of(row.path) for row in sharing.decisions.shares}),
+        waiting=waiting[""],
+        waiting_gpus=wanted[""],
+        is_dispatched=bool(sharing.dispatcher),
+        shares=[
+            share_to_wire(
+                row,
+                capacity or 0,
+                dominant(taken.get(row.path, []), snapshot.capacity),
+                held=held[row.path],
+                waiting=waiting[row.path],
+                waiting_gpus=wanted[row.path],
+                past_gpu_seconds=past.get(row.path, 0),
+            )
+            for row in shown
+        ],
+    )
+
+
+def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
+    """The largest part of any resource that some amounts are."""
+    parts = [(amount, whole) for amount, (_, whole) in zip(amounts, capacity, strict=False)]
+    return max(parts, key=lambda part: Rational(*part), default=(0, 1))
+
+
+def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: int) -> ShareAnswer:
+    """One tenant's share; what it borrows is what it has above its target."""
+    over = (has[0] * row.fair[1] - row.fair[0] * has[1], has[1] * row.fair[1])
+    return ShareAnswer(
+        account=row.path,
+        scope=scope_of(row.path),
+        weight=row.weight,
+        target=_decimals(row.fair, capacity),
+        target_percent=_decimals(row.fair, 100),
+        held_percent=_decimals(has, 100),
+        borrowed=_decimals(over if over[0] > 0 else (0, 1), capacity),
+        **counts,
+    )
+
+
+def _decimals(part: Fraction, whole: int) -> str:
+    """A part of something with two decimals, cut off."""
+    hundredths = part[0] * whole * 100 // part[1]
+    return f"{hundredths // 100}.{hundredths % 100:02d}"
+
+
+def _place(call: AnyCall) -> tuple[str, str]:
+    gpu_type, region = call.params["gpu_type"], call.params["region"]
+    if _NAME.fullmatch(gpu_type) is None or _NAME.fullmatch(region) is None:
+        raise _unknown()
+    return gpu_type, region
+
+
+async def _read(call: AnyCall) -> tuple[GpuPool, list[Weight]]:
+    try:
+        return await call.services.gpu_pools.read(*_place(call))
+    except PoolMissing as missing:
+        raise _unknown() from missing
+
+
+def _unknown() -> ProblemError:
+    return ProblemError("pool_unknown", "There is no such pool.")
+
+
+def _weights(call: AnyCall, pool: GpuPool, weights: list[Weight]) -> WeightsAnswer:
+    org = call.principal.org
+    return WeightsAnswer(
+        gpu_type=pool.gpu_type,
+        region=pool.region,
+        weights=[
+            WeightAnswer(account=each.path, weight=each.weight, may_borrow=each.may_borrow)
+            for each in sorted(weights)
+            if not org or org_of(each.path) == org
+        ],
+    )
+
+
+def _route(method: str, path: str, summary: str, handler: Any, answer: Any, **more: Any) -> Route:
+    permission = Permission.READ_POOLS if method == "GET" else Permission.SET_POOL
+    return Route(
+        method=method,
+        path=f"/v1/pools{path}",
+        summary=summary,
+        handler=handler,
+        answer=answer,
+        permission=more.pop("permission", permission),
+        needs_key=method != "GET",
+        reasons=NO_POOL if path else (),
+        tag="pools",
+        **more,
+    )
+
+
+ONE: Final = "/{gpu_type}/{region}"
+ROUTES = [
+    _route("GET", "", "Every pool", get_pools, PoolList),
+    _route("GET", ONE, "One pool", get_pool, PoolAnswer),
+    _route("PUT", ONE, "Set a pool", put_pool, PoolAnswer, body=PoolRequest),
+    _route("DELETE", ONE, "Take a pool away", delete_pool, PoolAnswer),
+    _route("GET", f"{ONE}/weights", "The weights of a pool", get_weights, WeightsAnswer),
+    _route(
+        "PUT",
+        f"{ONE}/weights",
+        "Replace the weights of a pool",
+        put_weights,
+        WeightsAnswer,
+        body=WeightsRequest,
+    ),
+    _route("GET", f"{ONE}/shares", "Who holds how much of a pool", get_shares, SharesAnswer),
+    _route(
+        "GET",
+        f"{ONE}/snapshot",
+        "The last decision of a pool and what it was made from",
+        get_snapshot,
+        SnapshotAnswer,
+        permission=Permission.READ_SNAPSHOT,
+    ),
+]

@@ -1,0 +1,222 @@
+"""Handlers of the queue: who waits, where and why; waiting for news; giving up."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.reasons import NO_ACCOUNT
+from gpucredits.api.scope import AnyCall, account_filter, org_number
+from gpucredits.api.submit import act_of
+from gpucredits.core import ids
+from gpucredits.core.fairshare.decisions import Waiting, WaitReason, sentence
+from gpucredits.core.reasons import Refused
+from gpucredits.service.access import Permission, sees
+from gpucredits.service.queue import Ticket, TicketFilter, answer_of, has_ended
+from gpucredits.store.queue import QueueState
+from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
+from gpucredits.wire.scalars import AccountPath, Name, format_end, format_instant
+
+WAIT_SECONDS_MAX: Final = 60
+NO_QUEUE = ("queue_unknown",)
+
+_STATES: dict[QueueState, QueueStateName] = {
+    QueueState.WAITING: "waiting",
+    QueueState.ADMITTING: "waiting",
+    QueueState.ADMITTED: "admitted",
+    QueueState.CANCELLED: "cancelled",
+    QueueState.EXPIRED: "expired",
+    QueueState.REFUSED: "refused",
+}
+
+
+class QueueQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which requests to list; a pool is a type of GPU and a region, such as h100/default."""
+
+    account: AccountPath | None = None
+    pool: Name | None = None
+    state: QueueStateName | None = None
+
+
+class WaitQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """How long to wait for the request to be admitted, or to end in another way."""
+
+    wait_seconds: Annotated[int, Meta(ge=0, le=WAIT_SECONDS_MAX)] = 0
+
+
+async def get_queue(call: Call[None, QueueQuery]) -> QueuePage:
+    """Requests that wait or waited, the latest first: of the caller's scope."""
+    query = call.query
+    account = account_filter(call, query.account)
+    org_id = await org_number(call, account) if account else None
+    wanted = query.state
+    states = () if wanted is None else tuple(s for s in QueueState if _STATES[s] == wanted)
+    tickets = await call.services.line.page(
+        TicketFilter(
+            org_id=org_id,
+            account=account,
+            pool=None if query.pool is None else _pool_name(query.pool),
+            states=states,
+            before=number_cursor(query, LAST),
+            limit=query.limit,
+        )
+    )
+    following = str(tickets[-1].queue_id) if len(tickets) == query.limit else None
+    return QueuePage(queue=[ticket_to_wire(each) for each in tickets], next_cursor=following)
+
+
+async def get_queued(call: Call[None, WaitQuery]) -> QueueAnswer:
+    """One request as it stands, or once it no longer waits, if that is within ``wait_seconds``."""
+    ticket = await _visible(call)
+    if call.query.wait_seconds and not has_ended(ticket):
+        key = (ticket.org_id, ticket.queue_id)
+        seen = await call.services.line.wait(key, has_ended, timeout_s=call.query.wait_seconds)
+        ticket = seen or ticket
+    return ticket_to_wire(ticket)
+
+
+async def post_queue_cancel(call: Call[None, NoQuery]) -> QueueAnswer:
+    """Wait no more; with a member of a gang the whole gang gives up."""
+    ticket = await _visible(call)
+    key = (ticket.org_id, ticket.queue_id)
+    is_closed, call.replayed = await call.services.line.cancel(
+        act_of(call, ticket.org_id), key, actor=call.actor, request_id=call.request_id
+    )
+    seen = await call.services.line.wait(key, has_ended, timeout_s=0 if call.dry_run else 10)
+    if not is_closed and (seen is None or seen.state != QueueState.CANCELLED):
+        now = _STATES[QueueState((seen or ticket).state)]
+        hint = ": cancel or settle its reservation instead" if now == "admitted" else ""
+        raise ProblemError("queue_ended", f"It is {now}, not waiting{hint}.")
+    return ticket_to_wire(seen or ticket)
+
+
+async def _visible(call: AnyCall) -> Ticket:
+    """The request in the path, if the caller's scope reaches it."""
+    try:
+        key = ids.parse_id(ids.QUEUE, call.params["queue"])
+    except ValueError:
+        key = (-1, 0)
+    if key[0] < 2**31:
+        ticket = await call.services.line.read(key)
+        if ticket is not None and sees(call.principal, ticket.account):
+            return ticket
+    raise ProblemError("queue_unknown", "There is no such request in the queue.")
+
+
+def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
+    """A request as its owner may see it: nothing in it names anybody else."""
+    state = _STATES[QueueState(ticket.state)]
+    waits = state == "waiting"
+    is_admitted = state == "admitted"
+    waits_for = ticket.held_by or ("capacity" if ticket.position else None)
+    return QueueAnswer(
+        queue_id=ids.format_id(ids.QUEUE, ticket.org_id, ticket.queue_id),
+        state=state,
+        account=ticket.account,
+        job_id=ticket.job_id,
+        gpu_type=ticket.gpu_type,
+        region=ticket.region,
+        gpu_count=ticket.gpus,
+        admitted_gpus=ticket.granted if is_admitted else None,
+        priority=ticket.priority,
+        gang=ticket.gang or None,
+        gang_size=ticket.gang_size,
+        allow_partial=ticket.allow_partial,
+        position=ticket.position or None if waits else None,
+        waits_for=waits_for if waits else None,
+        reason=ticket.reason or None if waits else None,
+        sentence=_sentence(ticket),
+        estimate=format_instant(ticket.starts_at) if waits and ticket.starts_at else None,
+        submitted_at=format_instant(ticket.submitted_at),
+        deadline=format_end(ticket.deadline),
+        ended_at=format_instant(ticket.ended_at) if ticket.ended_at else None,
+        reservation_id=ids.format_id(ids.RESERVATION, ticket.org_id, ticket.reservation_id)
+        if ticket.reservation_id
+        else None,
+    )
+
+
+def _sentence(ticket: Ticket) -> str:
+    """Why it waits, or how it ended, in words that name no other tenant."""
+    state = QueueState(ticket.state)
+    if state is QueueState.ADMITTED:
+        return f"It was admitted with {ticket.granted} of the {ticket.gpus} GPUs that it asked for."
+    if not state.is_open:
+        said = answer_of(ticket)
+        return said.message if isinstance(said, Refused) else ""
+    if state is QueueState.ADMITTING:
+        return "It has its room and is being admitted."
+    if ticket.held_by:
+        return f"It waits for {ticket.held_by}: {ticket.held_sentence}"
+    if not ticket.reason:
+        return "It has just come, and nobody has looked at it yet."
+    behind = ticket.behind
+    if ticket.reason != WaitReason.OTHER_GATE and not _is_own(ticket, behind):
+        behind = "another request"
+    text = sentence(
+        Waiting(
+            "",
+            ticket.account,
+            ticket.position,
+            WaitReason(ticket.reason),
+            ticket.resource,
+            ticket.needed,
+            ticket.available,
+            behind,
+        )
+    )
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _is_own(ticket: Ticket, behind: str) -> bool:
+    try:
+        return ids.parse_id(ids.QUEUE, behind)[0] == ticket.org_id
+    except ValueError:
+        return False
+
+
+def _pool_name(text: str) -> tuple[str, str]:
+    gpu_type, _, region = text.partition("/")
+    return gpu_type, region or "default"
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/v1/queue",
+        summary="Requests that wait or waited for their turn",
+        handler=get_queue,
+        permission=Permission.READ,
+        query=QueueQuery,
+        answer=QueuePage,
+        reasons=NO_ACCOUNT,
+        tag="queue",
+    ),
+    Route(
+        method="GET",
+        path="/v1/queue/{queue}",
+        summary="One request, at once or when it no longer waits",
+        handler=get_queued,
+        permission=Permission.READ,
+        query=WaitQuery,
+        answer=QueueAnswer,
+        reasons=NO_QUEUE,
+        tag="queue",
+        longer_s=float(WAIT_SECONDS_MAX),
+    ),
+    Route(
+        method="POST",
+        path="/v1/queue/{queue}:cancel",
+        summary="Wait no more",
+        handler=post_queue_cancel,
+        permission=Permission.RESERVE,
+        answer=QueueAnswer,
+        needs_key=True,
+        reasons=(*NO_QUEUE, "queue_ended"),
+        tag="queue",
+    ),
+]

@@ -1,0 +1,173 @@
+"""The way into a pool: which reserves have to wait for a turn, and what they are told.
+
+Owns: sending a reserve to the queue, waiting for the cycle that decides about it, and keys that
+were used for it before.
+Must not: decide who is let in (the dispatcher does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.queue import ticket_to_wire
+from gpucredits.api.scope import AnyCall, require
+from gpucredits.api.submit import act_of
+from gpucredits.core.command import Reserve
+from gpucredits.core.outcome import Outcome, Queued
+from gpucredits.service.access import Permission
+from gpucredits.service.errors import Busy
+from gpucredits.service.pools import GpuPool
+from gpucredits.service.queue import QueueFull, Ticket, Wish, answer_of, has_ended
+from gpucredits.service.rehearsing import rehearsed
+from gpucredits.store.pools import NO_POOL
+from gpucredits.wire.queue import QueueAnswer
+from gpucredits.wire.reservation import ReserveRequest
+
+ANSWER_WITHIN_S: Final = 3.0  # how long a request that does not wait is kept waiting for a cycle
+LET_IN_WITHIN_S: Final = 10.0  # and how long for the ledger, once it has its room
+FIRST_NEWS_WITHIN_S: Final = 2.0  # how long one that waits is kept for its first place
+
+
+def pool_of(call: AnyCall, request: ReserveRequest) -> GpuPool | None:
+    """The pool that a reserve is for, if there is one."""
+    return call.services.gpu_pools.find(request.gpu_type, request.region)
+
+
+def needs_turn(call: AnyCall, request: ReserveRequest) -> bool:
+    """Whether a reserve goes through the queue: into a pool with a capacity, or willing to wait."""
+    if request.wait or request.allow_partial:
+        return True
+    pool = pool_of(call, request)
+    return pool is not None and pool.gates
+
+
+def wish_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> Wish:
+    """What the queue is told; refuses what makes no sense."""
+    if not request.preemptible:
+        why = "Only the system's own staff may ask that a job is never stopped for others."
+        require(call.principal, Permission.KEEP_RUNNING, why)
+    if request.gang is None and (request.gang_size or 1) > 1:
+        raise _invalid("gang", "must be named for a gang_size of more than 1")
+    if request.gang is not None and request.allow_partial:
+        raise _invalid("allow_partial", "is not possible for a gang, which is all or nothing")
+    if request.gang is not None and request.gang_size is None:
+        raise _invalid("gang_size", "must be given with a gang")
+    if request.deadline is not None and not request.wait:
+        raise _invalid("deadline", "is for requests that wait")
+    pool = pool_of(call, request)
+    resources = request.resources
+    return Wish(
+        reserve=command,
+        pool_id=NO_POOL if pool is None else pool.pool_id,
+        cpus=0 if resources is None else resources.cpu,
+        memory=0 if resources is None else resources.memory,
+        priority=request.priority,
+        gang=str(request.gang or ""),
+        gang_size=request.gang_size or 1,
+        expected_ms=(request.expected_seconds or 0) * 1_000,
+        preemptible=request.preemptible,
+        is_patient=request.wait,
+        allow_partial=request.allow_partial,
+        deadline=int(request.deadline or 0),
+    )
+
+
+async def take_turn(
+    call: AnyCall, org_id: int, wish: Wish, *, position: int | None = None
+) -> tuple[Outcome | QueueAnswer, bool]:
+    """Send a reserve to the queue: its lease or refusal, or its place; and whether it is a replay.
+
+    ``position``: its place in a batch, which is part of its key.
+    """
+    if call.dry_run:
+        return await rehearsed(call.services, org_id, wish), False
+    [answer], is_replay = await _join(call, org_id, [wish], position)
+    return answer, is_replay
+
+
+async def take_turns(
+    call: AnyCall, wishes: Sequence[tuple[int, int, Wish]]
+) -> list[tuple[Outcome | QueueAnswer, bool]]:
+    """Send reserves of a batch, as (place in it, org, wish), to the queue on their own."""
+    if call.dry_run:
+        return [await take_turn(call, org_id, wish) for _, org_id, wish in wishes]
+    turns = (take_turn(call, org_id, wish, position=place) for place, org_id, wish in wishes)
+    return list(await asyncio.gather(*turns))
+
+
+async def take_turn_together(
+    call: AnyCall, org_id: int, wishes: Sequence[Wish]
+) -> tuple[list[Outcome | QueueAnswer], bool]:
+    """Send a batch that is all or nothing to the queue, as one gang."""
+    first = wishes[0]
+    if len({(wish.pool_id, wish.reserve.account, wish.is_patient) for wish in wishes}) > 1:
+        text = "must be of one account and one pool, and all wait or none, in an atomic batch"
+        raise _invalid("items", text)
+    if any(wish.allow_partial for wish in wishes):
+        raise _invalid(
+            "allow_partial", "is not possible in an atomic batch, which is all or nothing"
+        )
+    if call.dry_run:
+        return [await rehearsed(call.services, org_id, wish) for wish in wishes], False
+    mark = hashlib.sha256(f"{call.key}".encode()).hexdigest()[:12]
+    gang = f"{first.gang or 'batch'}#{mark}"
+    together = [replace(wish, gang=gang, gang_size=len(wishes)) for wish in wishes]
+    return await _join(call, org_id, together, 0)
+
+
+async def resolve(call: AnyCall, org_id: int, queued: Queued) -> list[Outcome | QueueAnswer]:
+    """What became of requests that an earlier call put into the queue."""
+    return [await _told(call, (org_id, each)) for each in (queued.queue_id, *queued.others)]
+
+
+async def _join(
+    call: AnyCall, org_id: int, wishes: Sequence[Wish], position: int | None
+) -> tuple[list[Outcome | QueueAnswer], bool]:
+    act = act_of(call, org_id)
+    if position is not None and call.key is not None:
+        act = replace(act, key=f"{call.key}#{position}")
+    try:
+        outcome, is_replay = await call.services.line.join(
+            act, wishes, actor=call.actor, request_id=call.request_id
+        )
+    except QueueFull as full:
+        raise ProblemError(
+            "queue_full",
+            "As many requests of this org as may wait in this pool are waiting already.",
+            headers={"retry-after": "5"},
+        ) from full
+    if not isinstance(outcome, Queued):  # the key was used before the pool had a capacity
+        return [outcome] * len(wishes), is_replay
+    return await resolve(call, org_id, outcome), is_replay
+
+
+async def _told(call: AnyCall, key: tuple[int, int]) -> Outcome | QueueAnswer:
+    """What is said of a request: the end of one that does not wait, the place of one that does."""
+    line = call.services.line
+    ticket = await line.wait(key, _has_news, timeout_s=FIRST_NEWS_WITHIN_S)
+    if ticket is not None and not ticket.is_patient:
+        ticket = await line.wait(key, has_ended, timeout_s=ANSWER_WITHIN_S)
+        if ticket is not None and not has_ended(ticket):
+            await line.give_up(key)
+            ticket = await line.wait(key, has_ended, timeout_s=LET_IN_WITHIN_S)
+    if ticket is None:
+        raise ProblemError("queue_unknown", "This request is no longer known.")
+    if ticket.is_patient:
+        return ticket_to_wire(ticket)
+    outcome = answer_of(ticket)
+    if outcome is None:
+        raise Busy(1.0)
+    return outcome
+
+
+def _has_news(ticket: Ticket) -> bool:
+    return has_ended(ticket) or bool(ticket.reason or ticket.held_by)
+
+
+def _invalid(field: str, text: str) -> ProblemError:
+    return ProblemError("invalid_request", f"{field}: {text}.", field=field)

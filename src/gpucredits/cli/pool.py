@@ -1,0 +1,169 @@
+"""``pool``: what there is of a type of GPU, and how it is shared."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import click
+
+from gpucredits.cli import output, values
+from gpucredits.cli.session import Session, Write, calls, writes
+from gpucredits.client import pools
+from gpucredits.wire.pool import PoolAnswer, PoolList, ScopeName, UsageOrderName, WeightsAnswer
+
+
+@click.group()
+def pool() -> None:
+    """Pools of GPUs: capacity, policy and weights. A POOL is such as h100, or h100/eu."""
+
+
+@pool.command("list")
+@calls
+def list_pools(session: Session) -> None:
+    """Every pool."""
+    session.run(pools.pools(), show_pools)
+
+
+@pool.command("set")
+@click.argument("place", metavar="POOL", type=values.pool)
+@click.option("--capacity", type=click.IntRange(min=1), help="GPUs. Without it nobody waits.")
+@click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
+@click.option("--memory", type=click.IntRange(min=1), help="Memory, if it is scarce as well.")
+@click.option("--preemption/--no-preemption", default=None, help="Stop work above its share.")
+@click.option("--grace", type=values.duration, help="How much notice that work gets.")
+@click.option("--min-runtime", type=values.duration, help="Leave work alone that is younger.")
+@click.option("--backfill/--no-backfill", default=None, help="Let the small overtake.")
+@click.option("--hold-after", type=values.duration, help="From when on room is kept for the head.")
+@click.option("--priority-scope", type=click.Choice(get_args(ScopeName)))
+@click.option("--usage-order", type=click.Choice(get_args(UsageOrderName)))
+@click.option("--half-life", type=values.duration, help="Past use fades by half in this time.")
+@click.option("--borrowing/--no-borrowing", default=None, help="Let orgs use idle capacity.")
+@writes
+def set_pool(
+    session: Session,
+    place: tuple[str, str],
+    *,
+    capacity: int | None,
+    cpu: int | None,
+    memory: int | None,
+    write: Write,
+    **settings: Any,
+) -> None:
+    """Set POOL as a whole; what is left out has its default."""
+    policy = {
+        f"{name}_seconds" if name in _DURATIONS else name: _seconds(name, value)
+        for name, value in settings.items()
+        if value is not None
+    }
+    amounts = {"cpu": cpu, "memory": memory}
+    resources = {name: amount for name, amount in amounts.items() if amount is not None}
+    call = pools.set_pool(
+        *place, capacity=capacity, resources=resources or None, policy=policy, **write
+    )
+    session.run(call, show_pool)
+
+
+@pool.command("remove")
+@click.argument("place", metavar="POOL", type=values.pool)
+@writes
+def remove(session: Session, place: tuple[str, str], *, write: Write) -> None:
+    """Take POOL away: nobody waits for its capacity any more."""
+    session.run(pools.remove_pool(*place, **write), show_pool)
+
+
+@pool.command("weights")
+@click.argument("place", metavar="POOL", type=values.pool)
+@click.argument("given", metavar="[ACCOUNT=WEIGHT]...", nargs=-1, type=values.weight)
+@click.option(
+    "--no-borrowing", "kept", multiple=True, type=values.account, help="An org that may not borrow."
+)
+@click.option("--clear", is_flag=True, help="Take all weights away.")
+@writes
+def weights(
+    session: Session,
+    place: tuple[str, str],
+    given: tuple[tuple[str, int], ...],
+    *,
+    kept: tuple[str, ...],
+    clear: bool,
+    write: Write,
+) -> None:
+    """Show the weights of POOL, or replace all of them by those given."""
+    if not (given or kept or clear):
+        session.run(pools.weights(*place), show_weights)
+        return
+    named = dict.fromkeys(kept, 1) | dict(given)
+    rows = [
+        {"account": account, "weight": weight, "may_borrow": account not in kept}
+        for account, weight in named.items()
+    ]
+    session.run(pools.set_weights(*place, weights=rows, **write), show_weights)
+
+
+_DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life"})
+
+
+def _seconds(name: str, value: Any) -> Any:
+    if name not in _DURATIONS:
+        return value
+    if value % 1_000:
+        raise click.BadParameter("must be whole seconds.", param_hint=f"--{name}")
+    return value // 1_000
+
+
+def show_pools(answer: PoolList) -> None:
+    """Pools in a table."""
+    output.print_table(
+        ["pool", ">capacity", ">cpu", ">memory", "preemption", "borrowing", "backfill"],
+        [
+            [
+                f"{row.gpu_type}/{row.region}",
+                "no limit" if row.capacity is None else str(row.capacity),
+                str(row.resources.cpu or ""),
+                str(row.resources.memory or ""),
+                f"after {row.policy.grace_seconds} s" if row.policy.preemption else "no",
+                "yes" if row.policy.borrowing else "no",
+                "yes" if row.policy.backfill else "no",
+            ]
+            for row in answer.pools
+        ],
+        empty="No pools: nobody waits for capacity.",
+    )
+
+
+def show_pool(answer: PoolAnswer) -> None:
+    """One pool."""
+    policy = answer.policy
+    output.print_facts(
+        [
+            ("pool", f"{answer.gpu_type}/{answer.region}"),
+            ("capacity", "no limit" if answer.capacity is None else f"{answer.capacity} GPUs"),
+            ("CPUs", str(answer.resources.cpu or "")),
+            ("memory", str(answer.resources.memory or "")),
+            ("preemption", f"after {policy.grace_seconds} s" if policy.preemption else "no"),
+            ("left alone for", f"{policy.min_runtime_seconds} s"),
+            ("backfill", "yes" if policy.backfill else "no"),
+            ("kept for the head after", f"{policy.hold_after_seconds} s"),
+            ("priority counts within a", policy.priority_scope),
+            ("past use", _past(policy.usage_order, policy.half_life_seconds)),
+            ("borrowing", "yes" if policy.borrowing else "no"),
+        ]
+    )
+
+
+def show_weights(answer: WeightsAnswer) -> None:
+    """Weights in a table."""
+    output.print_table(
+        ["account", ">weight", "may borrow"],
+        [
+            [row.account, str(row.weight), "yes" if row.may_borrow else "no"]
+            for row in answer.weights
+        ],
+        empty="No weights: everybody counts for 1.",
+    )
+
+
+def _past(order: str, half_life_s: int) -> str:
+    if not half_life_s:
+        return ""
+    return f"{order}, half of it forgotten in {half_life_s} s"

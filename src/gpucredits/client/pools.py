@@ -1,0 +1,88 @@
+"""Calls about pools: what there is, how it is shared, and who holds how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from gpucredits.client.call import Call, body_of, read, write
+from gpucredits.client.errors import Invalid
+from gpucredits.wire.pool import (
+    PoolAnswer,
+    PoolList,
+    PoolRequest,
+    SharesAnswer,
+    SnapshotAnswer,
+    WeightsAnswer,
+    WeightsRequest,
+)
+
+
+def pools() -> Call[PoolList]:
+    """Every pool."""
+    return read("/v1/pools", PoolList)
+
+
+def pool(gpu_type: str, region: str = "default") -> Call[PoolAnswer]:
+    """One pool."""
+    return read(_path(gpu_type, region), PoolAnswer)
+
+
+def set_pool(
+    gpu_type: str,
+    region: str = "default",
+    *,
+    capacity: int | None = None,
+    resources: Mapping[str, int] | None = None,
+    policy: Mapping[str, Any] | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[PoolAnswer]:
+    """Set a pool as a whole; without a capacity it does not gate."""
+    body = body_of(PoolRequest, capacity=capacity, resources=resources, policy=policy)
+    path = _path(gpu_type, region)
+    return write(path, PoolAnswer, body=body, key=key, dry_run=dry_run, method="PUT")
+
+
+def remove_pool(
+    gpu_type: str, region: str = "default", *, key: str | None = None, dry_run: bool = False
+) -> Call[PoolAnswer]:
+    """Take a pool away; who waits in it no longer waits for capacity."""
+    path = _path(gpu_type, region)
+    return write(path, PoolAnswer, key=key, dry_run=dry_run, method="DELETE")
+
+
+def weights(gpu_type: str, region: str = "default") -> Call[WeightsAnswer]:
+    """The weights of a pool that the key may see."""
+    return read(_path(gpu_type, region, "/weights"), WeightsAnswer)
+
+
+def set_weights(
+    gpu_type: str,
+    region: str = "default",
+    *,
+    weights: Sequence[Mapping[str, Any]],
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[WeightsAnswer]:
+    """Replace all weights of a pool: ``account``, ``weight`` and ``may_borrow`` of each."""
+    body = body_of(WeightsRequest, weights=list(weights))
+    path = _path(gpu_type, region, "/weights")
+    return write(path, WeightsAnswer, body=body, key=key, dry_run=dry_run, method="PUT")
+
+
+def shares(gpu_type: str, region: str = "default") -> Call[SharesAnswer]:
+    """Who may hold, holds, borrows and waits for how much."""
+    return read(_path(gpu_type, region, "/shares"), SharesAnswer)
+
+
+def snapshot(gpu_type: str, region: str = "default") -> Call[SnapshotAnswer]:
+    """The last decision of a pool and what it was made from."""
+    return read(_path(gpu_type, region, "/snapshot"), SnapshotAnswer)
+
+
+def _path(gpu_type: str, region: str, tail: str = "") -> str:
+    if not gpu_type or not region:
+        raise Invalid("must name a type of GPU and a region", field="pool")
+    return f"/v1/pools/{quote(gpu_type, safe='')}/{quote(region, safe='')}{tail}"

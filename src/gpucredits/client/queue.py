@@ -1,0 +1,63 @@
+"""Calls about the queue: asking for a turn, waiting for it, giving up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpucredits.client.call import Call, body_of, item_path, read, write
+from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
+from gpucredits.wire.reservation import ReserveRequest
+
+
+def enqueue(
+    account: str,
+    *,
+    job_id: str,
+    gpu_type: str,
+    gpu_count: int | None = None,
+    key: str | None = None,
+    **more: Any,
+) -> Call[QueueAnswer]:
+    """Ask for a lease, and wait for capacity, credits or quota if need be.
+
+    ``more`` are the other fields of ``reserve``.
+    """
+    body = body_of(
+        ReserveRequest,
+        account=account,
+        job_id=job_id,
+        gpu_type=gpu_type,
+        gpu_count=gpu_count,
+        wait=True,
+        **more,
+    )
+    return write("/v1/reservations", QueueAnswer, body=body, key=key)
+
+
+def queued(queue_id: str, *, wait_seconds: int | None = None) -> Call[QueueAnswer]:
+    """One request as it stands, or when it no longer waits if that is within ``wait_seconds``."""
+    call = read(item_path("queue", queue_id), QueueAnswer, wait_seconds=wait_seconds)
+    return replace(call, patience_s=float(wait_seconds or 0))
+
+
+def queue_page(
+    *,
+    account: str | None = None,
+    pool: str | None = None,
+    state: QueueStateName | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[QueuePage]:
+    """A page of requests, the latest first; a pool is such as h100 or h100/eu."""
+    return read(
+        "/v1/queue", QueuePage, account=account, pool=pool, state=state, cursor=cursor, limit=limit
+    )
+
+
+def cancel_queued(
+    queue_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[QueueAnswer]:
+    """Wait no more."""
+    path = item_path("queue", queue_id, ":cancel")
+    return write(path, QueueAnswer, key=key, dry_run=dry_run)

@@ -1,0 +1,33 @@
+"""Rules of preemption: a lease is told to stop, and by when.
+
+Owns: the order to stop. What a node was promised is not taken back behind its back: the lease ends
+early only from the heartbeat on that says so, and a node that falls silent ends with its lease.
+Must not: choose whose work stops (fair share does).
+"""
+
+from __future__ import annotations
+
+from gpucredits.core.book import Book
+from gpucredits.core.command import StopLease
+from gpucredits.core.outcome import Stopping
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reservation import Decision, ReservationState
+from gpucredits.core.rules.reservations import ended
+from gpucredits.core.rules.roll import roll
+
+
+def stop_lease(book: Book, command: StopLease, now: int) -> Stopping | Refused:
+    """Order a live lease to end; of two orders the earlier one stands."""
+    lease = book.reservations.get(command.reservation_id)
+    if lease is None:
+        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+    roll(book, book.accounts[lease.payer_id], now)
+    if lease.state is not ReservationState.ACTIVE:
+        return ended(lease)
+    stops_at = max(command.stops_at, now)
+    if not lease.stopping_at or stops_at < lease.stopping_at:
+        book.touch(lease)
+        lease.stopping_at = stops_at
+        lease.stop_reason = command.reason
+        lease.decision = Decision.DRAIN
+    return Stopping(lease.reservation_id, lease.stopping_at, lease.stop_reason)

@@ -1,0 +1,197 @@
+"""Taking requests that have their room to the ledger, and what becomes of them there.
+
+Owns: the key of each attempt, which is the same whoever makes it; and which refusals mean waiting
+on. A request that has its room either becomes a lease, waits on for another gate, or is refused.
+Must not: give room (the dispatcher does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from gpucredits.core.command import Reserve
+from gpucredits.core.fairshare.snapshot import PoolSnapshot
+from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
+from gpucredits.core.outcome import Outcome, Reserved
+from gpucredits.core.reasons import InvariantBroken, Reason, Refused
+from gpucredits.service.errors import Busy
+from gpucredits.service.ledger import Ledger, Request
+from gpucredits.service.outcomes import encode
+from gpucredits.service.turned_away import verdict_of
+from gpucredits.store import dispatch
+from gpucredits.store.dispatch import Claimed, Return
+from gpucredits.store.errors import Conflict, Unavailable, driver_errors
+from gpucredits.store.pools import GpuPool
+from gpucredits.store.queue import QueueState
+
+logger = logging.getLogger(__name__)
+
+RECOVERED_MAX: Final = 1_000
+PROBES_EACH: Final = 2  # requests of one account that are asked about again in a cycle
+PROBES_MAX: Final = 100
+ATTEMPTS_PARTIAL: Final = 6
+RETRY_US: Final = 1_000_000
+GATES: Final = {  # what is worth waiting for, and what people call it
+    Reason.INSUFFICIENT_CREDITS: "credits",
+    Reason.NO_PAYER: "credits",
+    Reason.QUOTA_EXCEEDED: "quota",
+    Reason.RATE_LIMITED: "rate limit",
+    Reason.ACCOUNT_SUSPENDED: "suspension",
+}
+Ended = tuple[int, int, int, int, int, bytes]
+
+
+class Admitting:
+    """Makes leases of requests that have their room."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+
+    async def recover(self, pool_id: int) -> None:
+        """Finish what a dispatcher began and did not live to write down."""
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                left = await dispatch.claimed_before(db, pool_id, limit=RECOVERED_MAX)
+        if left:
+            logger.warning(
+                "pool %d: finishing %d admissions of an earlier cycle", pool_id, len(left)
+            )
+            await self._settle(left, None)
+
+    async def admit(self, claimed: Sequence[Claimed], pool: GpuPool, frozen: PoolSnapshot) -> bool:
+        """Ask the ledger for their leases; True when some room was not taken after all."""
+        return await self._settle(claimed, frozen if pool.gates else None)
+
+    async def probe(self, pool_id: int) -> bool:
+        """Ask again, without a trace, for some whom another gate held; True if it opens."""
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                asked = await dispatch.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
+        opened, held = [], []
+        for row in asked:
+            command = command_of(row)
+            each = row._replace(granted=command.gpu_count)
+            outcome = await self.ledger.submit(row.org_id, Request(command), dry_run=True)
+            if isinstance(outcome, Refused) and outcome.reason in GATES:
+                held.append(_return(each, outcome))
+            else:
+                opened.append(each.key)
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                await dispatch.unhold(db, opened)
+                await dispatch.hold_on(db, held)
+        return bool(opened) or not all(each.held_by for each in held)
+
+    async def _settle(self, claimed: Sequence[Claimed], frozen: PoolSnapshot | None) -> bool:
+        groups: dict[object, list[Claimed]] = {}
+        for each in claimed:
+            place = (each.org_id, each.account, each.gang) if each.gang else each.key
+            groups.setdefault(place, []).append(each)
+        ended: list[Ended] = []
+        returned: list[Return] = []
+        whole = []
+        for group in groups.values():
+            if group[0].gang and len(group) < max(each.gang_size for each in group):
+                returned += [_return(each, None) for each in group]  # one of them was cancelled
+            else:
+                whole.append(group)
+        answers = await asyncio.gather(*(self._ask(group, frozen) for group in whole))
+        for group, outcomes in zip(whole, answers, strict=True):
+            for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
+                _sort(each, outcome, ended, returned)
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                await dispatch.finish(db, ended)
+                await dispatch.give_back(db, returned)
+        unused = any(state == QueueState.REFUSED for _, _, _, state, _, _ in ended)
+        return unused or bool(returned)
+
+    async def _ask(
+        self, group: Sequence[Claimed], frozen: PoolSnapshot | None
+    ) -> Sequence[Outcome] | None:
+        """The ledger's answers; None when there is none yet, and the next cycle asks again."""
+        requests = [
+            Request(
+                command_of(each, None if frozen is None else _verdict(frozen, each)),
+                key=f"queue {each.queue_id} {each.attempt}",
+                fingerprint=b"queue",
+                actor=each.actor,
+                request_id=each.request_id,
+            )
+            for each in group
+        ]
+        try:
+            return await self.ledger.submit_all(group[0].org_id, requests, atomic=True)
+        except (Busy, Conflict, Unavailable) as error:
+            logger.warning("queue: %s is asked again: %s", group[0].key, error)
+        except InvariantBroken:
+            logger.exception("queue: %s cannot be decided", group[0].key)
+        return None
+
+
+def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:
+    """The reserve that was asked for, of as many GPUs as there is room for."""
+    asked = msgspec.json.decode(each.command, type=Reserve)
+    return replace(asked, gpu_count=each.granted or asked.gpu_count, fair_share=verdict)
+
+
+def _verdict(frozen: PoolSnapshot, each: Claimed) -> Verdict:
+    return verdict_of(frozen, None, each.granted)
+
+
+def _sort(each: Claimed, outcome: Outcome, ended: list[Ended], returned: list[Return]) -> None:
+    """What becomes of a request: a lease, more waiting, or an end."""
+    place = (each.org_id, each.queue_id, each.attempt)
+    if isinstance(outcome, Reserved):
+        lease_id = outcome.reservation.reservation_id
+        ended.append((*place, QueueState.ADMITTED, lease_id, encode(outcome)))
+        return
+    assert isinstance(outcome, Refused)  # for the type checker: a reserve is given or refused
+    if waits_on(each, outcome):
+        returned.append(_return(each, outcome))
+    else:
+        ended.append((*place, QueueState.REFUSED, 0, encode(outcome)))
+
+
+def waits_on(each: Claimed, refused: Refused) -> bool:
+    """Whether a refused request goes on waiting."""
+    if _fewer(each, refused):
+        return True
+    report = first_failing(refused.reports)
+    if report is not None and report.gate is not Gate.BUDGET and report.requested > report.limit:
+        return False  # it alone is over the limit: that never clears
+    return each.is_patient and refused.reason in GATES
+
+
+def _fewer(each: Claimed, refused: Refused) -> int:
+    """How many GPUs the gates would let in, if the request takes fewer; 0 when none."""
+    if not each.allow_partial or each.retries >= ATTEMPTS_PARTIAL:
+        return 0
+    most = each.granted
+    for report in refused.reports:
+        if not report.passes:
+            most = min(most, _room(report, each.granted))
+    return most if 0 < most < each.granted else 0
+
+
+def _room(report: GateReport, gpus: int) -> int:
+    left = max(report.limit - report.current, 0)
+    if report.unit is Unit.GPUS:
+        return left
+    if report.unit is Unit.CREDITS and report.requested:
+        return gpus * left // report.requested
+    return 0
+
+
+def _return(each: Claimed, refused: Refused | None) -> Return:
+    fewer = 0 if refused is None else _fewer(each, refused)
+    if refused is None or fewer:
+        return Return(*each.key, each.attempt, "", "", 0, fewer)
+    gate = GATES.get(refused.reason, refused.reason.value)
+    return Return(*each.key, each.attempt, gate, refused.message, RETRY_US, 0)

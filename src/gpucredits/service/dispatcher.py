@@ -1,0 +1,287 @@
+"""One cycle of a pool: freeze, decide, claim the room, ask the ledger, tell everybody.
+
+Owns: the order of these steps, and that a crash between any two of them neither loses a request
+nor lets one in twice: room is claimed in the database before the ledger is asked, and the ledger is
+asked with a key made from the claim.
+Must not: decide (core.fairshare does) or speak SQL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gpucredits.core import ids
+from gpucredits.core.command import StopLease
+from gpucredits.core.fairshare.decide import decide
+from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting
+from gpucredits.core.fairshare.plain import dump, dump_decisions
+from gpucredits.core.fairshare.snapshot import PoolSnapshot
+from gpucredits.service.admitting import Admitting
+from gpucredits.service.errors import Busy
+from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
+from gpucredits.service.ledger import Ledger, Request
+from gpucredits.service.outcomes import encode
+from gpucredits.service.turned_away import EXPIRED, turned_away
+from gpucredits.store import dispatch, pool_history, queue
+from gpucredits.store.connection import Connection
+from gpucredits.store.dispatch import Lease, OpenTicket, Picture, Place
+from gpucredits.store.errors import Conflict, Unavailable, driver_errors
+from gpucredits.store.snapshot import snapshot as one_moment
+
+logger = logging.getLogger(__name__)
+Row = TypeVar("Row")
+
+LEASE_US: Final = 5_000_000
+ADMISSIONS_MAX: Final = 500  # in one cycle
+PLACES_MAX: Final = 2_000  # rows of those who wait, rewritten in one cycle
+SWEPT_MAX: Final = 500
+ROWS_KEPT_MAX: Final = 5_000  # larger snapshots are not kept
+IN_THREAD_ROWS: Final = 2_000  # larger decisions do not hold up the event loop
+USAGE_EVERY_US: Final = 5_000_000
+MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What a cycle decided on, and its decision."""
+
+    picture: Picture
+    snapshot: PoolSnapshot
+    decisions: Decisions
+    refused: dict[str, Waiting]
+
+
+class Dispatcher:
+    """Dispatches pools, one cycle at a time, as ``holder``; of several only one gets the lease."""
+
+    def __init__(self, ledger: Ledger, *, holder: str, lease_us: int = LEASE_US) -> None:
+        self.ledger = ledger
+        self.pool = ledger.pool
+        self.holder = holder
+        self.lease_us = lease_us
+        self.admitting = Admitting(ledger)
+
+    async def cycle(self, pool_id: int) -> bool:
+        """Run one cycle if the pool is ours to dispatch; True when another should follow."""
+        with driver_errors():
+            async with self.pool.acquire() as db:
+                lease = await dispatch.take_lease(db, pool_id, self.holder, lease_us=self.lease_us)
+        if lease is None:
+            return False
+        await self.admitting.recover(pool_id)
+        picture = await self.look(pool_id)
+        if picture is None:
+            return False
+        await self._keep_usage(picture)
+        if not picture.waiting:
+            return False
+        cycle = await self.decide(picture)
+        return await self.apply(lease._replace(version=picture.version), cycle)
+
+    async def release(self) -> None:
+        """Let another take over without waiting for our leases to lapse."""
+        with driver_errors():
+            async with self.pool.acquire() as db:
+                await dispatch.drop_leases(db, self.holder)
+
+    async def look(self, pool_id: int) -> Picture | None:
+        """The pool as it is, once everything is written down that the clock has made true."""
+        async with one_moment(self.pool) as db:
+            picture = await dispatch.picture(db, pool_id)
+        if picture is None:
+            return None
+        late = any(lease.expires_at <= picture.now for lease in picture.running)
+        with driver_errors():
+            async with self.pool.acquire() as db:
+                expired = await dispatch.expire(db, pool_id, encode(EXPIRED))
+                if expired:
+                    await queue.tell(db)
+                lapsed = await dispatch.lapsed(db, picture.pool, limit=SWEPT_MAX) if late else []
+        by_org: dict[int, list[int]] = {}
+        for org_id, payer_id in lapsed:
+            by_org.setdefault(org_id, []).append(payer_id)
+        for org_id, payers in by_org.items():
+            await self.ledger.sweep(org_id, payers)
+        opened = await self.admitting.probe(pool_id) if _has_held(picture) else False
+        if not (expired or lapsed or opened):
+            return picture
+        async with one_moment(self.pool) as db:
+            return await dispatch.picture(db, pool_id)
+
+    async def decide(self, picture: Picture) -> Cycle:
+        """Decide; those who do not wait and cannot start now are turned away, not queued."""
+        snapshot = freeze(picture)
+        decisions = await decided(snapshot)
+        impatient = {request_id(ticket.key) for ticket in picture.waiting if not ticket.is_patient}
+        refused = {row.request_id: row for row in decisions.waiting if row.request_id in impatient}
+        if refused:
+            snapshot = freeze(picture, without=refused)
+            decisions = await decided(snapshot)
+            refused |= {
+                row.request_id: row for row in decisions.waiting if row.request_id in impatient
+            }
+        return Cycle(picture, snapshot, decisions, refused)
+
+    async def apply(self, lease: Lease, cycle: Cycle) -> bool:
+        """Carry out what was decided; True when there is more to do at once."""
+        tickets = {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
+        free = free_gpus(cycle.snapshot)
+        chosen = [tickets[row.request_id] for row in cycle.decisions.admissions]
+        some = _whole_gangs(chosen, ADMISSIONS_MAX)
+        more = len(some) < len(chosen)
+        if some:
+            with driver_errors():
+                async with self.pool.acquire() as db:
+                    claimed = await dispatch.claim(
+                        db, lease, [(*each.key, granted(each, free)) for each in some]
+                    )
+            if claimed is None:  # somebody else has let something in: look again
+                return True
+            more |= await self.admitting.admit(claimed, cycle.picture.pool, cycle.snapshot)
+        await self._preempt(cycle)
+        await self._tell(cycle, tickets)
+        return more
+
+    async def _preempt(self, cycle: Cycle) -> None:
+        """Tell leases to stop, except for those who have gone away again."""
+        orders = [
+            row for row in cycle.decisions.preemptions if row.for_request not in cycle.refused
+        ]
+        actor = f"pool {cycle.snapshot.pool}"
+
+        async def stop(row: Preemption) -> None:
+            org_id, number = ids.parse_id(ids.RESERVATION, row.job_id)
+            order = StopLease(reservation_id=number, stops_at=row.stop_at)
+            with suppress(Busy, Conflict, Unavailable):  # then the next cycle says it again
+                await self.ledger.submit(org_id, Request(order, actor=actor))
+
+        await asyncio.gather(*(stop(row) for row in orders))
+
+    async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
+        """Write down where everybody stands, and the snapshot it comes from."""
+        refused = [
+            (*tickets[row.request_id].key, encode(turned_away(cycle.snapshot, row)))
+            for row in cycle.refused.values()
+        ]
+        places = [
+            place
+            for row in cycle.decisions.waiting
+            if row.request_id not in cycle.refused
+            and (place := _place(tickets[row.request_id], row)) is not None
+        ]
+        with driver_errors():
+            async with self.pool.acquire() as db:
+                await dispatch.refuse(db, refused)
+                await dispatch.place(db, places[:PLACES_MAX])
+                if cycle.decisions.admissions or cycle.decisions.preemptions or places:
+                    await self._keep(db, cycle)
+                await queue.tell(db)
+
+    @staticmethod
+    async def _keep(db: Connection, cycle: Cycle) -> None:
+        snapshot = cycle.snapshot
+        if not snapshot.capacity:
+            return
+        if len(snapshot.running) + len(snapshot.waiting) > ROWS_KEPT_MAX:
+            return
+        await pool_history.keep_snapshot(
+            db,
+            cycle.picture.pool.pool_id,
+            taken_at=snapshot.now,
+            snapshot=await asyncio.to_thread(_json, dump, snapshot),
+            decision=await asyncio.to_thread(_json, dump_decisions, cycle.decisions),
+        )
+
+    async def _keep_usage(self, picture: Picture) -> None:
+        """Add what was used since the last time to what is remembered of it."""
+        since = picture.used_until
+        if not picture.pool.half_life_ms or picture.now < since + USAGE_EVERY_US:
+            return
+        with driver_errors():
+            async with self.pool.acquire() as db:
+                await pool_history.keep_usage(
+                    db,
+                    picture.pool.pool_id,
+                    since=since,
+                    until=picture.now,
+                    usage=used_by_now(picture),
+                )
+
+
+async def decided(snapshot: PoolSnapshot) -> Decisions:
+    """Decide without the collector, and beside the event loop where that takes long."""
+    if len(snapshot.running) + len(snapshot.waiting) < IN_THREAD_ROWS:
+        return decided_at_once(snapshot)
+    return await asyncio.to_thread(decided_at_once, snapshot)
+
+
+def decided_at_once(snapshot: PoolSnapshot) -> Decisions:
+    """Decide with the garbage collector paused: a decision makes many rows and no cycles."""
+    with collector_paused():
+        return decide(snapshot)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Without the garbage collector, if it was on."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:
+    return msgspec.json.encode(plain(row))
+
+
+def _has_held(picture: Picture) -> bool:
+    return any(ticket.held_by and ticket.retry_at <= picture.now for ticket in picture.waiting)
+
+
+def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:
+    """The first so many, but never a part of a gang; a larger gang goes alone."""
+    if len(chosen) <= most:
+        return list(chosen)
+    end = most
+    while end > 0 and _same_gang(chosen[end - 1], chosen[end]):
+        end -= 1
+    if not end:
+        end = next(
+            (at for at in range(1, len(chosen)) if not _same_gang(chosen[at - 1], chosen[at])),
+            len(chosen),
+        )
+    return list(chosen[:end])
+
+
+def _same_gang(one: OpenTicket, other: OpenTicket) -> bool:
+    return bool(one.gang) and (one.account, one.gang) == (other.account, other.gang)
+
+
+def _place(ticket: OpenTicket, row: Waiting) -> Place | None:
+    """What a request is told now; None when that is what it was told before."""
+    starts_at = row.starts_at or 0
+    said = (ticket.position, ticket.reason, ticket.needed, ticket.available, ticket.behind)
+    says = (row.position, row.reason.value, row.needed, row.available, row.behind)
+    if said == says and abs(starts_at - ticket.starts_at) < MOVED_US:
+        return None
+    return Place(
+        *ticket.key,
+        row.position,
+        row.reason.value,
+        row.resource,
+        row.needed,
+        row.available,
+        row.behind,
+        starts_at,
+    )

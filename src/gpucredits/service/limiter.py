@@ -1,0 +1,154 @@
+"""How many requests pass: a token from the bucket of the key and from that of its org.
+
+Owns: what a limiter is, its verdict, and the limiter of one process. All buckets of a request are
+drawn from, or none. A limiter that cannot tell lets the request through and counts it.
+Must not: know HTTP, money, or who may set limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from gpucredits.core.request_limit import Ask
+from gpucredits.core.token_bucket import TokenBucket, advance, clears_at, resize
+from gpucredits.service.bucket_levels import Kept, Levels, LevelUnknown
+
+
+class Verdict(NamedTuple):
+    """Whether a request passes, and the bucket that is nearest to saying no, or says it.
+
+    ``left`` are its whole tokens, ``clears_in_us`` is when it has one again and ``full_in_us``
+    when it is full.
+    """
+
+    is_drawn: bool
+    ask: Ask
+    left: int
+    clears_in_us: int
+    full_in_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterHealth:
+    """Where the buckets live, whether limits are suspended, and how many requests that let in."""
+
+    home: Literal["process", "redis"]
+    is_open: bool
+    let_through: int
+
+
+class Limiter(Protocol):
+    """Says which requests pass."""
+
+    @property
+    def health(self) -> LimiterHealth:
+        """Whether limits hold."""
+
+    async def draw(self, asks: Sequence[Ask]) -> Verdict | None:
+        """Draw a token from every bucket or from none; None: it could not tell, let it pass."""
+
+    async def save(self) -> bool:
+        """Save a bounded number of levels; whether there are more."""
+
+    async def start(self) -> None:
+        """Begin."""
+
+    async def stop(self) -> None:
+        """End; saving is the caller's."""
+
+
+class ProcessLimiter:
+    """Buckets in this process alone: for one server, or one share for each of several."""
+
+    def __init__(self, levels: Levels) -> None:
+        self._levels = levels
+        self._let_through = 0
+
+    @property
+    def health(self) -> LimiterHealth:
+        """Limits always hold here."""
+        return LimiterHealth("process", is_open=False, let_through=self._let_through)
+
+    async def draw(self, asks: Sequence[Ask]) -> Verdict | None:
+        """Draw from memory; a bucket is read from the database when it is first needed."""
+        levels = self._levels
+        kept = levels.kept
+        for ask in asks:
+            if ask.name not in kept:
+                try:
+                    await self._recall(asks)
+                except LevelUnknown:
+                    self._let_through += 1
+                    return None
+                break
+        now = levels.clock()
+        buckets = []
+        is_drawn = True
+        for ask in asks:
+            bucket, limit = kept[ask.name].bucket, ask.limit
+            advance(bucket, (), now)
+            if bucket.capacity != limit.capacity or bucket.refill_per_hour != limit.refill_per_hour:
+                resize(
+                    bucket,
+                    capacity=limit.capacity,
+                    refill_per_hour=limit.refill_per_hour,
+                    now=now,
+                )
+            if bucket.level < 1:
+                is_drawn = False
+            buckets.append(bucket)
+        if is_drawn:
+            for ask, bucket in zip(asks, buckets, strict=True):
+                bucket.level -= 1
+                levels.changed.add(ask.name)
+        return verdict_of(asks, buckets, now, is_drawn=is_drawn)
+
+    async def save(self) -> bool:
+        """Save a bounded number of levels; whether there are more."""
+        return await self._levels.save()
+
+    async def start(self) -> None:
+        """Nothing needs to begin."""
+
+    async def stop(self) -> None:
+        """Nothing needs to end."""
+
+    async def _recall(self, asks: Sequence[Ask]) -> None:
+        """Bring the buckets of a request into memory, unless another request did meanwhile."""
+        kept = self._levels.kept
+        known = await asyncio.gather(*(self._levels.best_known(ask) for ask in asks))
+        for ask, bucket in zip(asks, known, strict=True):
+            kept.setdefault(ask.name, Kept(ask.name, bucket))
+
+
+def verdict_of(
+    asks: Sequence[Ask], buckets: Sequence[TokenBucket], now: int, *, is_drawn: bool
+) -> Verdict:
+    """The verdict by the bucket that has least; of empty ones, by that which stays so longest.
+
+    The buckets have been brought to ``now``.
+    """
+    worst = 0
+    for number in range(1, len(buckets)):
+        one, other = buckets[number], buckets[worst]
+        if one.level < other.level or (
+            one.level == 0 == other.level and _wait_us(one, 1, now) > _wait_us(other, 1, now)
+        ):
+            worst = number
+    bucket = buckets[worst]
+    return Verdict(
+        is_drawn,
+        asks[worst],
+        bucket.level,
+        0 if bucket.level > 0 else _wait_us(bucket, 1, now),
+        _wait_us(bucket, bucket.capacity, now),
+    )
+
+
+def _wait_us(bucket: TokenBucket, amount: int, now: int) -> int:
+    """How long until there are so many tokens; limits always refill and hold at least one."""
+    at = clears_at(bucket, amount, now)
+    return 0 if at is None else at - now

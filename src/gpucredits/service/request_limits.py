@@ -1,0 +1,126 @@
+"""Setting and ending limits on requests, as administrative acts.
+
+Owns: what is recorded of them, and which limit is in force for a key or an org. Other servers
+follow within the seconds for which they remember keys.
+Must not: count requests; limiters do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gpucredits.core.request_limit import Holder, RequestLimit
+from gpucredits.service.acts import Act, perform
+from gpucredits.service.key_acts import Caller, KeyUnknown
+from gpucredits.service.keys import Keyring
+from gpucredits.store import keys, request_limits
+from gpucredits.store.audit import AuditNote
+from gpucredits.store.connection import Connection, Pool
+from gpucredits.store.errors import driver_errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Whose limit: a key's, or an org's, whose number is 0; ``scope`` is how far the caller sees.
+
+    ``resource`` is what the audit log calls it.
+    """
+
+    org_id: int
+    holder: Holder
+    number: int
+    resource: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The limit that holds, None for none, and whether it was set for this key or org."""
+
+    limit: RequestLimit | None
+    is_own: bool
+    is_replay: bool = False
+
+
+async def read_limit(pool: Pool, keyring: Keyring, target: Target) -> InForce:
+    """The limit in force; ``KeyUnknown`` when the caller sees no such key."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            await _secret_hash(db, target)
+            own = await _own(db, target)
+    return _in_force(keyring, target, own)
+
+
+async def change_limit(
+    pool: Pool,
+    keyring: Keyring,
+    act: Act,
+    caller: Caller,
+    target: Target,
+    *,
+    limit: RequestLimit | None,
+) -> InForce:
+    """Set a limit, or with None end it so that the server's default holds again.
+
+    Tokens that are there stay, as far as they fit: no change hands out a fresh bucket.
+    """
+    evicted: list[bytes] = []
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        secret_hash = await _secret_hash(db, target)
+        evicted.append(secret_hash)
+        before = await _own(db, target)
+        where = {"org_id": target.org_id, "number": target.number}
+        if limit is None:
+            await request_limits.end_limit(db, holder=target.holder, **where)
+        else:
+            await request_limits.set_limit(db, limit, holder=target.holder, **where)
+        note = AuditNote(
+            caller.actor,
+            "request_limit.end" if limit is None else "request_limit.set",
+            target.resource,
+            caller.request_id,
+            old=_state(before),
+            new=_state(limit),
+        )
+        return msgspec.json.encode(limit), note
+
+    done = await perform(pool, act, work)
+    if evicted and target.holder is Holder.KEY:
+        keyring.forget(evicted[0])
+    elif evicted:
+        keyring.forget_all()
+    own = msgspec.json.decode(done.answer, type=RequestLimit | None)
+    in_force = _in_force(keyring, target, own)
+    return InForce(in_force.limit, in_force.is_own, done.is_replay)
+
+
+async def _secret_hash(db: Connection, target: Target) -> bytes:
+    """The hash of the key's secret, by which it is remembered; nothing for an org."""
+    if target.holder is Holder.ORG:
+        return b""
+    found = await keys.find(db, org_id=target.org_id, key_id=target.number, scope=target.scope)
+    if found is None:
+        raise KeyUnknown
+    return found
+
+
+async def _own(db: Connection, target: Target) -> RequestLimit | None:
+    return await request_limits.find_limit(
+        db, org_id=target.org_id, holder=target.holder, number=target.number
+    )
+
+
+def _in_force(keyring: Keyring, target: Target, own: RequestLimit | None) -> InForce:
+    defaults = keyring.defaults
+    fallback = defaults.key if target.holder is Holder.KEY else defaults.org
+    return InForce(own or fallback, is_own=own is not None)
+
+
+def _state(limit: RequestLimit | None) -> dict[str, Any] | None:
+    if limit is None:
+        return None
+    return {"capacity": limit.capacity, "refill_per_hour": limit.refill_per_hour}

@@ -1,0 +1,158 @@
+"""Statements: a month closed into its lines, paid, and looked after.
+
+Owns: the order of the steps. A month is closed once, whoever closes it; whether it is paid is
+read off the ledger; pausing and resuming is the ledger's decision, on its own rows.
+Must not: speak SQL (store does), or judge (core does).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from gpucredits.core import ids
+from gpucredits.core.command import ReviewStanding, TopUp
+from gpucredits.core.money import format_credits
+from gpucredits.core.statement import (
+    DUE_US,
+    Totals,
+    figures,
+    month_after,
+    outstanding,
+)
+from gpucredits.service.ledger import Ledger, Request
+from gpucredits.store import audit, outbox, statements
+from gpucredits.store.audit import AuditNote
+from gpucredits.store.clock import read_clock
+from gpucredits.store.connection import Pool
+from gpucredits.store.errors import driver_errors
+from gpucredits.store.snapshot import snapshot
+from gpucredits.store.statements import Owner, StatementFilter, StatementRow
+
+__all__ = ["Owner", "Seen", "StatementFilter", "StatementRow"]
+
+SYSTEM = "system:"
+ZONE = "UTC"
+GRACE_US = (
+    60_000_000  # what took effect in the last moment of a month has been written down by then
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A statement as of an instant, with everything that had come in by then."""
+
+    row: StatementRow
+    received: int
+    at: int
+
+    @property
+    def outstanding(self) -> int:
+        """What is not paid of it."""
+        return outstanding(self.row.bill, self.received)
+
+    @property
+    def state(self) -> str:
+        """Paid, overdue, or open."""
+        if not self.outstanding:
+            return "paid"
+        return "overdue" if self.row.due_at <= self.at else "open"
+
+
+async def list_statements(pool: Pool, which: StatementFilter) -> list[Seen]:
+    """Statements, the latest first."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            now = await read_clock(db)
+            return [Seen(row, received, now) for row, received in await statements.page(db, which)]
+
+
+async def payment(
+    pool: Pool, row: StatementRow, amount: int, reference: str
+) -> list[TopUp | ReviewStanding]:
+    """The commands that pay a statement: the payment, and the look at the account after it."""
+    number = ids.format_id(ids.STATEMENT, row.org_id, row.statement_id)
+    paid = TopUp(
+        account=row.account,
+        amount=amount,
+        payment_reference=reference,
+        confirmed=True,
+        metadata={"statement": number},
+    )
+    return [paid, await review_of(pool, Owner(row.org_id, row.account_id, row.account))]
+
+
+async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:
+    """The command that looks at an account's standing."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            bills, refunded = await statements.bills_of(db, owner)
+    return ReviewStanding(path=owner.path, bills=bills, refunded=refunded)
+
+
+async def close_months(ledger: Ledger, *, limit: int, zone: str = ZONE) -> int:
+    """Close the next open month of some accounts; how many were found."""
+    with driver_errors():
+        async with ledger.pool.acquire() as db:
+            now = await read_clock(db)
+            until, _ = month_after(now - GRACE_US, zone)
+            owners = await statements.open_months(db, until=until, limit=limit)
+    for owner in owners:
+        await ledger.sweep(owner.org_id, [owner.account_id])
+        await close_month(ledger.pool, owner, until=until, zone=zone)
+    return len(owners)
+
+
+async def close_month(pool: Pool, owner: Owner, *, until: int, zone: str = ZONE) -> int | None:
+    """Close the month after an account's last statement; its number, unless another did."""
+    async with snapshot(pool) as db:
+        last = await statements.latest(db, owner)
+        if last is None:
+            starts_at, ends_at = month_after(owner.created_at, zone)
+        else:
+            starts_at, ends_at = last.ends_at, month_after(last.ends_at, zone)[1]
+        if ends_at > until:
+            return None
+        before = Totals() if last is None else last.totals
+        after = await statements.totals_before(db, owner, ends_at)
+        now = await read_clock(db)
+    lines = figures(before, after)
+    middle = _EPOCH + timedelta(microseconds=(starts_at + ends_at) // 2)
+    with driver_errors():
+        async with pool.acquire() as db, db.transaction():
+            number = await statements.insert(
+                db,
+                owner,
+                middle.strftime("%Y-%m"),
+                starts_at=starts_at,
+                ends_at=ends_at,
+                closed_at=now,
+                due_at=now + DUE_US,
+                lines=lines,
+                after=after,
+            )
+            if number is None:
+                return None
+            shown = {
+                "statement_id": ids.format_id(ids.STATEMENT, owner.org_id, number),
+                "period": middle.strftime("%Y-%m"),
+                "closing": format_credits(lines.closing),
+                "amount": format_credits(lines.amount),
+            }
+            note = AuditNote(SYSTEM, "statement.close", owner.path, "", new=shown)
+            await audit.insert(db, owner.org_id, [note])
+            told = {"account": owner.path, **shown}
+            await outbox.announce(db, owner.org_id, "statement.closed", number, told)
+            return number
+
+
+async def review_standings(ledger: Ledger, *, limit: int) -> int:
+    """Pause who is overdue and resume who has paid; how many were looked at."""
+    with driver_errors():
+        async with ledger.pool.acquire() as db:
+            owners = await statements.misjudged(db, limit=limit)
+    for owner in owners:
+        command = await review_of(ledger.pool, owner)
+        await ledger.submit(owner.org_id, Request(command, actor=SYSTEM))
+    return len(owners)

@@ -1,0 +1,389 @@
+"""The dispatcher's side of pools: the lease, the frozen picture, and claims of room.
+
+Owns: who dispatches a pool, reading everything a decision needs in one moment, and writing down
+what was decided. A claim succeeds only if nobody has let anything in since the picture was taken.
+Must not: decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from gpucredits.store import pools
+from gpucredits.store.connection import Connection
+from gpucredits.store.pools import GpuPool, Weight
+
+WAITING_MAX: Final = 50_000  # looked at in one cycle; of each account its first come first
+
+Key = tuple[int, int]  # org, number
+
+
+class Lease(NamedTuple):
+    """The right to dispatch a pool, as of when it was taken or renewed."""
+
+    pool_id: int
+    holder: str
+    version: int
+
+
+class OpenTicket(NamedTuple):
+    """What a decision needs to know of a request, and what was last said of it."""
+
+    org_id: int
+    queue_id: int
+    account: str
+    gpus: int
+    cpus: int
+    memory: int
+    priority: int
+    gang: str
+    gang_size: int
+    expected_ms: int
+    is_patient: bool
+    allow_partial: bool
+    gpus_max: int
+    held_by: str
+    retry_at: int
+    submitted_at: int
+    state: int
+    granted: int
+    position: int
+    reason: str
+    needed: int
+    available: int
+    behind: str
+    starts_at: int
+
+    @property
+    def key(self) -> Key:
+        """Its org and number."""
+        return self.org_id, self.queue_id
+
+
+class LiveLease(NamedTuple):
+    """What runs in a pool; what it was asked with is known if it came through the queue."""
+
+    org_id: int
+    reservation_id: int
+    account: str
+    gpus: int
+    cpus: int
+    memory: int
+    priority: int
+    gang: str
+    admitted_at: int
+    expected_ms: int
+    preemptible: bool
+    expires_at: int
+    stopping_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """Everything about one pool at one moment."""
+
+    pool: GpuPool
+    version: int
+    now: int
+    used_until: int
+    weights: list[Weight]
+    usage: dict[str, int]
+    running: list[LiveLease]
+    waiting: list[OpenTicket]
+
+
+class Claimed(NamedTuple):
+    """A request that has its room, on its way to the ledger."""
+
+    org_id: int
+    queue_id: int
+    attempt: int
+    granted: int
+    account: str
+    gang: str
+    command: str
+    gang_size: int
+    is_patient: bool
+    allow_partial: bool
+    retries: int
+    actor: str
+    request_id: str
+
+    @property
+    def key(self) -> Key:
+        """Its org and number."""
+        return self.org_id, self.queue_id
+
+
+class Place(NamedTuple):
+    """What a request that waits is told."""
+
+    org_id: int
+    queue_id: int
+    position: int
+    reason: str
+    resource: str
+    needed: int
+    available: int
+    behind: str
+    starts_at: int
+
+
+class Return(NamedTuple):
+    """A request that the ledger refused: which gate said no, and when to ask again."""
+
+    org_id: int
+    queue_id: int
+    attempt: int
+    held_by: str
+    held_sentence: str
+    wait_us: int
+    gpus_max: int
+
+
+_CLAIMED = (
+    "q.org_id, q.queue_id, q.attempt, q.granted, q.account, q.gang, q.command::text,"
+    " q.gang_size, q.is_patient, q.allow_partial, q.retries, q.actor, q.request_id"
+)
+
+
+async def pools_with_work(db: Connection) -> list[int]:
+    """Pools in which somebody waits, or whose past use is counted."""
+    rows = await db.fetch(
+        "SELECT p.pool_id FROM pools p WHERE EXISTS"
+        " (SELECT FROM queue q WHERE q.pool_id = p.pool_id AND q.state < 2)"
+        " OR p.half_life_ms > 0 ORDER BY p.pool_id"
+    )
+    return [row["pool_id"] for row in rows]
+
+
+async def take_lease(db: Connection, pool_id: int, holder: str, *, lease_us: int) -> Lease | None:
+    """Take or renew the right to dispatch a pool; None while another has it."""
+    version = await db.fetchval(
+        "UPDATE pool_dispatch d SET holder = $2, held_until = now + $3"
+        " FROM ledger_now() AS now WHERE d.org_id = 0 AND d.pool_id = $1"
+        " AND (d.holder = $2 OR d.held_until <= now) RETURNING d.version",
+        pool_id,
+        holder,
+        lease_us,
+    )
+    return None if version is None else Lease(pool_id, holder, version)
+
+
+async def drop_leases(db: Connection, holder: str) -> None:
+    """Give every pool back, so that another need not wait."""
+    await db.execute(
+        "UPDATE pool_dispatch SET holder = '', held_until = 0 WHERE org_id = 0 AND holder = $1",
+        holder,
+    )
+    await pools.ring(db)
+
+
+async def holder_of(db: Connection, pool_id: int) -> str:
+    """Who dispatches a pool; empty when nobody does."""
+    holder: str | None = await db.fetchval(
+        "SELECT holder FROM pool_dispatch WHERE org_id = 0 AND pool_id = $1"
+        " AND held_until > ledger_now()",
+        pool_id,
+    )
+    return holder or ""
+
+
+async def picture(db: Connection, pool_id: int) -> Picture | None:
+    """The pool as it is; the caller has a transaction in which everything is of one moment."""
+    row = await db.fetchrow(
+        "SELECT version, used_until, ledger_now() AS now FROM pool_dispatch"
+        " WHERE org_id = 0 AND pool_id = $1",
+        pool_id,
+    )
+    found = await db.fetchrow(f"{pools.READ} AND pool_id = $1", pool_id)
+    if row is None or found is None:
+        return None
+    pool = GpuPool(**found)
+    usage = await db.fetch(
+        "SELECT path, floor(usage)::text AS usage FROM pool_usage WHERE org_id = 0"
+        " AND pool_id = $1",
+        pool_id,
+    )
+    return Picture(
+        pool=pool,
+        version=row["version"],
+        now=row["now"],
+        used_until=row["used_until"],
+        weights=await pools.list_weights(db, pool_id),
+        usage={each["path"]: int(each["usage"]) for each in usage},
+        running=await _running(db, pool) if pool.gates else [],
+        waiting=await _waiting(db, pool_id),
+    )
+
+
+async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
+    rows = await db.fetch(
+        "SELECT r.org_id, r.reservation_id, r.account, r.gpu_count,"
+        " coalesce((q.cpus * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
+        " coalesce((q.memory * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
+        " coalesce(q.priority, 0), coalesce(q.gang, ''), r.admitted_at,"
+        " coalesce(q.expected_ms, 0), coalesce(q.preemptible, true), r.expires_at, r.stopping_at"
+        " FROM reservations r LEFT JOIN queue q ON q.org_id = r.org_id"
+        " AND q.reservation_id = r.reservation_id AND q.reservation_id <> 0"
+        " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0",
+        pool.gpu_type,
+        pool.region,
+    )
+    return [LiveLease(*row) for row in rows]
+
+
+async def _waiting(db: Connection, pool_id: int) -> list[OpenTicket]:
+    rows = await db.fetch(
+        "SELECT org_id, queue_id, account, gpus, cpus, memory, priority, gang, gang_size,"
+        " expected_ms, is_patient, allow_partial, gpus_max, held_by, retry_at, submitted_at,"
+        " state, granted, position, reason, needed, available, behind, starts_at FROM"
+        " (SELECT *, row_number() OVER (PARTITION BY account ORDER BY state DESC, priority DESC,"
+        " queue_id) AS place FROM queue WHERE pool_id = $1 AND state < 2) AS numbered"
+        " ORDER BY state DESC, place, queue_id LIMIT $2",
+        pool_id,
+        WAITING_MAX,
+    )
+    return [OpenTicket(*row) for row in rows]
+
+
+async def lapsed(db: Connection, pool: GpuPool, *, limit: int) -> list[Key]:
+    """(org, payer) of leases that have lapsed and still count as running."""
+    rows = await db.fetch(
+        "SELECT DISTINCT r.org_id, r.payer_id FROM reservations r, ledger_now() AS now"
+        " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0 AND r.expires_at <= now"
+        " ORDER BY 1, 2 LIMIT $3",
+        pool.gpu_type,
+        pool.region,
+        limit,
+    )
+    return [(row["org_id"], row["payer_id"]) for row in rows]
+
+
+async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
+    """End the requests whose time to wait is over; how many."""
+    rows: list[Any] = await db.fetch(
+        "UPDATE queue SET state = 4, ended_at = now, outcome = $2 FROM ledger_now() AS now"
+        " WHERE pool_id = $1 AND state = 0 AND deadline <= now RETURNING 1",
+        pool_id,
+        outcome,
+    )
+    return len(rows)
+
+
+async def claim(
+    db: Connection, lease: Lease, chosen: Sequence[tuple[int, int, int]]
+) -> list[Claimed] | None:
+    """Give requests, as (org, number, GPUs), their room; None when the picture is out of date.
+
+    Whoever was cancelled in the meantime is not among those claimed.
+    """
+    orgs, numbers, granted = zip(*chosen, strict=True)
+    rows = await db.fetch(  # the only names in the text are those of columns
+        "WITH moved AS (UPDATE pool_dispatch SET version = version + 1 WHERE org_id = 0"  # noqa: S608
+        " AND pool_id = $1 AND version = $2 AND holder = $3 RETURNING 1),"
+        " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted"
+        " FROM unnest($4::int[], $5::bigint[], $6::bigint[]) AS x(org_id, queue_id, granted), moved"
+        " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0"
+        f" RETURNING {_CLAIMED}) "
+        "SELECT (SELECT count(*) FROM moved), c.* FROM (SELECT 1) AS one LEFT JOIN claimed c"
+        " ON true",
+        *(lease.pool_id, lease.version, lease.holder),
+        *(orgs, numbers, granted),
+    )
+    if not rows[0][0]:
+        return None
+    return [Claimed(*row[1:]) for row in rows if row[1] is not None]
+
+
+async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[Claimed]:
+    """Requests that were given room and of which nobody has said how it ended."""
+    rows = await db.fetch(
+        f"SELECT {_CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.state = 1"  # noqa: S608  # columns
+        " ORDER BY q.org_id, q.queue_id LIMIT $2",
+        pool_id,
+        limit,
+    )
+    return [Claimed(*row) for row in rows]
+
+
+async def finish(db: Connection, ended: Sequence[tuple[int, int, int, int, int, bytes]]) -> None:
+    """Write down (org, number, attempt, state, reservation, outcome) of claims that have ended."""
+    await db.executemany(
+        "UPDATE queue SET state = $4, reservation_id = $5, outcome = $6, ended_at = ledger_now(),"
+        " held_by = '', held_sentence = '', position = 0"
+        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
+        ended,
+    )
+
+
+async def give_back(db: Connection, returned: Sequence[Return]) -> None:
+    """Let requests that the ledger refused wait on; the longer the more often it said no."""
+    await db.executemany(
+        "UPDATE queue SET state = 0, granted = 0, held_by = $4, held_sentence = $5,"
+        " retries = retries + 1, retry_at = ledger_now() + least($6::bigint << least(retries, 4),"
+        " 10000000), gpus_max = $7"
+        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
+        returned,
+    )
+
+
+async def refuse(db: Connection, refused: Sequence[tuple[int, int, bytes]]) -> None:
+    """Answer those who do not wait: (org, number, outcome)."""
+    await db.executemany(
+        "UPDATE queue SET state = 5, outcome = $3, ended_at = ledger_now(), position = 0"
+        " WHERE org_id = $1 AND queue_id = $2 AND state = 0",
+        refused,
+    )
+
+
+async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list[Claimed]:
+    """Requests that another gate held and that may be asked about again, few of each account."""
+    rows = await db.fetch(
+        f"SELECT {_CLAIMED} FROM (SELECT *, row_number() OVER (PARTITION BY account"  # noqa: S608  # columns
+        " ORDER BY priority DESC, queue_id) AS place FROM queue WHERE pool_id = $1 AND state = 0"
+        " AND held_by <> '') AS q WHERE q.place <= $2 AND q.retry_at <= ledger_now()"
+        " ORDER BY q.retry_at LIMIT $3",
+        pool_id,
+        each,
+        limit,
+    )
+    return [Claimed(*row) for row in rows]
+
+
+async def unhold(db: Connection, keys: Sequence[Key]) -> None:
+    """Let requests, and the rest of their gangs, take part again: what held them is open."""
+    await db.executemany(
+        "UPDATE queue q SET held_by = '', held_sentence = '', retries = 0, retry_at = 0"
+        " FROM queue one WHERE one.org_id = $1 AND one.queue_id = $2 AND q.org_id = one.org_id"
+        " AND q.pool_id = one.pool_id AND q.state = 0 AND (q.queue_id = one.queue_id"
+        " OR (one.gang <> '' AND q.gang = one.gang AND q.account = one.account))",
+        keys,
+    )
+
+
+async def hold_on(db: Connection, held: Sequence[Return]) -> None:
+    """Note that the gate is still closed, for the requests that were asked about."""
+    await db.executemany(
+        "UPDATE queue SET held_by = $4, held_sentence = $5, retries = retries + 1,"
+        " retry_at = ledger_now() + least($6::bigint << least(retries, 4), 10000000),"
+        " gpus_max = $7 WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 0",
+        held,
+    )
+
+
+async def place(db: Connection, places: Sequence[Place]) -> None:
+    """Tell those who wait where they stand."""
+    if not places:
+        return
+    await db.execute(
+        "UPDATE queue q SET position = x.position, reason = x.reason, resource = x.resource,"
+        " needed = x.needed, available = x.available, behind = x.behind, starts_at = x.starts_at"
+        " FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::bigint[],"
+        " $7::bigint[], $8::text[], $9::bigint[]) AS x(org_id, queue_id, position, reason,"
+        " resource, needed, available, behind, starts_at)"
+        " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0",
+        *zip(*places, strict=True),
+    )

@@ -1,0 +1,153 @@
+"""Request buckets in Redis, shared by every server: one script, one round trip for a request.
+
+Owns: the connection with its bounds, the names of the keys, and the script. The keys of one
+request have one hash tag, its org, so that a cluster keeps them on one node.
+Must not: decide what an outage means, or put the address or its password into a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError, RedisError
+
+from gpucredits.core.request_limit import Ask, BucketName, Holder
+
+TIMEOUT_S: Final = 0.05  # for one request, whatever it takes
+PROBE_TIMEOUT_S: Final = 1.0
+CONNECTIONS_MAX: Final = 64
+SCHEMES: Final = ("redis://", "rediss://", "unix://")
+SYSTEM: Final = "system:"  # the tag of keys for the whole system; no org's path has a colon
+CLOCK: Final = (
+    "local time = redis.call('TIME')\nlocal now = tonumber(time[1]) * 1000000 + tonumber(time[2])\n"
+)
+BODY: Final = Path(__file__).with_name("request_buckets.lua").read_text(encoding="utf-8")
+_PROBE = "gpucredits:{probe}:probe"
+_KINDS = {Holder.KEY: "key", Holder.ORG: "org"}
+
+
+class RedisAddressError(Exception):
+    """What was given is not the address of a Redis; the message does not repeat it."""
+
+
+class RedisAway(Exception):  # noqa: N818  # it states what happened
+    """Redis did not answer, not in time, or with an error; the message is the kind of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a caller last saw of a bucket: its epoch, and what it held ``age_us`` ago."""
+
+    epoch: str
+    level: int
+    fraction: int
+    age_us: int
+
+
+NOTHING: Final = Seen("", -1, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the script said: whether all was drawn, and (level, fraction, epoch) of each bucket.
+
+    ``is_there`` is False when a bucket was not there, whose level is then -1: nothing was drawn.
+    """
+
+    is_there: bool
+    is_drawn: bool
+    now: int
+    buckets: list[tuple[int, int, str]]
+
+
+class RedisBuckets:
+    """The shared buckets behind one address."""
+
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, clock: str = CLOCK) -> None:
+        self._timeout_s = timeout_s
+        self._script = clock + BODY
+        self._sha = hashlib.sha1(self._script.encode(), usedforsecurity=False).hexdigest()
+        if not url.startswith(SCHEMES):
+            raise RedisAddressError(_misfit())
+        try:
+            pool = BlockingConnectionPool.from_url(
+                url,
+                max_connections=CONNECTIONS_MAX,
+                timeout=PROBE_TIMEOUT_S,
+                socket_timeout=PROBE_TIMEOUT_S,
+                socket_connect_timeout=PROBE_TIMEOUT_S,
+                retry=Retry(NoBackoff(), 0),
+                decode_responses=True,
+                client_name="gpucredits",
+            )
+        except (ValueError, TypeError):
+            raise RedisAddressError(_misfit()) from None
+        self._redis: Redis = Redis.from_pool(pool)
+
+    async def draw(
+        self, asks: Sequence[Ask], seen: Sequence[Seen], *, may_make: bool = False
+    ) -> Answer:
+        """Draw one token from every bucket, or from none; ``RedisAway`` when that cannot be said.
+
+        ``may_make``: make buckets that are not there, from what was seen of them.
+        """
+        numbers: list[str | int] = [int(may_make)]
+        for ask, known in zip(asks, seen, strict=True):
+            numbers += (
+                ask.limit.capacity,
+                ask.limit.refill_per_hour,
+                known.epoch,
+                known.level,
+                known.fraction,
+                known.age_us,
+            )
+        keys = [key_of(ask.name) for ask in asks]
+        reply = await self._run(keys, numbers, timeout_s=self._timeout_s)
+        state, now, *rest = reply
+        buckets = list(zip(rest[::3], rest[1::3], rest[2::3], strict=True))
+        return Answer(state >= 0, state == 1, now, buckets)
+
+    async def probe(self) -> None:
+        """Do what a request needs, on a bucket of nobody; ``RedisAway`` while it cannot be done."""
+        await self._run(
+            [_PROBE], [1, 1_000_000, 3_600_000_000, "", 1_000_000, 0, 0], timeout_s=PROBE_TIMEOUT_S
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                await self._redis.aclose()
+        except (RedisError, OSError, TimeoutError):
+            return
+
+    async def _run(self, keys: list[str], values: list[Any], *, timeout_s: float) -> list[Any]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                try:
+                    reply = await self._redis.evalsha(self._sha, len(keys), *keys, *values)
+                except NoScriptError:
+                    reply = await self._redis.eval(self._script, len(keys), *keys, *values)
+        except (RedisError, OSError, TimeoutError) as error:
+            raise RedisAway(type(error).__name__) from error
+        if not isinstance(reply, list):
+            raise RedisAway("UnexpectedReply")
+        return reply
+
+
+def key_of(name: BucketName) -> str:
+    """Where a bucket lives; only ids and well formed paths are part of it, never a name."""
+    tag = f"gpucredits:{{{name.org or SYSTEM}}}:{_KINDS[name.holder]}"
+    return f"{tag}:{name.number}" if name.holder is Holder.KEY else tag
+
+
+def _misfit() -> str:
+    return "the Redis address must be redis://, rediss:// or unix:// with host, port and database"

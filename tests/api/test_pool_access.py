@@ -1,0 +1,263 @@
+"""What pools show to whom, what they refuse, and decisions that can be checked by anybody."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpucredits.core.fairshare.decide import decide
+from gpucredits.core.fairshare.plain import dump_decisions, load
+from support.http import Caller, problem
+from support.pools import PoolScene
+from support.waiting import until
+
+
+@pytest.fixture
+def pool(admin: Caller, gpu_type: str) -> PoolScene:
+    """Eight GPUs that take turns."""
+    return PoolScene(admin, gpu_type)
+
+
+def test_a_tenant_sees_itself_and_the_totals(pool: PoolScene) -> None:
+    """Shares, weights, refusals and places never name another org."""
+    mine, other = pool.org(), pool.org()
+    pool.weigh(**{mine: 1, other: 2})
+    member = pool.admin.with_key("member", mine)
+    pool.take(other, 8)
+    theirs = pool.wait(other, 1)
+    queued = pool.wait(mine, 1, by=member)
+    until(lambda: pool.state(queued["queue_id"])["reason"])
+    shares = member.read(f"{pool.place}/shares")
+    assert [row["account"] for row in shares["shares"]] == [mine]
+    assert (shares["held"], shares["waiting"], shares["tenants"]) == (8, 2, 2)
+    weights = member.read(f"{pool.place}/weights")
+    assert [row["account"] for row in weights["weights"]] == [mine]
+    listed = member.get("/v1/queue")
+    assert [row["queue_id"] for row in listed.json()["queue"]] == [queued["queue_id"]]
+    refused = pool.ask(mine, 8, by=member)
+    seen = [listed, refused, member.get(f"/v1/queue/{queued['queue_id']}")]
+    for answer in seen:
+        assert other not in answer.text
+        assert theirs["queue_id"] not in answer.text
+    assert {row["account"] for row in pool.admin.read(f"{pool.place}/shares")["shares"]} == {
+        mine,
+        other,
+    }
+
+
+def test_what_others_wait_for_does_not_exist(pool: PoolScene) -> None:
+    """Another org's request is 404 to read and to cancel; so is another project's."""
+    mine, other = pool.org(), pool.org()
+    for project in ("a", "b"):
+        pool.admin.made("/v1/accounts", {"path": f"{mine}/{project}"})
+    pool.take(other, 8)
+    theirs = pool.wait(other, 1)["queue_id"]
+    sibling = pool.wait(f"{mine}/b", 1)["queue_id"]
+    member = pool.admin.with_key("member", f"{mine}/a")
+    for queue_id in (theirs, sibling, "que_0_0", "que_zzzzzz_1", "nonsense", "que_1"):
+        assert problem(member.get(f"/v1/queue/{queue_id}")) == (404, "queue_unknown")
+        assert problem(member.post(f"/v1/queue/{queue_id}:cancel")) == (404, "queue_unknown")
+    assert pool.state(theirs)["state"] == "waiting"
+    assert problem(member.get(f"/v1/queue?account={other}")) == (404, "account_unknown")
+    assert member.read("/v1/queue")["queue"] == []
+
+
+@pytest.mark.parametrize("role", ["admin", "operator", "member", "agent", "read-only"])
+def test_only_the_systems_staff_runs_pools(pool: PoolScene, role: str) -> None:
+    """A tenant's key, whatever its role, sets no pool and sees no snapshot."""
+    key = pool.admin.with_key(role, pool.org())
+    body = {"capacity": 1_000}
+    assert problem(key.call("PUT", pool.place, body)) == (403, "forbidden")
+    assert problem(key.call("DELETE", pool.place)) == (403, "forbidden")
+    weights: dict[str, Any] = {"weights": []}
+    assert problem(key.call("PUT", f"{pool.place}/weights", weights)) == (403, "forbidden")
+    assert problem(key.get(f"{pool.place}/snapshot")) == (403, "forbidden")
+
+
+def test_a_tenant_cannot_make_its_work_untouchable(pool: PoolScene) -> None:
+    """Whoever borrows can be asked to leave: only the system's staff may say otherwise."""
+    org = pool.org()
+    member = pool.admin.with_key("admin", org)
+    assert problem(pool.ask(org, 1, preemptible=False, by=member)) == (403, "forbidden")
+    lease = pool.take(org, 8, preemptible=False)
+    queued = pool.wait(pool.org(), 2)
+    assert pool.until_told(queued["queue_id"], reason="capacity")["position"] == 1
+    pool.settle(lease)
+
+
+def test_a_dumped_snapshot_replays_to_the_same_decision(pool: PoolScene) -> None:
+    """What the server decided, anybody decides from its dump, to the letter."""
+    hog, meek = pool.org(), pool.org()
+    assert problem(pool.admin.get(f"{pool.place}/snapshot")) == (404, "not_found")
+    pool.take(hog, 8, priority=3, expected_seconds=100)
+    queued = pool.wait(meek, 4)
+    pool.wait(hog, 2)
+    pool.until_told(queued["queue_id"], reason="making_room")
+    kept = pool.admin.read(f"{pool.place}/snapshot")
+    decision = dump_decisions(decide(load(kept["snapshot"])))
+    assert json.loads(json.dumps(decision)) == kept["decision"]
+    assert kept["snapshot"]["running"][0]["priority"] == 3
+    changed = json.loads(json.dumps(kept["snapshot"]))
+    changed["capacity"]["gpu"] = 100
+    assert json.loads(json.dumps(dump_decisions(decide(load(changed))))) != kept["decision"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"capacity": 0},
+        {"capacity": -1},
+        {"capacity": "8"},
+        {"capacity": 8.5},
+        {"capacity": 10**18},
+        {"capacity": None, "resources": {"cpu": 8}},
+        {"capacity": 8, "resources": {"disk": 1}},
+        {"capacity": 8, "policy": {"grace_seconds": -1}},
+        {"capacity": 8, "policy": {"priority_scope": "world"}},
+        {"capacity": 8, "policy": {"unknown": True}},
+        {"capacity": 8, "unknown": True},
+        [],
+    ],
+)
+def test_a_pool_that_makes_no_sense_is_refused(pool: PoolScene, body: Any) -> None:
+    """Bad settings change nothing."""
+    before = pool.admin.read(pool.place)
+    assert problem(pool.admin.call("PUT", pool.place, body)) == (422, "invalid_request")
+    assert pool.admin.read(pool.place) == before
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [{"account": "a", "weight": -1}],
+        [{"account": "a", "weight": 1_000_001}],
+        [{"account": "A b", "weight": 1}],
+        [{"account": "a/b/c/d", "weight": 1}],
+        [{"account": "a", "weight": 1}, {"account": "a", "weight": 2}],
+        [{"weight": 1}],
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(pool: PoolScene, weights: Any) -> None:
+    """Bad weights replace nothing."""
+    pool.weigh(acme=5)
+    answer = pool.admin.call("PUT", f"{pool.place}/weights", {"weights": weights})
+    assert problem(answer) == (422, "invalid_request")
+    rows = pool.admin.read(f"{pool.place}/weights")["weights"]
+    assert rows == [{"account": "acme", "weight": 5, "may_borrow": True}]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"priority": 1_001},
+        {"priority": -1_001},
+        {"gang_size": 2},
+        {"gang": "g"},
+        {"gang": "g", "gang_size": 0},
+        {"gang": "g", "gang_size": 2, "allow_partial": True},
+        {"gang": "g\0", "gang_size": 2},
+        {"expected_seconds": 0},
+        {"expected_seconds": 2**60},
+        {"resources": {"cpu": -1}},
+        {"resources": {"memory": 2**60}},
+        {"deadline": "tomorrow", "wait": True},
+        {"deadline": "2030-01-01T00:00:00Z"},
+        {"wait": "yes"},
+    ],
+)
+def test_a_request_that_makes_no_sense_is_refused(pool: PoolScene, more: Any) -> None:
+    """Hostile fields are refused at the edge, and nobody waits."""
+    org = pool.org()
+    assert problem(pool.ask(org, 1, **more)) == (422, "invalid_request")
+    assert pool.admin.read(f"/v1/queue?account={org}")["queue"] == []
+
+
+def test_more_than_the_pool_has_waits_for_a_larger_pool(pool: PoolScene) -> None:
+    """It is told so, holds up nobody, and starts when the pool has grown."""
+    org = pool.org()
+    queued = pool.wait(org, 9)
+    shown = pool.until_told(queued["queue_id"], reason="exceeds_pool")
+    assert shown["sentence"] == "It needs 9 gpu, and the whole pool has 8."
+    pool.settle(pool.take(org, 8))
+    pool.set(10)
+    pool.until_state(queued["queue_id"], "admitted")
+
+
+def test_several_resources_gate_together(pool: PoolScene) -> None:
+    """Memory that is taken keeps a job out although GPUs are free."""
+    body = {"capacity": 8, "resources": {"cpu": 64, "memory": 100}}
+    assert pool.admin.call("PUT", pool.place, body).status_code == 200
+    org = pool.org()
+    pool.take(org, 1, resources={"memory": 80})
+    answer = pool.ask(org, 1, resources={"memory": 30, "cpu": 1})
+    assert problem(answer) == (409, "fair_share")
+    assert answer.json()["detail"] == "It needs 30 memory, and 20 are free."
+    assert answer.json()["numbers"]["limit"] == 100
+    pool.take(org, 1, resources={"memory": 20})
+
+
+def test_an_org_that_may_not_borrow_keeps_to_its_part(pool: PoolScene) -> None:
+    """With borrowing off, half of the pool stays empty for the other org of equal weight."""
+    one, two = pool.org(), pool.org()
+    pool.set(8, borrowing=False)
+    pool.take(two, 1)
+    pool.take(one, 4)
+    answer = pool.ask(one, 1)
+    assert problem(answer) == (409, "fair_share")
+    assert "may not borrow" in answer.json()["detail"]
+
+
+def test_a_batch_takes_its_turns_item_by_item(pool: PoolScene, gpu_type: str) -> None:
+    """Of items that stand alone some are admitted, some wait, some are turned away."""
+    org = pool.org()
+    pool.admin.made("/v1/prices", {"gpu_type": f"{gpu_type}-free", "credits_per_gpu_hour": "36"})
+    items = [
+        {"account": org, "job_id": "a", "gpu_type": gpu_type, "gpu_count": 8},
+        {"account": org, "job_id": "b", "gpu_type": f"{gpu_type}-free", "gpu_count": 8},
+    ]
+    first = pool.admin.made("/v1/reservations:batch", {"items": items}, key=f"batch-{org}")
+    assert [each["status"] for each in first["results"]] == [201, 201]
+    again = pool.admin.post("/v1/reservations:batch", {"items": items}, key=f"batch-{org}")
+    assert again.json() == first
+    assert again.headers["idempotency-replayed"] == "true"
+    late = [{**items[0], "job_id": "c"}, {**items[0], "job_id": "d", "wait": True}]
+    second = pool.admin.made("/v1/reservations:batch", {"items": late})
+    assert [each["status"] for each in second["results"]] == [409, 202]
+    assert second["results"][0]["problem"]["reason"] == "fair_share"
+    mixed = {"items": [items[0], {**items[0], "account": f"{org}/x"}], "atomic": True}
+    pool.admin.made("/v1/accounts", {"path": f"{org}/x"})
+    assert problem(pool.admin.post("/v1/reservations:batch", mixed)) == (422, "invalid_request")
+
+
+def test_setting_a_pool_is_an_act_with_a_key(pool: PoolScene) -> None:
+    """It is done once for each key, recorded with what was before, and dry runs leave nothing."""
+    body = {"capacity": 9}
+    for _ in range(2):
+        answer = pool.admin.call("PUT", pool.place, body, key=f"set-{pool.gpu_type}")
+        assert answer.json()["capacity"] == 9
+    assert answer.headers["idempotency-replayed"] == "true"
+    dry = pool.admin.call("PUT", f"{pool.place}?dry_run=true", {"capacity": 99})
+    assert dry.json()["capacity"] == 99
+    assert pool.admin.read(pool.place)["capacity"] == 9
+    acts = [
+        row
+        for row in pool.admin.read("/v1/audit?limit=50")["audit"]
+        if row["resource"] == f"pool:{pool.gpu_type}/default"
+    ]
+    assert [row["action"] for row in acts] == ["pool.set", "pool.set"]
+    assert (acts[0]["old"]["gpus"], acts[0]["new"]["gpus"]) == (8, 9)
+    assert pool.admin.call("DELETE", pool.place).status_code == 200
+    assert problem(pool.admin.get(pool.place)) == (404, "pool_unknown")
+    assert problem(pool.admin.call("DELETE", pool.place)) == (404, "pool_unknown")
+
+
+def test_a_pool_that_goes_lets_those_in_who_waited(pool: PoolScene) -> None:
+    """Without a pool there is nothing to wait for but credits."""
+    org = pool.org()
+    pool.take(org, 8)
+    queued = pool.wait(org, 8)
+    assert pool.admin.call("DELETE", pool.place).status_code == 200
+    pool.until_state(queued["queue_id"], "admitted")
+    pool.take(org, 8)

@@ -1,0 +1,144 @@
+"""Pools, the queue and shares on the command line, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from gpucredits.client import AsyncClient, Client, Refused
+from support.terminal import Terminal
+from support.waiting import until
+
+
+@pytest.fixture
+def gpu_type(client: Client, name: str) -> str:
+    """A type of GPU of the test's own, at a credit a second."""
+    client.set_price(name, "3600")
+    return name
+
+
+def rich_org(client: Client, path: str) -> str:
+    """An org that can pay."""
+    client.create_account(path)
+    client.issue(path, "100000")
+    return path
+
+
+def test_pools_are_set_listed_weighed_and_removed(
+    terminal: Terminal, org: str, gpu_type: str
+) -> None:
+    """What is set is shown, for people and for scripts."""
+    made = terminal.json(
+        "pool", "set", gpu_type, "--capacity", "8", "--cpu", "64", "--grace", "1m",
+        "--no-backfill", "--half-life", "7d", "--usage-order", "ties",
+    )  # fmt: skip
+    assert (made["capacity"], made["resources"]["cpu"]) == (8, 64)
+    assert (made["policy"]["grace_seconds"], made["policy"]["backfill"]) == (60, False)
+    listed = terminal.text("pool", "list")
+    assert f"{gpu_type}/default" in listed
+    assert gpu_type in [row["gpu_type"] for row in terminal.json("pool", "list")["pools"]]
+    assert "No weights" in terminal.text("pool", "weights", gpu_type)
+    weighed = terminal.json("pool", "weights", gpu_type, f"{org}=3", "--no-borrowing", org)
+    assert weighed["weights"] == [{"account": org, "weight": 3, "may_borrow": False}]
+    assert org in terminal.text("pool", "weights", gpu_type)
+    assert terminal.json("pool", "weights", gpu_type, "--clear")["weights"] == []
+    text = terminal.text("pool", "set", f"{gpu_type}/eu")
+    assert "no limit" in text
+    assert terminal.json("pool", "remove", f"{gpu_type}/eu")["region"] == "eu"
+    assert terminal.run("pool", "remove", f"{gpu_type}/eu").exit_code == 1
+    for wrong in (("set", "a/b/c"), ("weights", "a", "acme"), ("set", gpu_type, "--grace", "1ms")):
+        assert terminal.run("pool", *wrong).exit_code == 2
+
+
+def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str, name: str) -> None:
+    """Reserve with --wait, look, wait for it, give up."""
+    org = rich_org(client, name)
+    client.set_pool(gpu_type, capacity=4)
+    first = terminal.json("reserve", org, "--job", "a", "--type", gpu_type, "--gpus", "4")
+    refused = terminal.run("reserve", org, "--job", "b", "--type", gpu_type)
+    assert refused.exit_code == 1
+    assert "Refused (fair_share): It needs 1 gpu, and 0 are free." in refused.stderr
+    asked = ("reserve", org, "--job", "b", "--type", gpu_type, "--wait", "--expect", "1h")
+    queued = terminal.json(*asked, "--priority", "2", "--until", "2h")
+    assert (queued["state"], queued["priority"]) == ("waiting", 2)
+    until(lambda: client.queued(queued["queue_id"]).position)
+    text = terminal.text("queue", "show", queued["queue_id"])
+    assert "because    Number 1 in the queue: it needs 1 gpu, and 0 are free." in text
+    assert queued["queue_id"] in terminal.text("queue", "list", org, "--pool", gpu_type)
+    assert terminal.json("queue", "list", "--state", "admitted", "--pool", gpu_type)["queue"]
+    still = terminal.run("queue", "wait", queued["queue_id"], "--for", "1s")
+    assert still.exit_code == 3
+    other = terminal.json(*asked[:-2])
+    gone = terminal.text("queue", "cancel", other["queue_id"])
+    assert "cancelled" in gone
+    assert terminal.run("queue", "wait", other["queue_id"]).exit_code == 1
+    terminal.json("settle", first["reservation_id"])
+    admitted = terminal.json("queue", "wait", queued["queue_id"])
+    assert admitted["state"] == "admitted"
+    shown = terminal.text("queue", "show", queued["queue_id"])
+    assert f"reservation    {admitted['reservation_id']}" in shown
+    partial = terminal.json("reserve", org, "--job", "c", "--type", gpu_type, "--gpus", "9",
+                            "--partial")  # fmt: skip
+    assert partial["gpu_count"] == 3
+    assert terminal.run(*asked, "--dry-run").exit_code == 2
+
+
+def test_shares_are_shown_dumped_and_replayed(
+    terminal: Terminal, client: Client, gpu_type: str, name: str, tmp_path: Path
+) -> None:
+    """A table with bars; a dump that replays to what the server decided, unless it was changed."""
+    hog, meek = rich_org(client, name), rich_org(client, f"{name}-too")
+    client.set_pool(gpu_type, capacity=4, policy={"min_runtime_seconds": 0})
+    client.reserve(hog, job_id="a", gpu_type=gpu_type, gpu_count=4)
+    queued = client.enqueue(meek, job_id="b", gpu_type=gpu_type, gpu_count=2)
+    until(lambda: client.queued(queued.queue_id).reason == "making_room")
+    table = terminal.text("share", "show", gpu_type)
+    assert "4 of 4 GPUs held" in table
+    [line] = [row for row in table.splitlines() if row.startswith(f"{hog} ")]
+    assert line.split()[1:] == ["1", "2.00", "4", "2.00", "0", "##########|##########"]
+    rows = terminal.json("share", "show", gpu_type)["shares"]
+    assert [row["account"] for row in rows] == sorted([hog, meek])
+    file = tmp_path / "decision.json"
+    file.write_text(terminal.text("share", "dump", gpu_type))
+    replayed = terminal.run("share", "replay", str(file))
+    assert replayed.exit_code == 0
+    assert "The server decided the same." in replayed.stderr
+    assert replayed.stdout.splitlines()[0].startswith(("stop ", "wait "))
+    document = json.loads(file.read_text())
+    assert terminal.json("share", "replay", str(file)) == document["decision"]
+    document["snapshot"]["capacity"]["gpu"] = 40
+    file.write_text(json.dumps(document))
+    assert terminal.run("share", "replay", str(file)).exit_code == 1
+    file.write_text(json.dumps({"format": 1}))
+    assert terminal.run("share", "replay", str(file)).exit_code == 1
+    file.write_text("[]")
+    assert terminal.run("share", "replay", str(file)).exit_code == 1
+
+
+def test_clients_wait_for_a_turn(client: Client, gpu_type: str, name: str) -> None:
+    """Enqueue, wait and list with both clients."""
+    org = rich_org(client, name)
+    client.set_pool(gpu_type, capacity=1)
+    lease = client.reserve(org, job_id="a", gpu_type=gpu_type)
+    assert client.pool(gpu_type).capacity == 1
+    with pytest.raises(Refused, match="0 are free"):
+        client.reserve(org, job_id="b", gpu_type=gpu_type)
+
+    async def wait() -> str:
+        url, secret = str(client._http.base_url), client._http.headers["authorization"]
+        async with AsyncClient(url, secret.removeprefix("Bearer ")) as waiting:
+            queued = await waiting.enqueue(org, job_id="b", gpu_type=gpu_type)
+            assert queued.state == "waiting"
+            poll = asyncio.create_task(waiting.queued(queued.queue_id, wait_seconds=30))
+            await waiting.settle(lease.reservation_id)
+            admitted = await poll
+            listed = [each.queue_id async for each in waiting.queue(account=org)]
+            assert queued.queue_id in listed
+            return admitted.state
+
+    assert asyncio.run(wait()) == "admitted"
+    assert client.shares(gpu_type).held == 1
+    assert client.snapshot(gpu_type).decision["pool"] == f"{gpu_type}/default"

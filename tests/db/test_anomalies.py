@@ -1,0 +1,207 @@
+"""Unusual spending: found once, with its reasons, and acted on only where that is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpucredits.core.account import Status
+from gpucredits.core.command import Refund, Settle, UpdateAccount
+from gpucredits.jobs.anomalies import Anomalies
+from gpucredits.service import anomalies
+from gpucredits.service.acts import Act
+from gpucredits.service.anomalies import HOUR_US, AnomalyFilter, TermsRow
+from gpucredits.store import anomalies as rows
+from gpucredits.store.anomalies import MARKS_KEPT_HOURS
+from support.scene import CREDIT, Scene, play, scene
+
+ALL = AnomalyFilter(before=2**62)
+
+
+async def spend(stage: Scene, amount: int, account: str = "acme") -> int:
+    """Spend so many credits now; the lease that did."""
+    lease = await stage.reserve(account, gpu_count=amount, window_ms=1_000)
+    number = lease.reservation.reservation_id
+    await stage.do(Settle(reservation_id=number, used_ms=1_000))
+    return number
+
+
+async def next_hour(stage: Scene) -> None:
+    """Let the clock go to the next full hour and a bit."""
+    now = (await stage.balance()).as_of
+    await stage.advance(((now // HOUR_US + 1) * HOUR_US - now) / 1_000_000 + 1)
+
+
+async def walk(job: Anomalies) -> None:
+    """Let the job look at every account."""
+    while await job.tick():
+        pass
+
+
+async def hours(stage: Scene, job: Anomalies, *amounts: int) -> None:
+    """Spend so much in each hour; the job runs after each."""
+    for amount in amounts:
+        if amount:
+            await spend(stage, amount)
+        await next_hour(stage)
+        await walk(job)
+
+
+async def terms(stage: Scene, **given: Any) -> None:
+    """Give acme terms of its own."""
+    org_id = await stage.ledger.org_id("acme")
+    assert org_id is not None
+    row = TermsRow(**({"floor": 0} | given))
+    assert await anomalies.set_terms(
+        stage.pool, Act(org_id=org_id), "acme", row, actor="me", request_id=""
+    )
+
+
+def test_an_unusual_hour_is_kept_with_its_reasons(database: str) -> None:
+    """The row tells sum, median, threshold and window, and an event says so."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta", credits_each=10_000)
+        job = Anomalies(stage.ledger)
+        await hours(stage, job, *[50] * 8, 200, 201)
+        [row] = await anomalies.list_anomalies(stage.pool, ALL)
+        assert (row.account, row.observed, row.baseline) == ("acme", 201 * CREDIT, 50 * CREDIT)
+        assert (row.threshold, row.hours, row.action) == (200 * CREDIT, 8, 0)
+        assert row.ends_at - row.starts_at == HOUR_US
+        assert row.starts_at < row.ends_at <= row.found_at
+        assert "201 credits in this hour are above the threshold of 200" in row.sentence
+        event = await stage.pool.fetchrow(
+            "SELECT subject_id, payload ->> 'account' FROM outbox WHERE type = 'spend.unusual'"
+        )
+        assert tuple(event) == (row.anomaly_id, "acme")
+        account = await stage.reads.account("acme")
+        assert account is not None
+        assert account.status is Status.ACTIVE
+
+    play(database, act)
+
+
+@pytest.mark.parametrize(
+    ("given", "amounts", "is_found"),
+    [
+        ({}, [1, *[0] * 7, 1], True),
+        ({"floor": 2 * CREDIT}, [1, *[0] * 7, 2], False),
+        ({}, [1, *[0] * 5, 9], False),
+        ({"ratio_percent": 200}, [*[10] * 8, 21], True),
+        ({"ratio_percent": 200}, [*[10] * 8, 20], False),
+    ],
+    ids=["quiet hours count", "a floor", "too little history", "above a ratio", "at the ratio"],
+)
+def test_the_terms_decide(
+    database: str, given: dict[str, int], amounts: list[int], *, is_found: bool
+) -> None:
+    """Ratio and floor are the account's own; hours without spending are part of its history."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1_000)
+        await terms(stage, **given)
+        await hours(stage, Anomalies(stage.ledger), *amounts)
+        assert bool(await anomalies.list_anomalies(stage.pool, ALL)) is is_found
+
+    play(database, act)
+
+
+def test_what_was_spent_before_the_first_look_is_not_judged(database: str) -> None:
+    """A database that had no marks yet does not call years of spending one unusual hour."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=10_000)
+        await terms(stage)
+        await spend(stage, 5_000)
+        await hours(stage, Anomalies(stage.ledger), *[0] * 8)
+        assert await anomalies.list_anomalies(stage.pool, ALL) == []
+
+    play(database, act)
+
+
+def test_replicas_judge_an_hour_once(database: str) -> None:
+    """Jobs of several servers, over small steps of the walk, find one and tell of it once."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", *(f"org{number}" for number in range(5)), credits_each=1_000)
+        await terms(stage)
+        await hours(stage, Anomalies(stage.ledger), 1, *[0] * 6)
+        await spend(stage, 10)
+        await next_hour(stage)
+        async with scene(database) as other:
+            jobs = [Anomalies(each.ledger, walk_max=2) for each in (stage, other, stage, other)]
+            await asyncio.gather(*(walk(job) for job in jobs))
+        assert len(await anomalies.list_anomalies(stage.pool, ALL)) == 1
+        events = "SELECT count(*) FROM outbox WHERE type = 'spend.unusual'"
+        assert await stage.pool.fetchval(events) == 1
+
+    play(database, act)
+
+
+def test_an_account_is_suspended_only_where_that_was_set(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, as the system, also when cut short in between; who was resumed stays resumed."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1_000)
+        await terms(stage, auto_suspend=True)
+        job = Anomalies(stage.ledger)
+        with monkeypatch.context() as patch:
+            patch.setattr(rows, "note_action", nothing)
+            await hours(stage, job, 1, *[0] * 6, 10)
+        [row] = await anomalies.list_anomalies(stage.pool, ALL)
+        assert row.action == 1
+        await stage.do(UpdateAccount(path="acme", status=Status.ACTIVE))
+        await walk(Anomalies(stage.ledger))
+        [row] = await anomalies.list_anomalies(stage.pool, ALL)
+        assert row.action == 2
+        account = await stage.reads.account("acme")
+        assert account is not None
+        assert account.status is Status.ACTIVE
+        acts = await stage.pool.fetch(
+            "SELECT actor, new ->> 'status' FROM audit_log WHERE action = 'account.update'"
+            " ORDER BY audit_id"
+        )
+        assert [tuple(act) for act in acts] == [("system:", "suspended"), ("tester", "active")]
+
+    play(database, act)
+
+
+async def nothing(*_: Any) -> None:
+    """Stand for a process that is killed before this step."""
+
+
+def test_a_refund_is_no_negative_spending(database: str) -> None:
+    """An hour with more given back than spent counts as nothing."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1_000)
+        await terms(stage)
+        job = Anomalies(stage.ledger)
+        await hours(stage, job, *[10] * 8)
+        lease = await spend(stage, 5)
+        await stage.do(Refund(reservation_id=lease, amount=5 * CREDIT))
+        await hours(stage, job, 0, 40)
+        assert await anomalies.list_anomalies(stage.pool, ALL) == []
+
+    play(database, act)
+
+
+def test_old_marks_go_but_for_the_last(database: str) -> None:
+    """What an account spends after a long silence is still compared with what came before."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1_000)
+        await terms(stage)
+        job = Anomalies(stage.ledger)
+        await hours(stage, job, *[10] * 4)
+        await stage.advance((MARKS_KEPT_HOURS + 10) * 3_600)
+        await walk(job)
+        assert await stage.pool.fetchval("SELECT count(*) FROM spend_marks") == 1
+        await hours(stage, job, 30)
+        assert len(await anomalies.list_anomalies(stage.pool, ALL)) == 1
+
+    play(database, act)

@@ -1,0 +1,85 @@
+"""Limiters on a real database and a real Redis, with a clock that a test can hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from gpucredits.core.request_limit import Ask, BucketName, Holder, RequestLimit
+from gpucredits.service.bucket_levels import Levels, monotonic_us
+from gpucredits.service.limiter import Limiter
+from gpucredits.service.redis_limiter import RedisLimiter
+from gpucredits.store.connection import Pool
+from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.store.redis_buckets import RedisBuckets
+
+PATIENT_S = 5.0  # a busy machine is no outage
+Result = TypeVar("Result")
+
+
+def ask(  # one argument for each knob
+    number: int = 1,
+    *,
+    capacity: int = 10,
+    refill_per_hour: int = 1,
+    org: str = "acme",
+    org_id: int = 1,
+    holder: Holder = Holder.KEY,
+) -> Ask:
+    """A bucket that hardly refills, unless said otherwise."""
+    name = BucketName(org_id, holder, 0 if holder is Holder.ORG else number, org)
+    return Ask(name, RequestLimit(capacity, refill_per_hour))
+
+
+class HeldClock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = monotonic_us()
+
+    def __call__(self) -> int:
+        """Microseconds."""
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += int(seconds * 1_000_000)
+
+
+async def admitted(limiter: Limiter, *asks: Ask, tries: int) -> int:
+    """How many of some requests in a row pass."""
+    count = 0
+    for _ in range(tries):
+        verdict = await limiter.draw(asks)
+        count += verdict is None or verdict.is_drawn
+    return count
+
+
+def play(database: str, act: Callable[[Pool], Awaitable[Result]]) -> Result:
+    """Run an act on a pool of its own."""
+
+    async def run() -> Result:
+        options = PoolOptions(connections_max=4, allow_no_checksums=True)
+        pool = await open_pool(database, options)
+        try:
+            return await act(pool)
+        finally:
+            await pool.close()
+
+    return asyncio.run(run())
+
+
+@asynccontextmanager
+async def shared_limiter(
+    pool: Pool, url: str, *, timeout_s: float = PATIENT_S
+) -> AsyncIterator[RedisLimiter]:
+    """A replica's limiter on a Redis."""
+    buckets = RedisBuckets(url, timeout_s=timeout_s)
+    limiter = RedisLimiter(buckets, Levels(pool), probe_pause_s=0.01)
+    await limiter.start()
+    try:
+        yield limiter
+    finally:
+        await limiter.stop()
