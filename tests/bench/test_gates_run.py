@@ -105,7 +105,6 @@ def test_a_promise_that_is_not_kept_is_said_to_be_missed() -> None:
         orgs=2,
         jobs_per_second=10.0,
         factor=10.0,
-        requests_limited=False,
         without=crowd,
         beside=crowd,
         p95_ratio=2.1,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,13 +69,8 @@ def measure_burst(options: BurstOptions, progress: Progress) -> BurstFigures:
     with workplace(Options(folder=options.folder)) as folder:
         sync_us = time_syncs(folder)
         progress(f"one durable write of a page takes {sync_us:,.0f} µs here")
-        limits = request_limits()
-        if not limits:
-            progress(
-                "this server knows no limits on requests: the gates behind them see everything"
-            )
         parties = {name: Party() for name in ORDER}
-        with serving(folder, *limits) as server:
+        with serving(folder, "--org-requests-per-second", str(REQUESTS_PER_SECOND)) as server:
             tenants = seed(server, options.orgs + 1)
             asyncio.run(run_alone(server.database_url, "VACUUM ANALYZE"))
             for number, name in enumerate(ORDER):
@@ -85,15 +79,7 @@ def measure_burst(options: BurstOptions, progress: Progress) -> BurstFigures:
                 progress(f"{name} the hostile org: p95 {p95_ms:.1f} ms")
         progress("verifying the books")
         verified = gated.is_clean(folder, progress)
-    return figures_of(options, parties, sync_us, is_limited=bool(limits), verified=verified)
-
-
-def request_limits() -> list[str]:
-    """The options that limit the requests of each org, where the server has them."""
-    asked = [sys.executable, "-m", "gpucredits", "serve", "--help"]
-    text = subprocess.run(asked, capture_output=True, check=True, text=True).stdout  # noqa: S603
-    option = "--org-requests-per-second"
-    return [option, str(REQUESTS_PER_SECOND)] if option in text else []
+    return figures_of(options, parties, sync_us, verified=verified)
 
 
 def seed(server: Server, orgs: int) -> list[Tenant]:
@@ -170,7 +156,6 @@ def figures_of(
     parties: dict[str, Party],
     sync_us: float,
     *,
-    is_limited: bool,
     verified: bool,
 ) -> BurstFigures:
     """All figures of a run."""
@@ -181,7 +166,6 @@ def figures_of(
         orgs=options.orgs,
         jobs_per_second=options.jobs_per_second,
         factor=options.factor,
-        requests_limited=is_limited,
         without=alone,
         beside=beside,
         p95_ratio=beside.p95_ms / alone.p95_ms,

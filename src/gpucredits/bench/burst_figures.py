@@ -42,7 +42,6 @@ class BurstFigures(msgspec.Struct, kw_only=True):
     orgs: int
     jobs_per_second: float
     factor: float
-    requests_limited: bool
     without: Crowd
     beside: Crowd
     p95_ratio: float

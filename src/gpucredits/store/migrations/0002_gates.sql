@@ -193,8 +193,7 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END AS terms,
-            false AS is_due
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -230,7 +229,7 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END, true
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
@@ -246,7 +245,7 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END, true
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END
         FROM reservations r WHERE r.org_id = ANY (whole_orgs) AND r.state = 0
     ), ways AS MATERIALIZED ( -- up from each account with a lease: its parent and grandparent
         SELECT l.org_id, l.account_id, a.parent_id, coalesce(p.parent_id, 0) AS top_id, l.beat_at
@@ -282,7 +281,8 @@ BEGIN
         FROM orgs o WHERE o.org_id = ANY (gated_orgs)
     ), jobs AS MATERIALIZED (
         SELECT l.org_id, l.account_id, l.job_id FROM leases l
-        WHERE l.state = 0 AND (l.is_due OR may_end)
+        WHERE l.state = 0 AND (may_end
+                OR l.org_id IN (SELECT h.org_id FROM held h WHERE h.due_at <= h.instant_now))
             AND l.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
         UNION
         SELECT a.org_id, a.account_id, w.job_id
