@@ -32,6 +32,8 @@ faults: $(VENV)/.ready ## kill, lose and race on purpose (a minute or two; FAULT
 bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--growth" for more)
 	$(PY) bench/timeline.py
 	$(PY) -m gpucredits bench heartbeats $(BENCH)
+	$(PY) -m gpucredits bench heartbeats --gates
+	$(PY) -m gpucredits bench burst
 
 format: $(VENV)/.ready ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .

@@ -222,6 +222,32 @@ def test_orgs_take_turns(database: str) -> None:
     play(database, act)
 
 
+def test_one_org_never_fills_a_batch(database: str) -> None:
+    """However much one org sends, a batch holds its part and no more; then it goes on."""
+
+    async def act(stage: Scene) -> None:
+        terms = Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000)
+        flooded = Lane(stage.pool, terms)
+        for org_id, count in ((1, 40), (2, 2)):
+            for number in range(count):
+                request = stage.request(reserve(number), f"{org_id}-{number}")
+                job = stage.ledger._job(org_id, [request])
+                job.queued_at = asyncio.get_running_loop().time()
+                flooded.put(job)
+        taken = [[job.org_id for job in flooded.take()] for _ in range(4)]
+        assert [(each.count(1), each.count(2)) for each in taken] == [
+            (16, 2),
+            (16, 0),
+            (8, 0),
+            (0, 0),
+        ]
+        assert taken[0][:4] == [1, 2, 1, 2]
+        assert flooded.waiting == 0
+        assert not flooded.turns
+
+    play(database, act)
+
+
 def test_a_command_waits_for_no_heartbeats(database: str) -> None:
     """While a batch of heartbeats hangs in the database, another org's admission goes through."""
 

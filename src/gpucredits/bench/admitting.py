@@ -12,7 +12,7 @@ import msgspec
 
 from gpucredits.bench.beating import Tally
 from gpucredits.bench.exchange import Peer, Target
-from gpucredits.bench.workload import GPU_TYPE, WINDOW_S, project_path
+from gpucredits.bench.workload import GPU_TYPE, WINDOW_S, job_path
 
 PATH = "/v1/reservations"
 SETTLE_BODY = b'{"seq":1,"used_ms":0}'
@@ -28,18 +28,21 @@ class Opened(msgspec.Struct):
 OPENED = msgspec.json.Decoder(Opened)
 
 
+def reserve_item(org: int, job_id: str) -> dict[str, object]:
+    """A request for one GPU on behalf of an org's person, as it stands in a batch."""
+    return {
+        "account": job_path(org),
+        "job_id": job_id,
+        "gpu_type": GPU_TYPE,
+        "gpu_count": 1,
+        "node": "node-0",
+        "window_seconds": WINDOW_S,
+    }
+
+
 def reserve_body(org: int, job_id: str) -> bytes:
-    """A request for one GPU on an org's project."""
-    return msgspec.json.encode(
-        {
-            "account": project_path(org),
-            "job_id": job_id,
-            "gpu_type": GPU_TYPE,
-            "gpu_count": 1,
-            "node": "node-0",
-            "window_seconds": WINDOW_S,
-        }
-    )
+    """The same as a request of its own."""
+    return msgspec.json.encode(reserve_item(org, job_id))
 
 
 class Dispatcher(Peer):

@@ -11,6 +11,8 @@ RATIO_TO_TEXTBOOK_MIN = 12.0
 OURS_PER_SECOND_MIN = 35_000.0
 RESERVE_P95_MS_MAX = 10.0
 RESERVE_P95_RATIO_MAX = 6.0
+RATIO_GATED_MIN = 0.70
+GATED_PER_SECOND_MIN = 28_000.0
 
 
 class Ours(msgspec.Struct, kw_only=True):
@@ -83,5 +85,46 @@ def bars(figures: Figures) -> dict[str, bool]:
         "ours_per_second": figures.ours_per_second >= OURS_PER_SECOND_MIN,
         "reserve_p95": ours.reserve_loaded_p95_ms < RESERVE_P95_MS_MAX,
         "reserve_p95_ratio": ours.reserve_p95_ratio < RESERVE_P95_RATIO_MAX,
+        "verified": figures.verified,
+    }
+
+
+class Side(msgspec.Struct, kw_only=True):
+    """What one of two contestants did over all its windows; latencies are its slowest window's."""
+
+    seed_seconds: float
+    per_second: float
+    per_second_by_window: list[float]
+    post_p50_ms: float
+    post_p95_ms: float
+    beats_checked: int
+    wal_bytes_per_heartbeat: float
+    server_cpu_us_per_heartbeat: float
+    postgres_cpu_us_per_heartbeat: float
+    generator_cpu_us_per_heartbeat: float
+    verified: bool
+
+
+class GatedFigures(msgspec.Struct, kw_only=True):
+    """A run without limits and with all of them."""
+
+    fdatasync_us: float
+    reservations: int
+    orgs: int
+    limits: int
+    ours_per_second: float
+    gated_per_second: float
+    ratio_gated: float
+    verified: bool
+    ours: Side
+    gated: Side
+    bars: dict[str, bool] = {}
+
+
+def gated_bars(figures: GatedFigures) -> dict[str, bool]:
+    """Which of the promises about gates this run kept."""
+    return {
+        "ratio_gated": figures.ratio_gated >= RATIO_GATED_MIN,
+        "gated_per_second": figures.gated_per_second >= GATED_PER_SECOND_MIN,
         "verified": figures.verified,
     }

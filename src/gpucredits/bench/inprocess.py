@@ -23,8 +23,9 @@ from gpucredits.bench.workload import (
     Job,
     Workload,
     dealt,
+    job_path,
     org_path,
-    project_path,
+    scopes,
 )
 from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve
 from gpucredits.core.outcome import Beaten, Outcome, Reserved
@@ -117,11 +118,8 @@ async def seed(ledger: Ledger, workload: Workload) -> list[Running]:
 async def seed_org(ledger: Ledger, org: int, jobs: list[Job]) -> list[Running]:
     """One org with its project, its grant and its running jobs."""
     path = org_path(org)
-    opening = (
-        CreateAccount(path=path),
-        CreateAccount(path=project_path(org)),
-        Issue(account=path, amount=GRANT),
-    )
+    opening: list[Command] = [CreateAccount(path=scope) for scope in scopes(org)]
+    opening.append(Issue(account=path, amount=GRANT))
     for command in opening:
         await carried_out(ledger, path, [command])
     org_id = await ledger.org_id(path)
@@ -139,7 +137,7 @@ async def seed_org(ledger: Ledger, org: int, jobs: list[Job]) -> list[Running]:
 def reserve(job: Job) -> Reserve:
     """The admission of a job."""
     return Reserve(
-        account=project_path(job.org),
+        account=job_path(job.org),
         job_id=f"job-{job.number}",
         gpu_type=GPU_TYPE,
         gpu_count=job.gpus,

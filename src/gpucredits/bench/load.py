@@ -112,6 +112,11 @@ def giving(peer: Peer) -> Callable[[], Peer]:
 def mark(marks: list[float], line: bytes) -> None:
     """Tell that the window begins or ends, and note the processor time used so far."""
     marks.append(time.process_time())
+    say(line)
+
+
+def say(line: bytes) -> None:
+    """Tell whoever started this process."""
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 

@@ -35,7 +35,7 @@ def table(figures: Figures) -> str:
         "",
         *[f"  {name:<34} {value}" for name, value in details(ours)],
         "",
-        *[f"  {'kept  ' if kept else 'MISSED'}  {promise}" for promise, kept in promises(figures)],
+        *[mark(promise, is_kept=kept) for promise, kept in promises(figures)],
     ]
     if figures.growth:
         lines += ["", *growth(figures.growth)]
@@ -52,6 +52,11 @@ def contestants(figures: Figures) -> list[tuple[str, float]]:
         ("ours, through HTTP", figures.ours_per_second),
         (f"COPY of the rows, {figures.copy_connections} connections", figures.copy_per_second),
     ]
+
+
+def mark(promise: str, *, is_kept: bool) -> str:
+    """A promise, and whether it was kept."""
+    return f"  {'kept  ' if is_kept else 'MISSED'}  {promise}"
 
 
 def drawn(rate: float, most: float) -> str:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gpucredits.bench.beating import Lease
 from gpucredits.bench.exchange import ExchangeError, Line, Target
+from gpucredits.bench.gating import set_gates
 from gpucredits.bench.workload import (
     GPU_TYPE,
     GRANT,
@@ -20,8 +21,9 @@ from gpucredits.bench.workload import (
     WINDOW_S,
     Job,
     Workload,
+    job_path,
     org_path,
-    project_path,
+    scopes,
 )
 from gpucredits.core.money import format_credits
 
@@ -29,7 +31,9 @@ BATCH = 500
 LINES = 4
 
 
-def seed(target: Target, workload: Workload, progress: Callable[[str], None]) -> list[Lease]:
+def seed(
+    target: Target, workload: Workload, progress: Callable[[str], None], *, is_gated: bool = False
+) -> list[Lease]:
     """Seed everything; the leases in the order in which the jobs report."""
     by_org: dict[int, list[Job]] = defaultdict(list)
     for job in workload.jobs:
@@ -43,15 +47,13 @@ def seed(target: Target, workload: Workload, progress: Callable[[str], None]) ->
             lines.own = Line(target)
             opened.append(lines.own)
         seed_org(lines.own, org)
+        if is_gated:
+            set_gates(lines.own, org)
         for first in range(0, len(by_org[org]), BATCH):
             leases.update(admit(lines.own, org, by_org[org][first : first + BATCH]))
 
     with Line(target) as line:
-        price = {
-            "gpu_type": GPU_TYPE,
-            "credits_per_gpu_hour": format_credits(PRICE_PER_GPU_HOUR),
-        }
-        line.call("/v1/prices", price, key="bench-price")
+        seed_price(line)
     with ThreadPoolExecutor(LINES) as seeders:
         for done, _ in enumerate(seeders.map(seed_one, range(workload.orgs)), start=1):
             if done % max(workload.orgs // 5, 1) == 0:
@@ -61,11 +63,17 @@ def seed(target: Target, workload: Workload, progress: Callable[[str], None]) ->
     return [leases[job.number] for job in workload.shuffled()]
 
 
+def seed_price(line: Line) -> None:
+    """What a GPU costs."""
+    price = {"gpu_type": GPU_TYPE, "credits_per_gpu_hour": format_credits(PRICE_PER_GPU_HOUR)}
+    line.call("/v1/prices", price, key="bench-price")
+
+
 def seed_org(line: Line, org: int) -> None:
-    """An org with a grant, and the project that its jobs run on."""
+    """An org with a grant, its project, and the person whose jobs run."""
     path = org_path(org)
-    line.call("/v1/accounts", {"path": path}, key=f"open-{path}")
-    line.call("/v1/accounts", {"path": project_path(org)}, key=f"open-{path}-project")
+    for scope in scopes(org):
+        line.call("/v1/accounts", {"path": scope}, key=f"open-{scope.replace('/', '-')}")
     grant = {"account": path, "amount": format_credits(GRANT)}
     line.call("/v1/credits/issue", grant, key=f"grant-{path}")
 
@@ -74,7 +82,7 @@ def admit(line: Line, org: int, jobs: list[Job]) -> dict[int, Lease]:
     """Admit some jobs of one org, all or nothing."""
     items = [
         {
-            "account": project_path(org),
+            "account": job_path(org),
             "job_id": f"job-{job.number}",
             "gpu_type": GPU_TYPE,
             "gpu_count": job.gpus,

@@ -50,14 +50,14 @@ class Window:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
+def serving(folder: Path, *options: str) -> Iterator[Server]:
     """Run the server on a data directory in this folder, and end it."""
     data_dir = folder / "data"
     log_path = folder / "server.log"
     command = [sys.executable, "-m", "gpucredits", "serve", "--json", "--port", "0"]
     with log_path.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603  # our own program
-            [*command, "--data-dir", str(data_dir)],
+            [*command, "--data-dir", str(data_dir), *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -134,13 +134,15 @@ def run_load(server: Server, spec: Spec, wal: Callable[[], int]) -> Window:
 
 
 @contextmanager
-def generating(server: Server, spec: Spec) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the load generator in a process of its own, and end it."""
-    path = server.folder / "load.json"
+def generating(
+    server: Server, spec: msgspec.Struct, program: str = "load", name: str = "load"
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a load generator in a process of its own, and end it."""
+    path = server.folder / f"{name}.json"
     path.write_bytes(msgspec.json.encode(spec))
     path.chmod(0o600)
     process = subprocess.Popen(  # noqa: S603  # our own program
-        [sys.executable, "-m", "gpucredits.bench.load", str(path)],
+        [sys.executable, "-m", f"gpucredits.bench.{program}", str(path)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )
@@ -161,5 +163,10 @@ def expect(process: subprocess.Popen[bytes], line: bytes) -> None:
 
 def figures_of(process: subprocess.Popen[bytes]) -> Figures:
     """The generator's last line."""
+    return msgspec.json.decode(last_line(process), type=Figures)
+
+
+def last_line(process: subprocess.Popen[bytes]) -> bytes:
+    """What a generator says at its end."""
     assert process.stdout is not None
-    return msgspec.json.decode(process.stdout.readline(), type=Figures)
+    return process.stdout.readline()

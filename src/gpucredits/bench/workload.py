@@ -82,9 +82,15 @@ def org_path(org: int) -> str:
     return f"org-{org:05d}"
 
 
-def project_path(org: int) -> str:
-    """The path of the account that an org's jobs run on; its org pays."""
-    return f"{org_path(org)}/training"
+def scopes(org: int) -> tuple[str, str, str]:
+    """An org, its project and the person in it whose jobs run; the org pays."""
+    path = org_path(org)
+    return path, f"{path}/training", f"{path}/training/ada"
+
+
+def job_path(org: int) -> str:
+    """The path of the account that an org's jobs run on."""
+    return scopes(org)[-1]
 
 
 def dealt(items: list[Item], hands: int) -> list[list[Item]]:

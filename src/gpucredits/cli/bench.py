@@ -8,7 +8,11 @@ from pathlib import Path
 import click
 import msgspec
 
+from gpucredits.bench.burst import BurstOptions, measure_burst
+from gpucredits.bench.burst_figures import burst_table
 from gpucredits.bench.exchange import ExchangeError
+from gpucredits.bench.gated import measure_gated
+from gpucredits.bench.gated_report import gated_table
 from gpucredits.bench.heartbeats import measure, measure_in_process
 from gpucredits.bench.options import Options
 from gpucredits.bench.report import listing, table
@@ -28,6 +32,7 @@ def bench() -> None:
 @click.option("--beats-per-post", type=click.IntRange(1, 5_000), default=100, show_default=True)
 @click.option("--growth", is_flag=True, help="Repeat ours at 10^4, 10^5 and 10^6 reservations.")
 @click.option("--in-process", is_flag=True, help="Only ours, without HTTP: what the edge costs.")
+@click.option("--gates", is_flag=True, help="Only ours, without limits and with all of them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option(
     "--data-dir",
@@ -43,6 +48,7 @@ def heartbeats(  # noqa: PLR0913  # one argument for each option
     beats_per_post: int,
     growth: bool,
     in_process: bool,
+    gates: bool,
     as_json: bool,
     data_dir: Path | None,
 ) -> None:
@@ -63,10 +69,63 @@ def heartbeats(  # noqa: PLR0913  # one argument for each option
             alone = measure_in_process(options, progress)
             click.echo(msgspec.json.encode(alone).decode() if as_json else listing(alone))
             return
+        if gates:
+            gated = measure_gated(options, progress)
+            click.echo(msgspec.json.encode(gated).decode() if as_json else gated_table(gated))
+            sys.exit(0 if gated.verified else 1)
         figures = measure(options, progress, growth=growth)
     except (EmbeddedPostgresError, ExchangeError, OSError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(msgspec.json.encode(figures).decode() if as_json else table(figures))
+    if not figures.verified:
+        sys.exit(1)
+
+
+@bench.command()
+@click.option("--orgs", type=click.IntRange(1, 1_000), default=20, show_default=True)
+@click.option(
+    "--jobs-per-second",
+    type=click.FloatRange(1.0, 10_000.0),
+    default=40.0,
+    show_default=True,
+    help="Of all polite orgs together.",
+)
+@click.option(
+    "--factor",
+    type=click.FloatRange(1.0, 1_000.0),
+    default=10.0,
+    show_default=True,
+    help="How many times that the hostile org offers.",
+)
+@click.option("--seconds", type=click.FloatRange(1.0, 3_600.0), default=10.0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Where its database lives while it runs; the temporary directory by default.",
+)
+def burst(
+    *,
+    orgs: int,
+    jobs_per_second: float,
+    factor: float,
+    seconds: float,
+    as_json: bool,
+    data_dir: Path | None,
+) -> None:
+    """What polite orgs notice of one that bursts, and which gate absorbs its load."""
+    options = BurstOptions(
+        orgs=orgs,
+        jobs_per_second=jobs_per_second,
+        factor=factor,
+        seconds=seconds,
+        folder=data_dir,
+    )
+    try:
+        figures = measure_burst(options, progress)
+    except (EmbeddedPostgresError, ExchangeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(msgspec.json.encode(figures).decode() if as_json else burst_table(figures))
     if not figures.verified:
         sys.exit(1)
 

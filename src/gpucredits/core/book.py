@@ -36,6 +36,10 @@ MADE_WHEN_ASKED: dict[str, Callable[[], object]] = {
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
 
 
+class NotInBook(Exception):  # noqa: N818  # not an error: whoever filled the book has to read more
+    """A command turned out to need rows that were left out: fill the book in full, begin again."""
+
+
 @dataclass(slots=True)
 class Org:
     """The row that is locked before anything of an org changes, with the org's counters."""
@@ -86,7 +90,9 @@ class Book:
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
     due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
     and every live lease of the org is in the book: new quotas have to count them. ``rolled_at`` is
-    the time to which all its accounts were brought forward, if they were.
+    the time to which all its accounts were brought forward, if they were. ``partial`` says that
+    what a lease's end would change of limits is not in the book, nor quotas on what runs at once
+    unless they are exceeded: it is good for beats that renew, and whatever else is NotInBook.
 
     A book is opened for every org in every batch; what most of them never need is made when it is
     first asked for.
@@ -106,6 +112,7 @@ class Book:
     suspended: tuple[str, ...] = ()
     gated: bool = False
     whole: bool = False
+    partial: bool = False
     rolled_at: int = 0
     savepoint: Savepoint | None = None
     topups: dict[int, TopUpRow] = field(init=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from gpucredits.core.book import Book, Org
+from gpucredits.core.book import Book, NotInBook, Org
 from gpucredits.core.command import Beat, Command, Explain
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Outcome
@@ -200,12 +200,19 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
     needs = Needs()
     for job in jobs:
         job.add_needs(needs)
+    # Hardly ever does a lease end with a report; then everything is loaded after all.
+    needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     minutes = Minutes()
     async with transaction(connection):
         pages = await load_and_lock(connection, needs)
         if needs.whole:
             await tell_spending(connection, pages, jobs)
-        results = run_all(jobs, pages, minutes)
+        try:
+            results = run_all(jobs, pages, minutes)
+        except NotInBook:  # nothing was saved, and the orgs stay locked
+            needs.only_renews, minutes = False, Minutes()
+            pages = await load_and_lock(connection, needs)
+            results = run_all(jobs, pages, minutes)
         await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
     return results
 

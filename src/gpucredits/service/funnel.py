@@ -17,7 +17,7 @@ from gpucredits.store.connection import Pool
 BEATS = Terms(
     batch_max=1_000, turn_max=100, org_waiting_max=20_000, linger_s=0.02, linger_below=250
 )
-COMMANDS = Terms(batch_max=64, turn_max=1, org_waiting_max=2_000)
+COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

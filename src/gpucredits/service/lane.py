@@ -38,6 +38,7 @@ class Terms:
 
     batch_max: int
     turn_max: int  # of one org before it is another's turn
+    org_batch_max: int = 1_000_000  # of one org in one batch: all that others wait for behind it
     org_waiting_max: int
     linger_s: float = 0.0
     linger_below: int = 0
@@ -86,24 +87,32 @@ class Lane:
             self._wake.set()
 
     def take(self) -> list[Job]:
-        """The next batch, orgs in turn."""
+        """The next batch, orgs in turn; an org that has had its part waits for the next one."""
         jobs: list[Job] = []
         terms, turns, room = self.terms, self.turns, self.terms.batch_max
+        left: dict[int, int] = {}
+        sated: list[int] = []
         while turns and room > 0:
             org_id = turns.popleft()
             queue = self.queues[org_id]
-            share = min(terms.turn_max, room)
+            part = left.get(org_id, terms.org_batch_max)
+            share = min(terms.turn_max, room, part)
             while queue.jobs and share > 0:
                 job = queue.jobs.popleft()
                 size = job.size
                 queue.waiting -= size
                 share -= size
                 room -= size
+                part -= size
                 jobs.append(job)
-            if queue.jobs:
+            left[org_id] = part
+            if not queue.jobs:
+                del self.queues[org_id]
+            elif part > 0:
                 turns.append(org_id)
             else:
-                del self.queues[org_id]
+                sated.append(org_id)
+        turns.extend(sated)
         self.waiting -= terms.batch_max - room
         return self._still_wanted(jobs)
 

@@ -25,7 +25,6 @@ from gpucredits.store.book_gates import (
     fill_boost,
     fill_bucket,
     fill_budget,
-    fill_counter,
     fill_job,
     fill_period,
     fill_quota,
@@ -40,7 +39,7 @@ from gpucredits.store.statement import numbers
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2, $3::text::integer[], $4::text::bigint[],"
     " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
-    " $19, $20, $21, $22, $23, $24)"
+    " $19, $20, $21, $22, $23, $24, $25)"
 )
 MODELS = tuple(Model)
 STATUSES = tuple(Status)
@@ -73,6 +72,7 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
         sorted(needs.whole),
         *columns(needs.limits, 2),
         *columns(needs.jobs, 3),
+        not needs.only_renews,
     )
     pages: Pages = {}
     for row in rows:
@@ -85,6 +85,8 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
         if org_id in pages:
             pages[org_id].book.whole = True
     for page in pages.values():
+        if needs.only_renews and page.gated and not page.book.complete:
+            page.book.gated = page.book.partial = True
         for lots in page.book.grants.values():
             if len(lots) > 1:
                 lots.sort(key=consumption_order)
@@ -275,7 +277,7 @@ FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
     fill_price,
     fill_answer,
     fill_quota,
-    fill_counter,
+    fill_quota,  # never used
     fill_tally,
     fill_job,
     fill_bucket,

@@ -58,7 +58,7 @@ def is_plain(lease: Reservation) -> bool:
 
 
 def fill_quota(page: Page, row: StoredRow) -> None:
-    """A quota that has not ended."""
+    """A quota that has not ended, and what it counts."""
     book = page.book
     book.gated = True
     account_id = row[3]
@@ -76,12 +76,14 @@ def fill_quota(page: Page, row: StoredRow) -> None:
         row[9],
         row[10],
     )
-    book.limits.quotas.setdefault(account_id, []).append(quota)
-
-
-def fill_counter(page: Page, row: StoredRow) -> None:
-    """What a quota counts."""
-    page.book.limits.counters[row[2]] = Counter(*row[2:10])
+    limits = book.limits
+    known = limits.quotas.get(account_id)
+    if known is None:
+        limits.quotas[account_id] = [quota]
+    else:
+        known.append(quota)
+    if row[11] is not None:
+        limits.counters[quota.quota_id] = Counter(quota.quota_id, *row[11:18])
 
 
 def fill_tally(page: Page, row: StoredRow) -> None:

@@ -58,6 +58,7 @@ class Needs:
     whole: set[int] = field(default_factory=set)
     limits: set[tuple[int, int]] = field(default_factory=set)
     jobs: set[tuple[int, str, str]] = field(default_factory=set)
+    only_renews: bool = False  # nothing ends: leave out what only the end of a lease needs
 
     def add_beats(self, org_id: int, beats: list[Beat]) -> None:
         """Leases of one org that report; a lease named twice is loaded once."""

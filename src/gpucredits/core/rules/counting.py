@@ -8,7 +8,7 @@ Must not: refuse anything; charges are counted even where a limit is full.
 from __future__ import annotations
 
 from gpucredits.core.account import lineage
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.boost import bucket_terms
 from gpucredits.core.limits import Lane
 from gpucredits.core.quota import (
@@ -105,6 +105,8 @@ def enter(book: Book, lease: Reservation, now: int) -> None:
 
 def leave(book: Book, lease: Reservation, released: int, now: int) -> None:
     """A lease ended: its slots are free, and what it held and did not use goes back."""
+    if book.partial:
+        raise NotInBook
     lane = lane_of(book, lease, now)
     if lease.leaving:
         mark_leaving(book, lease, lane, -1)
@@ -226,6 +228,8 @@ def count_job(book: Book, lease: Reservation, lane: Lane, change: int) -> dict[s
 
 def mark_leaving(book: Book, lease: Reservation, lane: Lane, change: int) -> None:
     """Note that a lease was told to go (1), or that it may stay or is gone (-1)."""
+    if book.partial:
+        raise NotInBook
     slots_of: dict[str, int] = {}
     for row in job_rows(book, lease, lane):
         row.leaving += change

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Account
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.limits import NO_CAP, Lane
 from gpucredits.core.money import cost
 from gpucredits.core.reasons import Reason
@@ -106,6 +106,8 @@ def window_room(lane: Lane, lease: Reservation, due: int, now: int) -> int:
 
 def told_to_go(book: Book, lease: Reservation, lane: Lane) -> bool:
     """Whether a limit that was lowered is still exceeded without those already told to go."""
+    if book.partial and lease.leaving:
+        raise NotInBook
     over = False
     for counter, limit, quota in lane.counts:
         staying = counter.count - counter.leaving

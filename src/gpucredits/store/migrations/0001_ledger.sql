@@ -434,7 +434,7 @@ CREATE FUNCTION open_book(
     price_orgs integer[], price_types text[], price_regions text[], price_accounts text[],
     key_orgs integer[], keys text[],
     whole_orgs integer[], limit_orgs integer[], limit_ids bigint[],
-    job_orgs integer[], job_paths text[], job_ids text[]
+    job_orgs integer[], job_paths text[], job_ids text[], may_end boolean
 ) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
 DECLARE
     instant_now bigint;
@@ -473,7 +473,7 @@ BEGIN
         RETURN QUERY SELECT * FROM open_gates(
             instant_now, coalesce(gated_orgs, '{}'), coalesce(budget_orgs, '{}'), whole_orgs,
             lease_orgs, lease_ids, path_orgs, paths, account_orgs, account_ids, topup_orgs,
-            topup_ids, limit_orgs, limit_ids, job_orgs, job_paths, job_ids);
+            topup_ids, limit_orgs, limit_ids, job_orgs, job_paths, job_ids, may_end);
     ELSE
     RETURN QUERY
     WITH named AS MATERIALIZED (

@@ -172,8 +172,9 @@ CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHER
 -- What open_book reads of accounts, grants and leases where one of the orgs has limits or budgets:
 -- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on
 -- the way up from each lease, their limits with what they count, and the leases of each job that
--- a quota on jobs counts; of orgs with budgets those of accounts that are due or named. Of
--- whole_orgs every account and every live lease is read.
+-- a quota on jobs counts, as far as a command may end it (may_end); of orgs with budgets those of accounts that are due or named. Of
+-- whole_orgs every account and every live lease is read. Where nothing can end, quotas on what runs
+-- at once are left out unless they are exceeded: a beat that only renews needs no other.
 
 CREATE FUNCTION open_gates(
     instant_now bigint, gated_orgs integer[], budget_orgs integer[], whole_orgs integer[],
@@ -182,7 +183,7 @@ CREATE FUNCTION open_gates(
     account_orgs integer[], account_ids bigint[],
     topup_orgs integer[], topup_ids bigint[],
     limit_orgs integer[], limit_ids bigint[],
-    job_orgs integer[], job_paths text[], job_ids text[]
+    job_orgs integer[], job_paths text[], job_ids text[], may_end boolean
 ) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
 BEGIN
     RETURN QUERY
@@ -261,26 +262,27 @@ BEGIN
         UNION SELECT w.org_id, w.account_id FROM ways w
         UNION SELECT w.org_id, w.parent_id FROM ways w
         UNION SELECT w.org_id, w.top_id FROM ways w
-    ), limiting AS MATERIALIZED (
-        SELECT q.* FROM scope s
+    ), limiting AS MATERIALIZED ( -- each quota with what it counts; a cap on jobs counts nothing
+        SELECT q.*, c.count, c.leaving, c.used, c.held, c.base, c.starts_at, c.ends_at
+        FROM scope s
         JOIN quotas q ON q.org_id = s.org_id AND q.account_id = s.account_id AND q.ended_at = 0
+        LEFT JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
+        WHERE may_end OR q.dimension IN (0, 3) OR c.count > q.amount OR c.leaving > 0
+            OR q.org_id IN (SELECT h.org_id FROM held h WHERE h.due_at <= h.instant_now)
         ORDER BY q.org_id, q.quota_id
-    ), counted AS MATERIALIZED (
-        SELECT c.* FROM limiting q
-        JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
     ), buckets AS MATERIALIZED (
         SELECT b.* FROM scope s
         JOIN token_buckets b ON b.org_id = s.org_id AND b.account_id = s.account_id
             AND b.kind = 0 AND b.ended_at = 0
-    ), moments AS MATERIALIZED ( -- the time, since when slices may be open, who asks about windows
-        SELECT o.org_id, greatest(instant_now, o.clock) AS now,
-            coalesce(min(w.beat_at), greatest(instant_now, o.clock)) AS since,
-            o.org_id = ANY (job_orgs) AS asks
-        FROM orgs o LEFT JOIN ways w ON w.org_id = o.org_id
-        WHERE o.org_id = ANY (gated_orgs) GROUP BY o.org_id
+    ), moment AS MATERIALIZED ( -- the time, and since when slices may be open
+        SELECT greatest(instant_now, max(o.clock)) AS now,
+            coalesce((SELECT min(w.beat_at) FROM ways w), greatest(instant_now, max(o.clock)))
+                AS since
+        FROM orgs o WHERE o.org_id = ANY (gated_orgs)
     ), jobs AS MATERIALIZED (
         SELECT l.org_id, l.account_id, l.job_id FROM leases l
-        WHERE l.state = 0
+        WHERE l.state = 0 AND (may_end
+                OR l.org_id IN (SELECT h.org_id FROM held h WHERE h.due_at <= h.instant_now))
             AND l.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
         UNION
         SELECT a.org_id, a.account_id, w.job_id
@@ -327,29 +329,22 @@ BEGIN
     UNION ALL
     SELECT 8, q.org_id, q.quota_id,
         q.account_id, q.dimension, q.amount, q.calendar, q.rolling_hours, q.created_at,
-        q.seeded, q.first_entry_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
+        q.seeded, q.first_entry_id, q.count, q.leaving, q.used, q.held, q.base, q.starts_at,
+        q.ends_at, NULL, NULL, NULL, q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
     FROM limiting q
-    UNION ALL
-    SELECT 9, c.org_id, c.quota_id,
-        c.count, c.leaving, c.used, c.held, c.base, c.starts_at, c.ends_at,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL
-    FROM counted c
     UNION ALL -- past windows that are asked about, that a new window counts or a slice began in
     SELECT 10, t.org_id, t.quota_id,
         t.starts_at, t.ends_at, t.used,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL
-    FROM counted c
-    JOIN limiting q ON q.org_id = c.org_id AND q.quota_id = c.quota_id AND q.dimension = 3
-    JOIN moments m ON m.org_id = c.org_id
-        AND (m.asks OR c.ends_at <= m.now OR m.since < c.starts_at)
-    JOIN tallies t ON t.org_id = c.org_id AND t.quota_id = c.quota_id
-        AND t.starts_at > least(m.since, c.starts_at) - 3024000000000 -- 35 days
+    FROM moment m
+    JOIN limiting q ON q.dimension = 3
+        AND (q.org_id = ANY (job_orgs) OR q.ends_at <= m.now OR m.since < q.starts_at)
+    JOIN tallies t ON t.org_id = q.org_id AND t.quota_id = q.quota_id
+        AND t.starts_at > least(m.since, q.starts_at) - 3024000000000 -- 35 days
             - q.rolling_hours * 3600000000
-        AND t.ends_at > least(m.since, CASE WHEN m.asks OR c.ends_at <= m.now
-            THEN c.starts_at - q.rolling_hours * 3600000000 ELSE m.since END)
+        AND t.ends_at > least(m.since, CASE WHEN q.org_id = ANY (job_orgs) OR q.ends_at <= m.now
+            THEN q.starts_at - q.rolling_hours * 3600000000 ELSE m.since END)
     UNION ALL
     SELECT 11, j.org_id, j.account_id,
         r.live, r.leaving,

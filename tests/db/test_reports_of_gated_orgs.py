@@ -1,0 +1,71 @@
+"""Reports are decided with a part of an org's limits, and with all of them once that matters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpucredits.core.command import SetQuota
+from gpucredits.core.outcome import QuotaSaved
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
+from gpucredits.core.reservation import Decision, Exhaustion
+from support.scene import CREDIT, Scene, play
+
+ALICE = "acme/vision/alice"
+
+
+async def set_up(stage: Scene) -> None:
+    """An org with plenty of credits, a project and a user."""
+    await stage.fund("acme", credits_each=100_000)
+    await stage.fund("acme/vision", ALICE, credits_each=0)
+
+
+async def quota(stage: Scene, account: str, dimension: Dimension, limit: int, **more: Any) -> int:
+    """Set a quota."""
+    command = SetQuota(account=account, dimension=dimension, limit=limit, **more)
+    outcome = await stage.do(command)
+    assert isinstance(outcome, QuotaSaved), outcome
+    return outcome.quota.quota_id
+
+
+async def counters(stage: Scene) -> list[tuple[int, ...]]:
+    """(count, leaving) of every quota, in order."""
+    rows = await stage.pool.fetch("SELECT count, leaving FROM counters ORDER BY quota_id")
+    return [tuple(row) for row in rows]
+
+
+def test_a_report_that_ends_a_job_frees_its_slots(database: str) -> None:
+    """A batch of reports is loaded without quotas on what runs at once, until a job ends in it."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 9)
+        await quota(stage, ALICE, Dimension.CONCURRENT_JOBS, 9)
+        window = {"calendar": Calendar.DAY}
+        await quota(stage, ALICE, Dimension.CREDITS_PER_WINDOW, 12 * CREDIT, **window)
+        stopped = await stage.reserve(ALICE, exhaustion=Exhaustion.STOP)
+        await stage.advance(5)
+        beaten = await stage.beat(stopped, 1, 5_000)
+        assert beaten.decision is Decision.STOP
+        assert [row[0] for row in await counters(stage)] == [0, 0, 0]
+        await stage.assert_sound()
+
+    play(database, act)
+
+
+def test_a_report_under_a_lowered_limit_is_looked_at_closely(database: str) -> None:
+    """A limit that is exceeded is loaded even for reports, and one of two jobs is told to go."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        number = await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2)
+        await quota(stage, "acme", Dimension.CONCURRENT_JOBS, 9)
+        leases = [await stage.reserve(ALICE, job_id=f"job-{each}") for each in range(2)]
+        assert await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 1) == number
+        await stage.advance(1)
+        told = [(await stage.beat(lease, 1, 1_000)).decision for lease in leases]
+        assert told == [Decision.DRAIN, Decision.CONTINUE]
+        assert await counters(stage) == [(2, 1), (2, 1)]
+        await stage.assert_sound()
+
+    play(database, act)
