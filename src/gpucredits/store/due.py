@@ -1,7 +1,7 @@
 """Finding accounts of which the clock has made something true that is not written down.
 
-No index is on when they are due, because heartbeats move it: the accounts are walked in order,
-a bounded number at a time.
+No index is on when they are due whatever their org: the accounts are walked in order, a bounded
+number at a time.
 """
 
 from __future__ import annotations

@@ -13,6 +13,9 @@ ALTER TABLE accounts
 DROP INDEX accounts_suspended;
 CREATE INDEX accounts_suspended ON accounts (org_id) INCLUDE (path)
     WHERE status = 1 OR delinquent;
+-- An org with limits asks for its due accounts in every batch. A heartbeat moves due_at once in the
+-- time of a lease; the updates between, which leave it as it is, stay heap-only.
+CREATE INDEX accounts_due ON accounts (org_id, due_at);
 
 ALTER TABLE grants ADD COLUMN budget_id bigint NOT NULL DEFAULT 0;
 
@@ -172,9 +175,10 @@ CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHER
 -- What open_book reads of accounts, grants and leases where one of the orgs has limits or budgets:
 -- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on
 -- the way up from each lease, their limits with what they count, and the leases of each job that
--- a quota on jobs counts, as far as a command may end it (may_end); of orgs with budgets those of accounts that are due or named. Of
--- whole_orgs every account and every live lease is read. Where nothing can end, quotas on what runs
--- at once are left out unless they are exceeded: a beat that only renews needs no other.
+-- a quota on jobs counts, as far as a command may end it (may_end); of orgs with budgets those of
+-- accounts that are due or named. Of whole_orgs every account and every live lease is read. Where
+-- nothing can end, quotas on what runs at once are left out unless they are exceeded: a beat that
+-- only renews needs no other.
 
 CREATE FUNCTION open_gates(
     instant_now bigint, gated_orgs integer[], budget_orgs integer[], whole_orgs integer[],
@@ -213,9 +217,12 @@ BEGIN
         SELECT b.org_id, b.account_id FROM unnest(limit_orgs, limit_ids) AS w(org_id, id)
         JOIN token_buckets b ON b.org_id = w.org_id AND b.bucket_id = w.id
         UNION
-        SELECT a.org_id, a.account_id FROM orgs o JOIN accounts a ON a.org_id = o.org_id
+        SELECT a.org_id, a.account_id FROM orgs o
+        JOIN accounts a ON a.org_id = o.org_id AND a.due_at <= greatest(instant_now, o.clock)
         WHERE o.org_id = ANY (gated_orgs)
-            AND (a.due_at <= greatest(instant_now, o.clock) OR o.org_id = ANY (whole_orgs))
+        UNION
+        SELECT a.org_id, a.account_id FROM accounts a
+        WHERE a.org_id = ANY (gated_orgs) AND a.org_id = ANY (whole_orgs)
     ), held AS MATERIALIZED (
         SELECT a.*, greatest(instant_now, o.clock) AS instant_now
         FROM wanted w
