@@ -69,3 +69,21 @@ def test_a_report_under_a_lowered_limit_is_looked_at_closely(database: str) -> N
         await stage.assert_sound()
 
     play(database, act)
+
+
+def test_a_job_ends_with_its_report_while_another_lapses(database: str) -> None:
+    """Of an org that is due everything is loaded, the jobs of leases that report as well."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        await quota(stage, "acme", Dimension.CONCURRENT_JOBS, 9)
+        window = {"calendar": Calendar.DAY}
+        await quota(stage, ALICE, Dimension.CREDITS_PER_WINDOW, 72 * CREDIT, **window)
+        await stage.reserve(ALICE, job_id="lapses")
+        stopped = await stage.reserve(ALICE, exhaustion=Exhaustion.STOP, window_ms=60_000)
+        await stage.advance(15)
+        assert (await stage.beat(stopped, 1, 15_000)).decision is Decision.STOP
+        assert [row[0] for row in await counters(stage)] == [0, 0]
+        await stage.assert_sound()
+
+    play(database, act)
