@@ -62,7 +62,7 @@ def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str,
     assert refused.exit_code == 1
     assert "Refused (fair_share): It needs 1 gpu, and 0 are free." in refused.stderr
     asked = ("reserve", org, "--job", "b", "--type", gpu_type, "--wait", "--expect", "1h")
-    queued = terminal.json(*asked, "--priority", "2", "--until", "2h")
+    queued = terminal.json(*asked, "--priority", "2", "--until", "1000d")
     assert (queued["state"], queued["priority"]) == ("waiting", 2)
     until(lambda: client.queued(queued["queue_id"]).position)
     text = terminal.text("queue", "show", queued["queue_id"])

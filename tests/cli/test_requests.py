@@ -55,7 +55,7 @@ def test_requests_for_boosts(
     """A quota and a rate limit are asked about by what they are."""
     quota = client.set_quota(org, "concurrent_gpus", 4)
     client.set_rate_limit(org, capacity="10", refill_per_hour="5")
-    why = ("--reason", "soon", "--ends", "1d")
+    why = ("--reason", "soon", "--ends", "1000d")
     asked = terminal.text("request", "ask", org, "quota", "2", "--quota", quota.quota_id, *why)
     assert f"2 GPUs more on {quota.quota_id} until" in asked
     asked = terminal.text("request", "ask", org, "rate_limit", "5", "--refill", "3", *why)
