@@ -207,12 +207,14 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
         pages = await load_and_lock(connection, needs)
         if needs.whole:
             await tell_spending(connection, pages, jobs)
+        await asyncio.sleep(0)  # let whoever is short go between the long steps of a large batch
         try:
             results = run_all(jobs, pages, minutes)
         except NotInBook:  # nothing was saved, and the orgs stay locked
             needs.only_renews, minutes = False, Minutes()
             pages = await load_and_lock(connection, needs)
             results = run_all(jobs, pages, minutes)
+        await asyncio.sleep(0)
         await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
     return results
 

@@ -15,7 +15,7 @@ from gpucredits.service.lane import Lane, Terms
 from gpucredits.store.connection import Pool
 
 BEATS = Terms(
-    batch_max=1_000, turn_max=100, org_waiting_max=20_000, linger_s=0.02, linger_below=250
+    batch_max=500, turn_max=100, org_waiting_max=20_000, linger_s=0.05, linger_below=300
 )
 COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000)
 
@@ -24,7 +24,7 @@ COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_0
 class FunnelOptions:
     """Bounds of the funnel."""
 
-    beat_lanes: int = 4
+    beat_lanes: int = 2  # more make smaller batches, which cost more than they gain
     command_lanes: int = 2
     beats: Terms = BEATS
     commands: Terms = COMMANDS
