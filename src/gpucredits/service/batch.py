@@ -209,11 +209,11 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
             await tell_spending(connection, pages, jobs)
         await asyncio.sleep(0)  # let whoever is short go between the long steps of a large batch
         try:
-            results = run_all(jobs, pages, minutes)
+            results = await run_all(jobs, pages, minutes)
         except NotInBook:  # nothing was saved, and the orgs stay locked
             needs.only_renews, minutes = False, Minutes()
             pages = await load_and_lock(connection, needs)
-            results = run_all(jobs, pages, minutes)
+            results = await run_all(jobs, pages, minutes)
         await asyncio.sleep(0)
         await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
     return results
@@ -230,9 +230,14 @@ async def tell_spending(connection: Connection, pages: Pages, jobs: Sequence[Job
             ]
 
 
-def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[Result]:
-    """Decide the jobs of a batch in order."""
-    return [job.run(pages.get(job.org_id), minutes) for job in jobs]
+async def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[Result]:
+    """Decide the jobs of a batch in order; others go between commands, which may take a while."""
+    results: list[Result] = []
+    for job in jobs:
+        if type(job) is CommandJob:
+            await asyncio.sleep(0)
+        results.append(job.run(pages.get(job.org_id), minutes))
+    return results
 
 
 def decide_request(page: Page, request: Request, minutes: Minutes) -> Outcome | KeyReused:

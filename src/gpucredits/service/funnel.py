@@ -14,10 +14,8 @@ from gpucredits.service.batch import Job
 from gpucredits.service.lane import Lane, Terms
 from gpucredits.store.connection import Pool
 
-BEATS = Terms(
-    batch_max=500, turn_max=100, org_waiting_max=20_000, linger_s=0.05, linger_below=300
-)
-COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000)
+BEATS = Terms(batch_max=500, turn_max=100, org_waiting_max=20_000, linger_s=0.05, linger_below=300)
+COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=8, org_waiting_max=2_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -288,7 +288,7 @@ ENTRY_TYPES = "SELECT type, name, debit, credit FROM entry_types ORDER BY type"
 async def one_moment(pool: Pool) -> AsyncIterator[Connection]:
     """A connection that sees one moment of the whole database; others go on writing."""
     async with snapshot(pool) as connection:
-        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL enable_nestloop = off")
         yield connection
 
 

@@ -47,25 +47,38 @@ GATE_CHECKS = (
     Check(
         "windows",
         "windows have counted what was settled below them, and no more than that",
-        """SELECT q.org_id, q.quota_id, q.seeded, c.used, c.base, t.past, e.settled
-        FROM quotas q
-        JOIN accounts a ON a.org_id = q.org_id AND a.account_id = q.account_id
-        JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
-        CROSS JOIN LATERAL (
-            SELECT coalesce(sum(y.used), 0) AS past,
-                coalesce(sum(y.used) FILTER (WHERE y.starts_at < c.starts_at AND y.starts_at
-                    >= c.starts_at - q.rolling_hours * 3600000000), 0) AS base
-            FROM tallies y WHERE y.org_id = q.org_id AND y.quota_id = q.quota_id
-        ) AS t
-        CROSS JOIN LATERAL (
-            SELECT coalesce(sum(m.amount), 0) AS settled FROM entries m
+        """WITH wanted AS (
+            SELECT q.*, a.path FROM quotas q
+            JOIN accounts a ON a.org_id = q.org_id AND a.account_id = q.account_id
+            WHERE q.ended_at = 0 AND q.dimension = 3
+        ), spent AS MATERIALIZED ( -- since each entry with which some quota began to count
+            SELECT s.org_id, s.first_entry_id, r.account, r.gpu_type, sum(m.amount) AS settled
+            FROM (SELECT DISTINCT org_id, first_entry_id FROM wanted) AS s
+            JOIN entries m ON m.org_id = s.org_id AND m.entry_id >= s.first_entry_id AND m.type = 6
             JOIN reservations r ON r.org_id = m.org_id AND r.reservation_id = m.reservation_id
-            WHERE m.org_id = q.org_id AND m.entry_id >= q.first_entry_id AND m.type = 6
-                AND q.gpu_type IN ('', r.gpu_type)
-                AND (r.account = a.path OR starts_with(r.account, a.path || '/'))
-        ) AS e
-        WHERE q.ended_at = 0 AND q.dimension = 3
-            AND (c.base <> t.base OR t.past + c.used - c.base <> q.seeded + e.settled)""",
+            GROUP BY 1, 2, 3, 4
+        ), replayed AS (
+            SELECT w.org_id, w.quota_id, sum(s.settled) AS settled FROM wanted w
+            JOIN spent s ON s.org_id = w.org_id AND s.first_entry_id = w.first_entry_id
+                AND w.gpu_type IN ('', s.gpu_type)
+                AND (s.account = w.path OR starts_with(s.account, w.path || '/'))
+            GROUP BY 1, 2
+        ), past AS (
+            SELECT w.org_id, w.quota_id, sum(y.used) AS used,
+                coalesce(sum(y.used) FILTER (WHERE y.starts_at < c.starts_at AND y.starts_at
+                    >= c.starts_at - w.rolling_hours * 3600000000), 0) AS base
+            FROM wanted w
+            JOIN counters c ON c.org_id = w.org_id AND c.quota_id = w.quota_id
+            JOIN tallies y ON y.org_id = w.org_id AND y.quota_id = w.quota_id
+            GROUP BY 1, 2
+        )
+        SELECT w.org_id, w.quota_id, w.seeded, c.used, c.base, t.used AS past, e.settled
+        FROM wanted w
+        JOIN counters c ON c.org_id = w.org_id AND c.quota_id = w.quota_id
+        LEFT JOIN past t ON t.org_id = w.org_id AND t.quota_id = w.quota_id
+        LEFT JOIN replayed e ON e.org_id = w.org_id AND e.quota_id = w.quota_id
+        WHERE c.base <> coalesce(t.base, 0)
+            OR coalesce(t.used, 0) + c.used - c.base <> w.seeded + coalesce(e.settled, 0)""",
     ),
     Check(
         "buckets",
