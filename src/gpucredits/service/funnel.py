@@ -22,7 +22,7 @@ COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=8, org_waiting_max=2_00
 class FunnelOptions:
     """Bounds of the funnel."""
 
-    beat_lanes: int = 2  # more make smaller batches, which cost more than they gain
+    beat_lanes: int = 4  # enough that database and process need not wait for one another
     command_lanes: int = 2
     beats: Terms = BEATS
     commands: Terms = COMMANDS
