@@ -22,6 +22,7 @@ from gpucredits.service.funnel import DEFAULTS, FunnelOptions
 from gpucredits.service.lane import Lane, Terms
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import Conflict, Unavailable
+from gpucredits.store.shelf import Shelf
 from support.scene import CREDIT, QUICK, Scene, play, scene
 
 
@@ -166,10 +167,12 @@ def test_a_conflict_is_tried_again_and_never_a_refusal(
         await stage.fund("acme")
         real, failures = batch.commit, iter([True, True, False])
 
-        async def contended(connection: Connection, jobs: Sequence[Job]) -> list[batch.Result]:
+        async def contended(
+            connection: Connection, jobs: Sequence[Job], shelf: Shelf
+        ) -> list[batch.Result]:
             if next(failures, True):
                 raise Conflict("another was first")
-            return await real(connection, jobs)
+            return await real(connection, jobs, shelf)
 
         monkeypatch.setattr(lane, "commit", contended)
         assert isinstance(await stage.do(reserve(1)), Reserved)
@@ -207,7 +210,7 @@ def test_orgs_take_turns(database: str) -> None:
     """Behind a flood of one org, another org's beats are in the very next batch."""
 
     async def act(stage: Scene) -> None:
-        line = Lane(stage.pool, Terms(batch_max=100, turn_max=20, org_waiting_max=2_000))
+        line = Lane(stage.pool, Terms(batch_max=100, turn_max=20, org_waiting_max=2_000), Shelf())
         loop = asyncio.get_running_loop()
         call = batch.BeatCall([None] * 1_001, loop.create_future())
         for number in range(100):
@@ -227,7 +230,7 @@ def test_one_org_never_fills_a_batch(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         terms = Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000)
-        flooded = Lane(stage.pool, terms)
+        flooded = Lane(stage.pool, terms, Shelf())
         for org_id, count in ((1, 40), (2, 2)):
             for number in range(count):
                 request = stage.request(reserve(number), f"{org_id}-{number}")

@@ -27,6 +27,7 @@ from gpucredits.store.book import Page, Pages, load_and_lock
 from gpucredits.store.book_save import Answer, DecisionMade, save
 from gpucredits.store.connection import Connection
 from gpucredits.store.needs import Needs
+from gpucredits.store.shelf import Shelf
 from gpucredits.store.transaction import transaction
 
 ENDED = frozenset(state.name.lower() for state in ReservationState)
@@ -195,7 +196,7 @@ Job = CommandJob | BeatJob
 Result = list[Outcome] | KeyReused
 
 
-async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
+async def commit(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
     """Carry out a batch in one transaction; what each job is to be told once this returns."""
     needs = Needs()
     for job in jobs:
@@ -204,7 +205,7 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     minutes = Minutes()
     async with transaction(connection):
-        pages = await load_and_lock(connection, needs)
+        pages = await load_and_lock(connection, needs, shelf=shelf)
         if needs.whole:
             await tell_spending(connection, pages, jobs)
         await asyncio.sleep(0)  # let whoever is short go between the long steps of a large batch
@@ -216,6 +217,7 @@ async def commit(connection: Connection, jobs: Sequence[Job]) -> list[Result]:
             results = await run_all(jobs, pages, minutes)
         await asyncio.sleep(0)
         await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
+    shelf.put(pages)
     return results
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gpucredits.service.batch import Job
 from gpucredits.service.lane import Lane, Terms
 from gpucredits.store.connection import Pool
+from gpucredits.store.shelf import LEASES_MAX, Shelf
 
 BEATS = Terms(batch_max=500, turn_max=100, org_waiting_max=20_000, linger_s=0.05, linger_below=300)
 COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=8, org_waiting_max=2_000)
@@ -26,6 +27,7 @@ class FunnelOptions:
     command_lanes: int = 2
     beats: Terms = BEATS
     commands: Terms = COMMANDS
+    kept_leases_max: int = LEASES_MAX
 
     @property
     def lanes(self) -> int:
@@ -41,8 +43,13 @@ class Funnel:
 
     def __init__(self, pool: Pool, options: FunnelOptions = DEFAULTS) -> None:
         self.options = options
-        self.beat_lanes = [Lane(pool, options.beats) for _ in range(options.beat_lanes)]
-        self.command_lanes = [Lane(pool, options.commands) for _ in range(options.command_lanes)]
+        self.shelf = Shelf(options.kept_leases_max)
+        self.beat_lanes = [
+            Lane(pool, options.beats, self.shelf) for _ in range(options.beat_lanes)
+        ]
+        self.command_lanes = [
+            Lane(pool, options.commands, self.shelf) for _ in range(options.command_lanes)
+        ]
         self._tasks: list[asyncio.Task[None]] = []
 
     @property

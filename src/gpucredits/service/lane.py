@@ -19,6 +19,7 @@ from gpucredits.service.errors import Busy, Closing
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import Conflict, Unavailable
 from gpucredits.store.lane import close_lane, open_lane
+from gpucredits.store.shelf import Shelf
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,9 @@ class OrgQueue:
 class Lane:
     """Carries out what is put in, in batches, orgs in turn."""
 
-    def __init__(self, pool: Pool, terms: Terms) -> None:
+    def __init__(self, pool: Pool, terms: Terms, shelf: Shelf) -> None:
         self.pool = pool
+        self.shelf = shelf
         self.terms = terms
         self.queues: dict[int, OrgQueue] = {}
         self.turns: deque[int] = deque()  # orgs with something waiting, next one first
@@ -165,7 +167,7 @@ class Lane:
         attempt = 1
         while True:
             try:
-                return await commit(await self._connected(), jobs)
+                return await commit(await self._connected(), jobs, self.shelf)
             except Conflict:
                 if attempt >= ATTEMPTS_MAX:
                     raise

@@ -33,7 +33,8 @@ from gpucredits.store.book_gates import (
 )
 from gpucredits.store.connection import Connection
 from gpucredits.store.needs import Needs
-from gpucredits.store.page import Page, Pages, StoredRow
+from gpucredits.store.page import Kept, Page, Pages, StoredRow, settings_of
+from gpucredits.store.shelf import Shelf
 from gpucredits.store.statement import numbers
 
 OPEN_BOOK = (
@@ -41,6 +42,16 @@ OPEN_BOOK = (
     " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
     " $19, $20, $21, $22, $23, $24, $25)"
 )
+# A version that is known says that nothing else has changed, so one snapshot of the rest will do.
+LOCK_ORGS = """
+WITH locked AS MATERIALIZED (
+    SELECT o.org_id, o.version, o.clock, o.gated FROM orgs o WHERE o.org_id = ANY ($1)
+    ORDER BY o.org_id FOR NO KEY UPDATE
+), moment AS MATERIALIZED (SELECT ledger_now() AS now FROM (SELECT count(*) FROM locked) AS all_of)
+SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
+    SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock))
+FROM locked l CROSS JOIN moment m"""
+GRANT = 3
 MODELS = tuple(Model)
 STATUSES = tuple(Status)
 SOURCES = tuple(Source)
@@ -49,20 +60,71 @@ LEASE_STATES = tuple(ReservationState)
 DECISIONS = tuple(Decision)
 TOPUP_STATUSES = tuple(TopUpStatus)
 
-__all__ = ["Page", "Pages", "load_and_lock", "settings_of"]
+__all__ = ["Page", "Pages", "load_and_lock"]
 
 
-async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = True) -> Pages:
+async def load_and_lock(
+    connection: Connection, needs: Needs, *, lock: bool = True, shelf: Shelf | None = None
+) -> Pages:
     """One page for each org that exists, locked until the transaction ends unless told not to.
 
-    A page's ``now`` was read after the lock was held and is never before the org's clock.
+    A page's ``now`` was read after the lock was held and is never before the org's clock. Pages of
+    the shelf are used as far as they still hold; what they lack is read.
+    """
+    pages: Pages = {}
+    if shelf is None:
+        await read(connection, needs, pages, {}, lock=lock)
+    else:
+        stale = await reuse(connection, needs, pages, shelf)
+        if stale:
+            await read(connection, needs.of(stale), pages, {}, lock=lock)
+    for org_id in needs.whole:
+        if org_id in pages:
+            pages[org_id].book.whole = pages[org_id].outdated = True
+    for page in pages.values():
+        if page.gated:
+            page.book.partial = needs.only_renews and not page.book.complete
+            page.book.gated = page.book.gated or page.book.partial
+    return pages
+
+
+async def reuse(connection: Connection, needs: Needs, pages: Pages, shelf: Shelf) -> set[int]:
+    """Lock the orgs and use the pages that are kept of them; those that have to be read anew.
+
+    Beats whose leases are all on the shelf need no more than the lock.
+    """
+    kept = shelf.find(needs)
+    wanted = needs.beyond(kept)
+    if needs.only_renews and len(kept) == len(needs.orgs) and not wanted.leases:
+        found = await connection.fetch(LOCK_ORGS, sorted(needs.orgs))
+        moments = {row[0]: (row[1], row[2], row[3]) for row in found}
+    else:
+        moments = await read(connection, wanted, pages, kept, lock=True)
+    stale = set()
+    for org_id, (version, now, is_due) in moments.items():
+        page, known = kept[org_id]
+        is_fresh = version == known and now < page.fresh_until and not is_due
+        if shelf.take(page) and is_fresh and not page.book.complete:
+            page.now = now
+            pages[org_id] = page
+        else:
+            pages.pop(org_id, None)
+            stale.add(org_id)
+    return stale
+
+
+async def read(
+    connection: Connection, needs: Needs, pages: Pages, kept: Kept, *, lock: bool
+) -> dict[int, tuple[int, int, bool]]:
+    """Open the books of the orgs, or add to the pages that are kept of them what they lack.
+
+    Returns the version and the time of each org of which a page is kept.
     """
     rows = await connection.fetch(
         OPEN_BOOK,
         lock,
         sorted(needs.orgs),
-        numbers(needs.lease_orgs),
-        numbers(needs.lease_ids),
+        *leases_of(needs),
         *columns(needs.paths, 2),
         *columns(needs.account_ids, 2),
         *columns(needs.topups, 2),
@@ -74,23 +136,38 @@ async def load_and_lock(connection: Connection, needs: Needs, *, lock: bool = Tr
         *columns(needs.jobs, 3),
         not needs.only_renews,
     )
-    pages: Pages = {}
+    moments: dict[int, tuple[int, int, bool]] = {}
+    with_grants: dict[int, Page] = {}
     for row in rows:
-        kind = row[0]
+        kind, org_id = row[0], row[1]
         if kind == 0:
-            pages[row[1]] = open_page(row)
+            pages[org_id] = open_page(row)
+            if org_id in kept:
+                moments[org_id] = (row[6], row[2], False)
+                page, known = kept[org_id]
+                if row[6] == known:  # otherwise what comes is not enough, and is read again
+                    page.book.suspended = ()
+                    pages[org_id] = page
         else:
-            FILL[kind](pages[row[1]], row)
-    for org_id in needs.whole:
-        if org_id in pages:
-            pages[org_id].book.whole = True
-    for page in pages.values():
-        if needs.only_renews and page.gated and not page.book.complete:
-            page.book.gated = page.book.partial = True
+            page = pages[org_id]
+            FILL[kind](page, row)
+            if kind == GRANT:
+                with_grants[org_id] = page
+    for page in with_grants.values():
         for lots in page.book.grants.values():
             if len(lots) > 1:
                 lots.sort(key=consumption_order)
-    return pages
+    return moments
+
+
+def leases_of(needs: Needs) -> tuple[str, str]:
+    """The leases that are wanted, as two columns."""
+    orgs: list[int] = []
+    ids: list[int] = []
+    for org_id, some in needs.leases.items():
+        orgs.extend([org_id] * len(some))
+        ids.extend(some)
+    return numbers(orgs), numbers(ids)
 
 
 def columns(rows: Iterable[tuple[Any, ...]], width: int) -> Iterable[Sequence[Any]]:
@@ -116,6 +193,12 @@ def fill_suspended(page: Page, row: StoredRow) -> None:
 def fill_account(page: Page, row: StoredRow) -> None:
     """An account with its balance, and whether the clock has made something of it due."""
     account_id, path = row[2], row[21]
+    book = page.book
+    if row[16]:
+        book.complete.add(account_id)
+    page.fresh_until = min(page.fresh_until, row[12])
+    if account_id in book.accounts:
+        return
     account = Account(
         account_id,
         path,
@@ -136,27 +219,11 @@ def fill_account(page: Page, row: StoredRow) -> None:
         row[18] == 1,
         row[17],
     )
-    book = page.book
     book.accounts[account_id] = account
     book.paths[path] = account
     if account_id not in book.grants:
         book.grants[account_id] = []
     page.settings[account_id] = settings_of(account)
-    if row[16]:
-        book.complete.add(account_id)
-
-
-def settings_of(account: Account) -> tuple[object, ...]:
-    """What of an account changes rarely, so that it is written only when it did."""
-    return (
-        account.model,
-        account.credit_limit,
-        account.status,
-        account.has_budget,
-        account.metadata,
-        account.delinquent,
-        account.overdraft_limit,
-    )
 
 
 def fill_grant(page: Page, row: StoredRow) -> None:
@@ -232,6 +299,8 @@ def fill_lease(page: Page, row: StoredRow) -> None:
     is_special = terms is not None and fill_terms(lease, terms)
     if state or decision or adjusted or refunded or is_special:
         page.lease_states[lease_id] = (LEASE_STATES[state], DECISIONS[decision])
+        if state:
+            page.over.append(lease_id)
 
 
 def pairs(paid: Sequence[int]) -> tuple[tuple[int, int], ...]:
@@ -253,17 +322,20 @@ def fill_topup(page: Page, row: StoredRow) -> None:
         payment_reference=row[21],
         metadata=from_json(row[22]),
     )
+    page.passing = True
     page.book.topups[topup.topup_id] = topup
     page.topup_statuses[topup.topup_id] = topup.status
 
 
 def fill_price(page: Page, row: StoredRow) -> None:
     """The version in force of a price: (type, region, owner)."""
+    page.passing = True
     page.book.prices.append(Price(row[2], row[21], row[22], row[3], row[4], row[23]))
 
 
 def fill_answer(page: Page, row: StoredRow) -> None:
     """What a key was used for, and what was answered."""
+    page.passing = True
     page.answers[row[21]] = (row[25], row[26])
 
 

@@ -61,9 +61,14 @@ def fill_quota(page: Page, row: StoredRow) -> None:
     """A quota that has not ended, and what it counts."""
     book = page.book
     book.gated = True
-    account_id = row[3]
+    limits = book.limits
+    quota_id, account_id = row[2], row[3]
+    known = limits.quotas.get(account_id)
+    if known is not None and any(each.quota_id == quota_id for each in known):
+        return
+    limits.lanes.clear()
     quota = Quota(
-        row[2],
+        quota_id,
         account_id,
         DIMENSIONS[row[4]],
         row[5],
@@ -76,25 +81,27 @@ def fill_quota(page: Page, row: StoredRow) -> None:
         row[9],
         row[10],
     )
-    limits = book.limits
-    known = limits.quotas.get(account_id)
     if known is None:
         limits.quotas[account_id] = [quota]
     else:
         known.append(quota)
     if row[11] is not None:
-        limits.counters[quota.quota_id] = Counter(quota.quota_id, *row[11:18])
+        limits.counters[quota_id] = Counter(quota_id, *row[11:18])
+    if quota.dimension is Dimension.CREDITS_PER_WINDOW:
+        page.fresh_until = min(page.fresh_until, row[17])
 
 
 def fill_tally(page: Page, row: StoredRow) -> None:
     """A window, or a cell of one, that is over."""
-    tally = Tally(row[2], row[3], row[4], row[5])
-    page.book.limits.tallies.setdefault(tally.quota_id, {})[tally.starts_at] = tally
+    known = page.book.limits.tallies.setdefault(row[2], {})
+    if row[3] not in known:
+        known[row[3]] = Tally(row[2], row[3], row[4], row[5])
 
 
 def fill_job(page: Page, row: StoredRow) -> None:
     """How many live leases of one GPU type a job has; those of any type are added up."""
     account_id, live, leaving, job_id = row[2], row[3], row[4], row[21]
+    page.passing = True
     jobs = page.book.limits.jobs
     for gpu_type in ("", row[22]):
         key = (account_id, job_id, gpu_type)
@@ -108,7 +115,10 @@ def fill_job(page: Page, row: StoredRow) -> None:
 def fill_bucket(page: Page, row: StoredRow) -> None:
     """A rate limit that has not ended."""
     page.book.gated = True
-    page.book.limits.buckets[row[3]] = TokenBucket(*row[2:9])
+    limits = page.book.limits
+    if row[3] not in limits.buckets:
+        limits.buckets[row[3]] = TokenBucket(*row[2:9])
+        limits.lanes.clear()
 
 
 def fill_boost(page: Page, row: StoredRow) -> None:
@@ -124,7 +134,11 @@ def fill_boost(page: Page, row: StoredRow) -> None:
         created_at=row[9],
         note=row[21],
     )
-    page.book.limits.boosts.setdefault(boost.target_id, []).append(boost)
+    limits = page.book.limits
+    known = limits.boosts.setdefault(boost.target_id, [])
+    if all(each.boost_id != boost.boost_id for each in known):
+        known.append(boost)
+        limits.lanes.clear()
 
 
 def fill_budget(page: Page, row: StoredRow) -> None:
@@ -145,12 +159,14 @@ def fill_budget(page: Page, row: StoredRow) -> None:
         zone=row[22],
         warn_percent=tuple(row[24]),
     )
+    page.passing = True
     page.book.budgets.setdefault(budget.account_id, []).append(budget)
 
 
 def fill_period(page: Page, row: StoredRow) -> None:
     """The last period of a budget."""
     period = BudgetPeriod(*row[2:10])
+    page.passing = True
     page.book.periods.setdefault(period.budget_id, []).append(period)
     known = (period.budget_id, period.starts_at, period.warned_percent)
     page.warned = (*page.warned, known)

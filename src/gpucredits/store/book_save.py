@@ -16,7 +16,7 @@ from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book import DECISIONS, Page, Pages, settings_of
+from gpucredits.store.book import DECISIONS
 from gpucredits.store.book_gates import is_plain
 from gpucredits.store.book_parts import (
     ACTS,
@@ -42,6 +42,7 @@ from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
 from gpucredits.store.gates_save import add_gate, add_gated_org
+from gpucredits.store.page import Page, Pages, note, settings_of
 from gpucredits.store.statement import parameters, statement
 
 # Looked up once: these are compared for every heartbeat.
@@ -94,6 +95,7 @@ def collect(changes: Changes, page: Page) -> None:
             continue
         add_row(changes, page, row)
         events_of(page, row, events)
+        note(page, row)
     add_entries(changes, org_id, now, book.entries)
     for event in events:
         changes.add(OUTBOX, (org_id, now, *event))
@@ -218,6 +220,7 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
     if page.settings.get(row.account_id) == settings:
         changes.add(BALANCES, balance)
         return
+    page.outdated = True
     whole = (
         *balance,
         row.model,

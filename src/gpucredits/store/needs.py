@@ -6,7 +6,8 @@ Must not: decide anything; a row that is not there is the rules' business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from gpucredits.core.account import lineage
 from gpucredits.core.command import (
@@ -40,6 +41,9 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.reasons import invariant
+from gpucredits.store.page import Kept
+
+Row = TypeVar("Row", bound=tuple[int, *tuple[Any, ...]])
 
 
 @dataclass(slots=True)
@@ -47,8 +51,7 @@ class Needs:
     """What a batch of commands touches, as (org, …) lists side by side."""
 
     orgs: set[int] = field(default_factory=set)
-    lease_orgs: list[int] = field(default_factory=list)
-    lease_ids: list[int] = field(default_factory=list)
+    leases: dict[int, set[int]] = field(default_factory=dict)  # of each org
     paths: set[tuple[int, str]] = field(default_factory=set)
     account_ids: set[tuple[int, int]] = field(default_factory=set)
     topups: set[tuple[int, int]] = field(default_factory=set)
@@ -64,8 +67,46 @@ class Needs:
         """Leases of one org that report; a lease named twice is loaded once."""
         self.orgs.add(org_id)
         ids = {beat.reservation_id for beat in beats}
-        self.lease_ids.extend(ids)
-        self.lease_orgs.extend([org_id] * len(ids))
+        known = self.leases.get(org_id)
+        if known is None:
+            self.leases[org_id] = ids
+        else:
+            known |= ids
+
+    def beyond(self, kept: Kept) -> Needs:
+        """Those that pages which are kept do not meet: leases that they hold are left out.
+
+        Where a lease may end, its limits have to be read: those of a page are not all there.
+        """
+        leases = {}
+        for org_id, ids in self.leases.items():
+            found = kept.get(org_id)
+            if found is not None and (self.only_renews or not found[0].gated):
+                ids = ids - found[0].book.reservations.keys()  # noqa: PLW2901
+            if ids:
+                leases[org_id] = ids
+        return replace(self, leases=leases)
+
+    def of(self, orgs: set[int]) -> Needs:
+        """Those of some of the orgs."""
+
+        def some(rows: set[Row]) -> set[Row]:
+            return {row for row in rows if row[0] in orgs}
+
+        return Needs(
+            orgs=self.orgs & orgs,
+            leases={org_id: ids for org_id, ids in self.leases.items() if org_id in orgs},
+            paths=some(self.paths),
+            account_ids=some(self.account_ids),
+            topups=some(self.topups),
+            corrected=some(self.corrected),
+            prices=some(self.prices),
+            keys=some(self.keys),
+            whole=self.whole & orgs,
+            limits=some(self.limits),
+            jobs=some(self.jobs),
+            only_renews=self.only_renews,
+        )
 
     def add(self, org_id: int, command: Command) -> None:
         """The rows that one command may read or change."""
@@ -114,5 +155,4 @@ class Needs:
         self.jobs.add((org_id, command.account, command.job_id))
 
     def _lease(self, org_id: int, reservation_id: int) -> None:
-        self.lease_orgs.append(org_id)
-        self.lease_ids.append(reservation_id)
+        self.leases.setdefault(org_id, set()).add(reservation_id)
