@@ -44,9 +44,7 @@ class Funnel:
     def __init__(self, pool: Pool, options: FunnelOptions = DEFAULTS) -> None:
         self.options = options
         self.shelf = Shelf(options.kept_leases_max)
-        self.beat_lanes = [
-            Lane(pool, options.beats, self.shelf) for _ in range(options.beat_lanes)
-        ]
+        self.beat_lanes = [Lane(pool, options.beats, self.shelf) for _ in range(options.beat_lanes)]
         self.command_lanes = [
             Lane(pool, options.commands, self.shelf) for _ in range(options.command_lanes)
         ]

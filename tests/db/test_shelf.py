@@ -1,0 +1,254 @@
+"""Pages that are kept from one batch to the next: they are what would be read, or are not used."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpucredits.core.command import (
+    Beat,
+    Cancel,
+    CreateAccount,
+    Issue,
+    Reserve,
+    SetQuota,
+    SetRateLimit,
+    UpdateAccount,
+)
+from gpucredits.core.outcome import Beaten, QuotaSaved, RateLimitSaved
+from gpucredits.core.quota import Dimension
+from gpucredits.core.reservation import Reservation
+from gpucredits.core.token_bucket import tokens
+from gpucredits.service import batch
+from gpucredits.service.ledger import Ledger
+from gpucredits.store import book
+from gpucredits.store.book import load_and_lock
+from gpucredits.store.errors import Conflict
+from gpucredits.store.needs import Needs
+from gpucredits.store.page import Kept, Page
+from gpucredits.store.shelf import Shelf
+from support.parity import PATHS, Players
+from support.scene import CREDIT, QUICK, Scene, play
+
+STEPS = 60
+RESETTING = (CreateAccount, UpdateAccount)
+
+
+class Whatever(int):
+    """A version that is any version."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def pages_of(ledger: Ledger) -> dict[int, Page]:
+    """The pages on a ledger's shelf."""
+    every = Needs(orgs=set(range(1, 20)))
+    return {org_id: page for org_id, (page, _) in ledger.funnel.shelf.find(every).items()}
+
+
+def as_read(lease: Reservation) -> Reservation:
+    """A lease without what no rule reads of a running one."""
+    return replace(lease, region="", node="", price_id=0, metadata={}, job_id="", gpu_type="")
+
+
+async def assert_true(stage: Scene) -> int:
+    """Every row of the kept pages is what the database holds; how many leases that were."""
+    compared = 0
+    for org_id, page in pages_of(stage.ledger).items():
+        held = page.book
+        needs = Needs(
+            orgs={org_id},
+            leases={org_id: set(held.reservations)},
+            account_ids={(org_id, number) for number in held.accounts},
+        )
+        async with stage.pool.acquire() as connection:
+            fresh = (await load_and_lock(connection, needs, lock=False))[org_id].book
+            tallies = await connection.fetch("SELECT quota_id, starts_at, used FROM tallies")
+        assert held.org == fresh.org
+        assert not held.changed
+        assert not held.entries
+        assert held.suspended == fresh.suspended
+        for number, account in held.accounts.items():
+            assert fresh.accounts[number] == account
+            if held.grants[number]:
+                assert fresh.grants[number] == held.grants[number]
+        for number, lease in held.reservations.items():
+            beat_at = lease.beat_at if page.gated else fresh.reservations[number].beat_at
+            assert as_read(fresh.reservations[number]) == replace(as_read(lease), beat_at=beat_at)
+            compared += 1
+        if page.gated:
+            counters = fresh.limits.counters
+            for number, counter in held.limits.counters.items():
+                assert counters[number] == counter
+            for number, bucket in held.limits.buckets.items():
+                known = fresh.limits.buckets[number]
+                assert tokens(known, page.now) == tokens(bucket, page.now)
+            stored = {(row["quota_id"], row["starts_at"]): row["used"] for row in tallies}
+            for number, every in held.limits.tallies.items():
+                assert all(stored.get((number, at), 0) == each.used for at, each in every.items())
+    return compared
+
+
+async def set_limits(stage: Scene) -> None:
+    """Limits of every kind, wide enough that most things pass and some do not."""
+    wide: tuple[dict[str, Any], ...] = (
+        {"account": "acme", "dimension": Dimension.CONCURRENT_GPUS, "limit": 9},
+        {"account": "acme/p", "dimension": Dimension.CONCURRENT_JOBS, "limit": 4},
+        {"account": "acme/p", "dimension": Dimension.CREDITS_PER_JOB, "limit": 90 * CREDIT},
+    )
+    window: dict[str, Any] = {"dimension": Dimension.CREDITS_PER_WINDOW, "limit": 600 * CREDIT}
+    for terms in (*wide, {"account": "acme/p/u", "rolling_hours": 1} | window):
+        assert isinstance(await stage.do(SetQuota(**terms)), QuotaSaved)
+    limit = SetRateLimit(account="acme", capacity=300 * CREDIT, refill_per_hour=3_600 * CREDIT)
+    assert isinstance(await stage.do(limit), RateLimitSaved)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_kept_pages_are_what_would_be_read(database: str, seed: int, gated: bool) -> None:
+    """Whatever is done and whatever time passes, a page on the shelf is the stored truth."""
+    players = Players(seed)
+
+    async def act(stage: Scene) -> None:
+        await stage.fund(*PATHS)
+        if gated:
+            await set_limits(stage)
+        compared = 0
+        for step in range(STEPS):
+            commands = [players.command(0) for _ in range(players.dice.randrange(3))]
+            if step % 10:  # what changes an account's terms takes its org's page off the shelf
+                commands = [each for each in commands if not isinstance(each, RESETTING)]
+            commands.append(Reserve(**players.reserve(players.dice.choice(PATHS))))
+            beats = [(1, players.beat()) for _ in range(players.dice.randrange(8))]
+            reported = asyncio.create_task(stage.ledger.beat(beats))
+            for outcome in await asyncio.gather(*(stage.do(command) for command in commands)):
+                players.note(outcome)
+            await reported
+            compared += await assert_true(stage)
+            if step % 5 == 0:
+                await stage.advance(players.dice.choice([0.5, 3, 20]))
+        assert compared > STEPS
+
+    play(database, act)
+
+
+async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+    """One heartbeat of a lease of the first org."""
+    [outcome] = await ledger.beat([(1, Beat(lease, seq, used_ms))])
+    assert isinstance(outcome, Beaten), outcome
+    return outcome
+
+
+async def take_turns(stage: Scene) -> int:
+    """Two servers report one lease in turn, and a third admits beside them; what was spent."""
+    await stage.fund("acme")
+    other = Ledger(stage.pool, QUICK)
+    await other.start()
+    try:
+        lease = (await stage.reserve(window_ms=60_000)).reservation.reservation_id
+        for turn in range(1, 9):
+            await stage.advance(1)
+            ledger = (stage.ledger, other)[turn % 2]
+            assert (await report(ledger, lease, turn, turn * 1_000)).decision == "continue"
+        await stage.do(Issue(account="acme", amount=CREDIT))
+        await report(other, lease, 9, 8_500)
+    finally:
+        await other.stop()
+    return (await stage.balance()).spent
+
+
+def test_a_page_that_another_server_has_changed_is_read_anew(database: str) -> None:
+    """Two servers with pages of one org never lose each other's changes."""
+    assert play(database, take_turns) == 8_500_000
+
+
+def test_a_version_that_is_not_looked_at_loses_changes(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: with every version taken for the right one, the same turns go wrong."""
+    find = Shelf.find
+
+    def trusting(shelf: Shelf, needs: Needs) -> Kept:
+        return {org_id: (page, Whatever()) for org_id, (page, _) in find(shelf, needs).items()}
+
+    monkeypatch.setattr(Shelf, "find", trusting)
+
+    async def act(stage: Scene) -> None:
+        try:
+            spent = await take_turns(stage)
+        except AssertionError:
+            return
+        assert spent != 8_500_000
+
+    play(database, act, stays_sound=False)
+
+
+def test_beats_of_kept_leases_read_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that was admitted or has reported before is renewed on the lock alone."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p")
+        leases = [await stage.reserve("acme/p") for _ in range(3)]
+        reads: list[Needs] = []
+
+        async def counted(connection: Any, needs: Needs, *rest: Any, **more: Any) -> Any:
+            reads.append(needs)
+            return await read(connection, needs, *rest, **more)
+
+        read = book.read
+        monkeypatch.setattr(book, "read", counted)
+        for seq in (1, 2, 3):
+            for lease in leases:
+                assert (await stage.beat(lease, seq, seq)).decision == "continue"
+        assert reads == []
+        await stage.advance(11)  # every lease has lapsed: the account is due
+        assert (await stage.beat(leases[0], 4, 4)).decision == "stop"
+        assert len(reads) == 1
+
+    play(database, act)
+
+
+def test_what_was_rolled_back_is_not_kept(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page whose changes were not written is gone with them."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        lease = await stage.reserve()
+        failures = iter([True, False])
+        save = batch.save
+
+        async def contended(*everything: Any) -> None:
+            if next(failures, False):
+                raise Conflict("another was first")
+            await save(*everything)
+
+        monkeypatch.setattr(batch, "save", contended)
+        await stage.advance(2)
+        assert (await stage.beat(lease, 1, 2_000)).settled == 2 * CREDIT
+        assert (await stage.balance()).spent == 2 * CREDIT
+        await assert_true(stage)
+
+    play(database, act)
+
+
+def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
+    """The page that was used longest ago goes first; leases that ended go at once."""
+
+    async def act(stage: Scene) -> None:
+        for org in ("acme", "bmce", "cmce"):
+            await stage.do(CreateAccount(path=org), org=org)
+            await stage.do(Issue(account=org, amount=90 * CREDIT), org=org)
+            leases = [await stage.reserve(org, gpu_count=1) for _ in range(2)]
+        assert set(pages_of(stage.ledger)) == {2, 3}
+        assert stage.ledger.funnel.shelf.leases == 4
+        await stage.do(Cancel(reservation_id=leases[0].reservation.reservation_id), org="cmce")
+        assert stage.ledger.funnel.shelf.leases == 3
+
+    play(database, act, options=replace(QUICK, kept_leases_max=4))
