@@ -24,7 +24,7 @@ from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
 from gpucredits.service import batch
 from gpucredits.service.ledger import Ledger
-from gpucredits.store import book
+from gpucredits.store import book, book_save
 from gpucredits.store.book import load_and_lock
 from gpucredits.store.errors import Conflict
 from gpucredits.store.needs import Needs
@@ -222,7 +222,7 @@ def test_what_was_rolled_back_is_not_kept(database: str, monkeypatch: pytest.Mon
         await stage.fund("acme")
         lease = await stage.reserve()
         failures = iter([True, False])
-        save = batch.save
+        save = book_save.save
 
         async def contended(*everything: Any) -> None:
             if next(failures, False):
