@@ -36,6 +36,7 @@ from gpucredits.store.book_parts import (
     RENEWALS,
     SETTINGS,
     SETTLEMENTS,
+    SHARED_RENEWALS,
     TOPUPS,
 )
 from gpucredits.store.changes import Changes
@@ -134,10 +135,13 @@ def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -
 
 def add_renewal(changes: Changes, org_id: int, row: Reservation) -> None:
     """A lease that runs on: only what a renewal changes."""
-    paid = to_literal(row.paid)
+    paid = row.paid
     number, held, settled = row.reservation_id, row.held, row.settled
-    renewal = (org_id, number, held, settled, row.used_ms, row.seq, row.expires_at, paid)
-    changes.add(RENEWALS, renewal)
+    known = (org_id, number, held, settled, row.used_ms, row.seq, row.expires_at)
+    if len(paid) == 1 and paid[0][1] == settled:
+        changes.add(RENEWALS, (*known, paid[0][0]))
+    else:
+        changes.add(SHARED_RENEWALS, (*known, to_literal(paid)))
 
 
 def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
@@ -280,9 +284,6 @@ def add_topup(changes: Changes, page: Page, row: TopUpRow) -> None:
 
 def to_literal(paid: tuple[tuple[int, int], ...]) -> str:
     """Who paid how much as an array literal: grant, amount, grant, amount and so on."""
-    if len(paid) == 1:
-        [(grant_id, amount)] = paid
-        return f"{{{grant_id},{amount}}}"
     return f"{{{','.join([f'{grant_id},{amount}' for grant_id, amount in paid])}}}"
 
 
