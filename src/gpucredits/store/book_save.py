@@ -42,7 +42,7 @@ from gpucredits.store.book_parts import (
 from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
-from gpucredits.store.gates_save import add_gate, add_gated_org
+from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters
 from gpucredits.store.page import Page, Pages, note, settings_of
 from gpucredits.store.statement import parameters, statement
 
@@ -97,6 +97,8 @@ def collect(changes: Changes, page: Page) -> None:
         add_row(changes, page, row)
         events_of(page, row, events)
         note(page, row)
+    if page.metered:
+        add_meters(changes, page)
     add_entries(changes, org_id, now, book.entries)
     for event in events:
         changes.add(OUTBOX, (org_id, now, *event))
