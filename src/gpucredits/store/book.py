@@ -76,6 +76,8 @@ async def load_and_lock(
         await read(connection, needs, pages, {}, lock=lock)
     else:
         stale = await reuse(connection, needs, pages, shelf)
+        if stale:  # whoever held the lock may have put its page back by now
+            stale = await reuse(connection, needs.of(stale), pages, shelf)
         if stale:
             await read(connection, needs.of(stale), pages, {}, lock=lock)
     for org_id in needs.whole:
@@ -103,14 +105,20 @@ async def reuse(connection: Connection, needs: Needs, pages: Pages, shelf: Shelf
     stale = set()
     for org_id, (version, now, is_due) in moments.items():
         page, known = kept[org_id]
-        is_fresh = version == known and now < page.fresh_until and not is_due
-        if shelf.take(page) and is_fresh and not page.book.complete:
+        if version != page.book.org.version:
+            shelf.take(page)  # another server has changed the org
+        elif version == known and shelf.take(page) and is_fresh(page, now, is_due=is_due):
             page.now = now
             pages[org_id] = page
-        else:
-            pages.pop(org_id, None)
-            stale.add(org_id)
+            continue
+        pages.pop(org_id, None)
+        stale.add(org_id)
     return stale
+
+
+def is_fresh(page: Page, now: int, *, is_due: bool) -> bool:
+    """Whether the clock has made nothing due that a page read anew would hold."""
+    return now < page.fresh_until and not is_due and not page.book.complete
 
 
 async def read(
