@@ -220,8 +220,9 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
 
 
 def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
-    """The largest part of any resource that some amounts are."""
-    parts = [(amount, whole) for amount, (_, whole) in zip(amounts, capacity, strict=False)]
+    """The largest part of any resource that some amounts are; of what is drained, no part."""
+    pairs = zip(amounts, capacity, strict=False)
+    parts = [(amount, whole) for amount, (_, whole) in pairs if whole]
     return max(parts, key=lambda part: Rational(*part), default=(0, 1))
 
 
