@@ -20,6 +20,7 @@ PROMISED: dict[str, str] = {
     "read": "admin operator member read-only",
     "read_leases": "admin operator member agent read-only",
     "read_prices": "admin operator member agent read-only",
+    "read_clock": "admin operator member agent read-only",
     "read_audit": "admin operator",
     "read_pools": "admin operator member read-only",
     "read_snapshot": "admin operator",

@@ -253,6 +253,20 @@ def test_setting_a_pool_is_an_act_with_a_key(pool: PoolScene) -> None:
     assert problem(pool.admin.call("DELETE", pool.place)) == (404, "pool_unknown")
 
 
+def test_a_repeat_is_told_what_its_own_act_did(pool: PoolScene) -> None:
+    """Others have set the weights and taken the pool away since; the retry is told as at first."""
+    where, key = f"{pool.place}/weights", f"weigh-{pool.gpu_type}"
+    body = {"weights": [{"account": "acme", "weight": 5}]}
+    first = pool.admin.call("PUT", where, body, key=key)
+    pool.weigh(acme=7, beta=1)
+    again = pool.admin.call("PUT", where, body, key=key)
+    assert pool.admin.call("DELETE", pool.place).status_code == 200
+    at_last = pool.admin.call("PUT", where, body, key=key)
+    for answer in (again, at_last):
+        assert (answer.status_code, answer.content) == (first.status_code, first.content)
+        assert answer.headers["idempotency-replayed"] == "true"
+
+
 def test_a_pool_that_goes_lets_those_in_who_waited(pool: PoolScene) -> None:
     """Without a pool there is nothing to wait for but credits."""
     org = pool.org()

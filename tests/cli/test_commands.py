@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gpucredits.cli.demo.server import DemoServer
 from gpucredits.client import Client
 from support.terminal import Terminal
 
@@ -59,6 +61,31 @@ def test_known_at(terminal: Terminal, client: Client, org: str) -> None:
     now = client.advance_clock(60).now
     client.issue(org, "5")
     assert terminal.json("balance", org, "--known-at", now)["available"] == "10"
+
+
+def test_what_is_relative_counts_from_the_servers_clock(
+    terminal: Terminal, client: Client, org: str
+) -> None:
+    """A server that is months ahead of this machine gives the days that were asked for."""
+    client.advance_clock(90 * 86_400)
+    before = datetime.fromisoformat(client.clock().now)
+    assert before - datetime.now(UTC) > timedelta(days=89)
+    made = terminal.json("grant", "issue", org, "1", "--starts", "now", "--expires", "7d")
+    week = datetime.fromisoformat(made["expires_at"]) - timedelta(days=7)
+    assert before <= week <= datetime.fromisoformat(client.clock().now)
+    lately = terminal.json("audit", org, "--since", "1h ago")["audit"]
+    assert [act["action"] for act in lately] == ["credits.issue"]
+    earlier = terminal.json("audit", org, "--until", "1h ago")["audit"]
+    assert [act["action"] for act in earlier] == ["price.set", "account.create"]
+    beyond = terminal.run("grant", "issue", org, "1", "--expires", "999999w")
+    assert (beyond.exit_code, "beyond all calendars" in beyond.output) == (2, True)
+
+
+def test_an_agents_key_may_ask_for_the_time(client: Client, org: str, server: DemoServer) -> None:
+    """Whoever has a key may know what time it is."""
+    agent = client.create_key("agent", scope=org)
+    with Client(server.url, agent.secret) as asker:
+        assert asker.clock().now >= client.account(org).created_at
 
 
 def test_topups(terminal: Terminal, org: str) -> None:

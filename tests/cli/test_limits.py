@@ -49,6 +49,20 @@ def test_rate_limits_and_the_overview(terminal: Terminal, client: Client, org: s
     assert terminal.run("limit", "end", org).exit_code == 1
 
 
+def test_the_overview_has_limits_on_requests(terminal: Terminal, client: Client, org: str) -> None:
+    """The org's, and that of the key which the command uses."""
+    client.set_org_request_limit(org, refill_per_second=100)
+    made = client.create_key("read-only")
+    client.set_key_limit(made.key_id, refill_per_second=50)
+    text = terminal.text("limit", "show", org, "--key", made.secret)
+    header, of_org, of_key = text.splitlines()
+    assert header.split() == ["SCOPE", "ACCOUNT", "LIMIT", "CAP", "USED", "LEFT", "UNIT", "RESETS"]
+    shown = ["org", org, "requests", "of", "all", "keys", "400", "0", "400", "requests"]
+    assert of_org.split() == shown
+    assert of_key.startswith("key    the whole system")
+    assert f"requests of {made.key_id}" in of_key
+
+
 def test_budgets(terminal: Terminal, client: Client, org: str) -> None:
     """Budgets are set with all their terms, listed with their periods, and ended."""
     made = terminal.text(

@@ -10,7 +10,7 @@ import pytest
 from gpucredits.cli import values
 
 SECOND_MS = 1_000
-NEAR = timedelta(seconds=10)
+NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,10 @@ def test_instants(text: str, moment: datetime) -> None:
     ],
 )
 def test_relative_instants(text: str, distance: timedelta) -> None:
-    """What is relative counts from now."""
-    assert abs(values.instant(text) - datetime.now(UTC) - distance) < NEAR
+    """What is relative counts from a now that is told later."""
+    moment = values.instant(text)
+    assert isinstance(moment, values.FromNow)
+    assert moment.at(NOW) == NOW + distance
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,7 @@ CALLS: dict[str, Call[Any]] = {
     "anomaly_terms": anomalies.anomaly_terms("acme"),
     "set_anomaly_terms": anomalies.set_anomaly_terms("acme", ratio_percent=300, floor="20"),
     "health": system.health(),
+    "clock": system.clock(),
     "advance_clock": system.advance_clock(5),
 }
 TABLE = routes(has_test_clock=True)

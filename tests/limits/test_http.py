@@ -158,6 +158,64 @@ def test_keys_of_an_org_share_its_limit(admin: Caller, org: str) -> None:
     assert statuses(admin.with_key("member", other), "/v1/prices", 6) == [200] * 6
 
 
+def test_the_overview_shows_the_orgs_limit_and_the_callers_own(admin: Caller, org: str) -> None:
+    """The org's among the org's limits, the key's last; each caller sees its own key's only."""
+    path = f"{org}/vision"
+    admin.made("/v1/accounts", {"path": path})
+    terms = {"refill_per_hour": 60, "capacity": 9}
+    where = f"/v1/accounts/{path}/limits"
+    assert admin.read(where)["limits"] == []
+    for account in (org, path):
+        quota = {"dimension": "concurrent_jobs", "limit": 4}
+        admin.made(f"/v1/accounts/{account}/quotas", quota)
+    admin.call("PUT", f"/v1/accounts/{org}/request-limit", terms)
+    caller, key_id = limited(admin, path, refill_per_hour=60, capacity=5)
+    caller.get("/v1/prices")
+    shown = caller.read(where)
+    seen = [(each["kind"], each["scope"], each["account"]) for each in shown["limits"]]
+    assert seen == [
+        ("quota", "org", org),
+        ("request_limit", "org", org),
+        ("quota", "project", path),
+        ("request_limit", "key", path),
+    ]
+    of_org, of_key = shown["limits"][1], shown["limits"][3]
+    for each, cap in ((of_org, 9), (of_key, 5)):
+        assert each["unit"] == "requests"
+        assert [each[name] for name in ("cap", "used", "left")] == [str(cap), "2", str(cap - 2)]
+        full_in = instant(each["resets_at"]) - instant(shown["as_of"])
+        assert timedelta(seconds=100) < full_in <= timedelta(seconds=120)
+    assert (of_org["name"], of_org["limit_id"]) == ("requests of all keys", None)
+    assert (of_key["name"], of_key["limit_id"]) == (f"requests of {key_id}", key_id)
+    by_staff = admin.read(where)["limits"]
+    assert [each["left"] for each in by_staff if each["unit"] == "requests"] == ["7"]
+
+
+def instant(text: str) -> datetime:
+    """An instant of an answer."""
+    return datetime.fromisoformat(text)
+
+
+def test_a_default_is_shown_like_a_limit_that_was_set(postgres: TestServer) -> None:
+    """Of a key of the whole system, and of an org that never made a request."""
+    with postgres.database() as dsn, temporary_directory() as folder:
+        defaults = ("--requests-per-second", "2", "--org-requests-per-second", "5")
+        with (
+            running_server(folder, "--database-url", dsn, *defaults) as server,
+            httpx.Client(base_url=server.url) as http,
+        ):
+            admin = Caller(http, server.admin_secret)
+            admin.made("/v1/accounts", {"path": "acme"})
+            of_org, of_key = admin.read("/v1/accounts/acme/limits")["limits"]
+    assert [of_org[name] for name in ("cap", "used", "left", "resets_at")] == [
+        "20",
+        "0",
+        "20",
+        None,
+    ]
+    assert (of_key["scope"], of_key["account"], of_key["cap"]) == ("key", "", "8")
+
+
 def test_limits_are_set_by_the_system_only(admin: Caller, org: str) -> None:
     """A tenant's admin sees the limits of its keys and changes none, its own least of all."""
     tenant, tenant_key = limited(admin, org, role="admin", refill_per_hour=3_600, capacity=100)

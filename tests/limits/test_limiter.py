@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from gpucredits.core.request_limit import Ask, Holder, bucket_of
+from gpucredits.core.request_limit import Ask, Holder, RequestStanding, bucket_of, standing_of
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service import bucket_levels
 from gpucredits.service.bucket_levels import Levels
-from gpucredits.service.limiter import ProcessLimiter
+from gpucredits.service.limiter import Limiter, ProcessLimiter
 from gpucredits.service.redis_limiter import RedisLimiter
 from gpucredits.store.clock import advance_clock
 from gpucredits.store.connection import Pool
@@ -18,6 +18,11 @@ from gpucredits.store.redis_buckets import NOTHING
 from gpucredits.store.request_limits import load_levels
 from support.limits import HeldClock, admitted, ask, play, shared_limiter
 from support.redis_server import RedisServer
+
+
+async def look(limiter: Limiter, wanted: Ask) -> RequestStanding:
+    """How a bucket stands."""
+    return standing_of(wanted, await limiter.look(wanted))
 
 
 def test_a_process_admits_its_burst_and_then_its_refill(database: str) -> None:
@@ -52,6 +57,36 @@ def test_a_key_is_bound_by_its_org_too(database: str) -> None:
         assert verdict is not None
         assert verdict.ask is org
         assert await admitted(limiter, ask(2), tries=20) == 9  # its own bucket lost one token
+
+    play(database, act)
+
+
+def test_a_look_draws_nothing(database: str, shared_redis: RedisServer) -> None:
+    """In a process and in Redis: it shows what is left, by new terms too, and takes no token."""
+
+    async def act(pool: Pool) -> None:
+        clock = HeldClock()
+        alone = ProcessLimiter(Levels(pool, clock=clock))
+        terms = ask(capacity=5, refill_per_hour=3_600)
+        assert (await look(alone, terms)).left == 5
+        assert await admitted(alone, terms, tries=3) == 3
+        for _ in range(9):
+            assert await look(alone, terms) == RequestStanding(terms, 2, 3_000_000)
+        smaller = ask(capacity=1, refill_per_hour=3_600)
+        assert await look(alone, smaller) == RequestStanding(smaller, 1, 0)
+        clock.advance(1)
+        assert await admitted(alone, terms, tries=9) == 3
+        async with shared_limiter(pool, shared_redis.url) as shared:
+            slow = ask(7, capacity=5)
+            assert (await look(shared, slow)).left == 5
+            with shared_redis.client() as redis:
+                assert redis.dbsize() == 1  # the bucket of the probe
+            assert await admitted(shared, slow, tries=3) == 3
+            async with shared_limiter(pool, shared_redis.url) as other:
+                for _ in range(9):
+                    assert (await look(other, slow)).left == 2
+            assert (await look(shared, ask(7, capacity=1))).left == 1
+            assert await admitted(shared, slow, tries=9) == 2
 
     play(database, act)
 

@@ -51,6 +51,8 @@ def test_a_killed_redis_lets_requests_through_until_it_is_back(
             assert await admitted(limiter, ask(), tries=50) == 50
             assert limiter.health.is_open
             assert limiter.health.let_through == 50
+            assert await limiter.look(ask()) is None
+            assert limiter.health.let_through == 50  # whoever looks makes no request
             assert changes(caplog) == [AWAY]
             own_redis.start()
             await holds_again(limiter)

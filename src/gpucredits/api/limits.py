@@ -1,4 +1,4 @@
-"""Handler of the overview: every limit that a job of an account meets."""
+"""Handler of the overview: every limit that a job of an account, and whoever asks, meets."""
 
 from __future__ import annotations
 
@@ -6,24 +6,35 @@ from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_param
 from gpucredits.api.standing import standing_of
+from gpucredits.core.account import org_of
 from gpucredits.service.access import Permission
-from gpucredits.wire.limits import LimitsAnswer, limits_to_wire
+from gpucredits.service.request_limits import key_standing, org_standing
+from gpucredits.wire.limits import (
+    LimitAnswer,
+    LimitsAnswer,
+    limits_to_wire,
+    request_limit_to_wire,
+)
 from gpucredits.wire.scalars import format_instant
 
 
 async def get_limits(call: Call[None, NoQuery]) -> LimitsAnswer:
-    """Every limit of every kind that applies to an account, the org's first."""
+    """Every limit of every kind that applies to an account, the org's first, the key's last."""
     account = account_param(call)
     standing = await standing_of(call, account)
-    return LimitsAnswer(
-        account=account,
-        limits=[
-            limit
-            for each in (*standing.above, standing.account)
-            for limit in limits_to_wire(standing.book, each, standing.now)
-        ],
-        as_of=format_instant(standing.now),
+    services, org, now = call.services, standing.book.org, standing.now
+    of_org = await org_standing(
+        services.pool, services.keyring, services.limiter, org.org_id, org_of(account)
     )
+    of_key = await key_standing(services.limiter, call.principal)
+    limits: list[LimitAnswer] = []
+    for each in (*standing.above, standing.account):
+        limits += limits_to_wire(standing.book, each, now)
+        if of_org is not None and each.path == org_of(account):
+            limits.append(request_limit_to_wire(each.path, of_org, now))
+    if of_key is not None:
+        limits.append(request_limit_to_wire(call.principal.scope, of_key, now))
+    return LimitsAnswer(account=account, limits=limits, as_of=format_instant(now))
 
 
 ROUTES = [

@@ -86,13 +86,12 @@ async def put_weights(call: Call[WeightsRequest, NoQuery]) -> WeightsAnswer:
         text = "weights: must name each account once."
         raise ProblemError("invalid_request", text, field="weights")
     try:
-        call.replayed = await call.services.gpu_pools.weigh(
+        (pool, saved), call.replayed = await call.services.gpu_pools.weigh(
             act_of(call, 0), _place(call), weights, actor=call.actor, request_id=call.request_id
         )
     except PoolMissing as missing:
         raise _unknown() from missing
-    pool, saved = await _read(call)
-    return _weights(call, pool, weights if call.dry_run else saved)
+    return _weights(call, pool, saved)
 
 
 async def get_shares(call: Call[None, NoQuery]) -> SharesAnswer:
@@ -221,8 +220,9 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
 
 
 def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
-    """The largest part of any resource that some amounts are."""
-    parts = [(amount, whole) for amount, (_, whole) in zip(amounts, capacity, strict=False)]
+    """The largest part of any resource that some amounts are; of what is drained, no part."""
+    pairs = zip(amounts, capacity, strict=False)
+    parts = [(amount, whole) for amount, (_, whole) in pairs if whole]
     return max(parts, key=lambda part: Rational(*part), default=(0, 1))
 
 

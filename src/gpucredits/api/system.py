@@ -1,4 +1,4 @@
-"""Handlers of the server about itself: health, its description, and the test clock."""
+"""Handlers of the server about itself: health, its description, its clock, and the test clock."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gpucredits.wire.system import (
     ClockRequest,
     HealthAnswer,
     RequestLimitsHealth,
+    TimeAnswer,
 )
 
 SECOND_US = 1_000_000
@@ -39,6 +40,11 @@ async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
             let_through=limits.let_through,
         ),
     )
+
+
+async def get_clock(call: Call[None, NoQuery]) -> TimeAnswer:
+    """What time it is here: whoever counts from now counts from this."""
+    return TimeAnswer(now=format_instant(await read_clock(call.services.pool)))
 
 
 async def post_test_clock(call: Call[ClockRequest, NoQuery]) -> ClockAnswer:
@@ -68,7 +74,7 @@ class Description:
 
 
 def system_routes(description: Description, *, has_test_clock: bool) -> list[Route]:
-    """Health and description always, the clock only on a server that was started with one."""
+    """Health, description and clock always, the test clock only on a server started with one."""
     table = [
         Route(
             method="GET",
@@ -86,6 +92,15 @@ def system_routes(description: Description, *, has_test_clock: bool) -> list[Rou
             handler=description,
             permission=None,
             answer=dict[str, Any],
+            tag="system",
+        ),
+        Route(
+            method="GET",
+            path="/v1/clock",
+            summary="What time it is on this server",
+            handler=get_clock,
+            permission=Permission.READ_CLOCK,
+            answer=TimeAnswer,
             tag="system",
         ),
     ]

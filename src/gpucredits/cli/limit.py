@@ -20,7 +20,7 @@ def limit() -> None:
 @click.argument("account", type=values.account)
 @calls
 def show(session: Session, account: str) -> None:
-    """Every limit that a job of ACCOUNT meets, the org's first."""
+    """Every limit that a job of ACCOUNT meets, the org's first; at last your own key's."""
     session.run(limits.limits(account), show_limits)
 
 
@@ -71,7 +71,7 @@ def show_limits(answer: LimitsAnswer) -> None:
         [
             [
                 row.scope,
-                row.account,
+                row.account or "the whole system",
                 row.name,
                 row.cap,
                 row.used or "",

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
 
 import click
 import msgspec
 
-from gpucredits.cli import output
+from gpucredits.cli import output, values
 from gpucredits.cli.address import DATA_DIR_DEFAULT, address_in
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
 from gpucredits.client.operations import Paged
@@ -79,6 +80,20 @@ class Session:
             self.print(client.fetch(call), show)
         if "dry_run" in call.query and not self.as_json:
             click.echo("A dry run: nothing was done.", err=True)
+
+    def dated(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What a command was given, with instants for what is relative to now.
+
+        It is the server's now: its clock decides what has begun and what is over.
+        """
+        if not any(isinstance(value, values.FromNow) for value in given.values()):
+            return given
+        with self.client() as client:
+            now = datetime.fromisoformat(client.clock().now)
+        return {
+            name: value.at(now) if isinstance(value, values.FromNow) else value
+            for name, value in given.items()
+        }
 
     def print(self, reply: Reply[Answer], show: Callable[[Answer], None]) -> None:
         """Print an answer as JSON or as ``show`` does."""
@@ -176,7 +191,7 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
     ) -> None:
         session = Session(url=url, key=key, data_dir=data_dir, as_json=as_json, timeout_s=timeout_s)
         try:
-            command(session, *args, **given)
+            command(session, *args, **session.dated(given))
         except Invalid as error:
             raise click.UsageError(f"{error}.".replace("..", ".")) from error
         except Refused as refused:

@@ -7,6 +7,7 @@ Must not: talk to a server.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -27,6 +28,20 @@ _UNITS_MS = {
 _PART = re.compile(r"(\d{1,12})(ms|s|m|h|d|w)", re.ASCII)
 _DURATION = re.compile(r"(?:\d{1,12}(?:ms|s|m|h|d|w))+", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FromNow:
+    """An instant so far from now, before it or after it; whose now, the session knows."""
+
+    distance: timedelta
+
+    def at(self, now: datetime) -> datetime:
+        """The instant, once it is known what time it is."""
+        try:
+            return now + self.distance
+        except OverflowError as error:
+            raise click.UsageError(f"{self.distance} from now is beyond all calendars.") from error
 
 
 def account(text: str) -> str:
@@ -85,12 +100,12 @@ def whole_seconds(ms: int | None, option: str) -> int | None:
     return None if ms is None else ms // 1_000
 
 
-def instant(text: str) -> datetime:
+def instant(text: str) -> datetime | FromNow:
     """An instant: RFC 3339, a date, ``now``, ``30d`` from now, or ``2h ago``.
 
-    What is relative counts from this machine's clock.
+    What is relative counts from the server's clock: the session asks for it.
     """
-    moment = _instant(text.strip(), datetime.now(UTC))
+    moment = _instant(text.strip())
     if moment is None:
         raise click.BadParameter(
             f"{text!r} is not an instant: write 2026-03-01T00:00:00Z, 2026-03-01, now, 30d (from "
@@ -130,14 +145,14 @@ def format_ms(ms: int) -> str:
     return "".join(parts)
 
 
-def _instant(text: str, now: datetime) -> datetime | None:
+def _instant(text: str) -> datetime | FromNow | None:
     if text == "now":
-        return now
+        return FromNow(timedelta(0))
     is_past = text.endswith(" ago")
     ms = None if text.isdigit() else duration_ms(text.removesuffix(" ago").lstrip("+"))
     try:
         if ms is not None:
-            return now - timedelta(milliseconds=ms) if is_past else now + timedelta(milliseconds=ms)
+            return FromNow(timedelta(milliseconds=-ms if is_past else ms))
         full = f"{text}T00:00:00Z" if _DATE.fullmatch(text) else text
         micros = parse_instant(full)
     except (ValueError, OverflowError):

@@ -265,4 +265,5 @@ class Operations:
     set_anomaly_terms = Operation(anomaly_calls.set_anomaly_terms)
 
     health = Operation(system_calls.health)
+    clock = Operation(system_calls.clock)
     advance_clock = Operation(system_calls.advance_clock)

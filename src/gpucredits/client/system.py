@@ -1,16 +1,21 @@
-"""Calls about the server itself: its health, and the clock of a test server."""
+"""Calls about the server itself: its health, and its clock, and that of a test server."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from gpucredits.client.call import Call, body_of, read, write
-from gpucredits.wire.system import ClockAnswer, ClockRequest, HealthAnswer
+from gpucredits.wire.system import ClockAnswer, ClockRequest, HealthAnswer, TimeAnswer
 
 
 def health() -> Call[HealthAnswer]:
     """Whether work is moving."""
     return read("/healthz", HealthAnswer)
+
+
+def clock() -> Call[TimeAnswer]:
+    """What time it is on the server, whose clock decides."""
+    return read("/v1/clock", TimeAnswer)
 
 
 def advance_clock(seconds: int) -> Call[ClockAnswer]:

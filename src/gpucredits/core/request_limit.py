@@ -13,7 +13,7 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from gpucredits.core.token_bucket import TokenBucket, Tokens
+from gpucredits.core.token_bucket import TokenBucket, Tokens, clears_at
 
 HOUR_S: Final = 3_600
 BURST_MAX: Final = 1_000_000
@@ -54,6 +54,15 @@ class Ask:
 
     name: BucketName
     limit: RequestLimit
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStanding:
+    """How a bucket stands: its whole tokens, and in how long it is full; None where unknown."""
+
+    ask: Ask
+    left: int | None = None
+    full_in_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +106,16 @@ def asks_of(
     if org and (limit := of_org or defaults.org):
         asks.append(Ask(BucketName(org_id, Holder.ORG, 0, org), limit))
     return tuple(asks)
+
+
+def standing_of(ask: Ask, bucket: TokenBucket | None) -> RequestStanding:
+    """How a bucket stands that was brought to now, or one of which nothing is known."""
+    if bucket is None:
+        return RequestStanding(ask)
+    full_at = clears_at(bucket, bucket.capacity, bucket.level_at)
+    return RequestStanding(
+        ask, bucket.level, None if full_at is None else full_at - bucket.level_at
+    )
 
 
 def bucket_of(ask: Ask, *, level: int, fraction: int, level_at: int) -> TokenBucket:

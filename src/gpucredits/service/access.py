@@ -31,6 +31,7 @@ class Permission(StrEnum):
     READ = "read"
     READ_LEASES = "read_leases"
     READ_PRICES = "read_prices"
+    READ_CLOCK = "read_clock"
     READ_AUDIT = "read_audit"
     READ_POOLS = "read_pools"
     READ_SNAPSHOT = "read_snapshot"
@@ -67,6 +68,7 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.READ: _READERS,
     Permission.READ_LEASES: _EVERYBODY,
     Permission.READ_PRICES: _EVERYBODY,
+    Permission.READ_CLOCK: _EVERYBODY,
     Permission.READ_AUDIT: _STAFF,
     Permission.READ_POOLS: _READERS,
     Permission.READ_SNAPSHOT: _STAFF,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -49,6 +50,9 @@ class Limiter(Protocol):
 
     async def draw(self, asks: Sequence[Ask]) -> Verdict | None:
         """Draw a token from every bucket or from none; None: it could not tell, let it pass."""
+
+    async def look(self, ask: Ask) -> TokenBucket | None:
+        """A bucket by the terms asked for as it stands now, nothing drawn; None: unknown."""
 
     async def save(self) -> bool:
         """Save a bounded number of levels; whether there are more."""
@@ -105,6 +109,22 @@ class ProcessLimiter:
                 bucket.level -= 1
                 levels.changed.add(ask.name)
         return verdict_of(asks, buckets, now, is_drawn=is_drawn)
+
+    async def look(self, ask: Ask) -> TokenBucket | None:
+        """A copy of the bucket as this process knows it, or as it was saved."""
+        kept = self._levels.kept.get(ask.name)
+        try:
+            bucket = copy(kept.bucket) if kept else await self._levels.best_known(ask)
+        except LevelUnknown:
+            return None
+        terms = ask.limit
+        resize(
+            bucket,
+            capacity=terms.capacity,
+            refill_per_hour=terms.refill_per_hour,
+            now=self._levels.clock(),
+        )
+        return bucket
 
     async def save(self) -> bool:
         """Save a bounded number of levels; whether there are more."""

@@ -133,8 +133,8 @@ class GpuPools:
         *,
         actor: str,
         request_id: str,
-    ) -> bool:
-        """Replace the weights of a pool; whether that was done before."""
+    ) -> tuple[tuple[GpuPool, list[Weight]], bool]:
+        """Replace the weights of a pool; the pool with them, and whether that was done before."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             found = await _found(db, *place)
@@ -148,9 +148,10 @@ class GpuPools:
                 old=[each._asdict() for each in before],
                 new=[each._asdict() for each in weights],
             )
-            return b"{}", note
+            return msgspec.json.encode((found, weights)), note
 
-        return (await perform(self._pool, act, work)).is_replay
+        done = await perform(self._pool, act, work)
+        return msgspec.json.decode(done.answer, type=tuple[GpuPool, list[Weight]]), done.is_replay
 
     async def sharing(self, gpu_type: str, region: str) -> Sharing:
         """Who holds, may hold and wants how much, now; of a large pool as of a moment ago."""

@@ -66,6 +66,19 @@ class RedisLimiter:
         buckets = self._remember(asks, answer, now)
         return verdict_of(asks, buckets, now, is_drawn=answer.is_drawn)
 
+    async def look(self, ask: Ask) -> TokenBucket | None:
+        """The bucket in Redis; one that Redis has forgotten, as it would be made again."""
+        if self._is_open:
+            return None
+        try:
+            answer = await self._buckets.look(ask, self._seen(ask))
+            if not answer.is_there:
+                return await self._levels.best_known(ask)
+        except (RedisAway, LevelUnknown):
+            return None
+        [(level, fraction, _)] = answer.buckets
+        return bucket_of(ask, level=level, fraction=fraction, level_at=self._levels.clock())
+
     async def save(self) -> bool:
         """Save a bounded number of levels; whether there are more."""
         return await self._levels.save()

@@ -1,4 +1,4 @@
-"""Setting and ending limits on requests, as administrative acts.
+"""Setting and ending limits on requests, as administrative acts, and how they stand.
 
 Owns: what is recorded of them, and which limit is in force for a key or an org. Other servers
 follow within the seconds for which they remember keys.
@@ -12,10 +12,19 @@ from typing import Any
 
 import msgspec
 
-from gpucredits.core.request_limit import Holder, RequestLimit
+from gpucredits.core.request_limit import (
+    Ask,
+    BucketName,
+    Holder,
+    RequestLimit,
+    RequestStanding,
+    standing_of,
+)
+from gpucredits.service.access import Principal
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.key_acts import Caller, KeyUnknown
 from gpucredits.service.keys import Keyring
+from gpucredits.service.limiter import Limiter
 from gpucredits.store import keys, request_limits
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
@@ -52,6 +61,26 @@ async def read_limit(pool: Pool, keyring: Keyring, target: Target) -> InForce:
             await _secret_hash(db, target)
             own = await _own(db, target)
     return _in_force(keyring, target, own)
+
+
+async def org_standing(
+    pool: Pool, keyring: Keyring, limiter: Limiter, org_id: int, org: str
+) -> RequestStanding | None:
+    """How the limit on all keys of an org stands; None where there is none."""
+    target = Target(org_id=org_id, holder=Holder.ORG, number=0, resource=org, scope=org)
+    limit = (await read_limit(pool, keyring, target)).limit
+    if limit is None:
+        return None
+    ask = Ask(BucketName(org_id, Holder.ORG, 0, org), limit)
+    return standing_of(ask, await limiter.look(ask))
+
+
+async def key_standing(limiter: Limiter, principal: Principal) -> RequestStanding | None:
+    """How the limit of the caller's own key stands; None where there is none."""
+    for ask in principal.asks:
+        if ask.name.holder is Holder.KEY:
+            return standing_of(ask, await limiter.look(ask))
+    return None
 
 
 async def change_limit(

@@ -143,9 +143,18 @@ class Return(NamedTuple):
     gpus_max: int
 
 
+_OPEN = ", ".join(OpenTicket._fields)
 _CLAIMED = (
     "q.org_id, q.queue_id, q.attempt, q.granted, q.account, q.gang, q.command::text,"
     " q.gang_size, q.is_patient, q.allow_partial, q.retries, q.actor, q.request_id"
+)
+
+
+# What a gate's no leaves behind ($4 to $7 of a Return): the more often, the longer until it is
+# asked again, ten seconds at the most.
+_HELD = (
+    "held_by = $4, held_sentence = $5, retries = retries + 1,"
+    " retry_at = ledger_now() + least($6::bigint << least(retries, 4), 10000000), gpus_max = $7"
 )
 
 
@@ -237,9 +246,7 @@ async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
 
 async def _waiting(db: Connection, pool_id: int) -> list[OpenTicket]:
     rows = await db.fetch(
-        "SELECT org_id, queue_id, account, gpus, cpus, memory, priority, gang, gang_size,"
-        " expected_ms, is_patient, allow_partial, gpus_max, held_by, retry_at, submitted_at,"
-        " state, granted, position, reason, needed, available, behind, starts_at FROM"
+        f"SELECT {_OPEN} FROM"  # noqa: S608  # columns
         " (SELECT *, row_number() OVER (PARTITION BY account ORDER BY state DESC, priority DESC,"
         " queue_id) AS place FROM queue WHERE pool_id = $1 AND state < 2) AS numbered"
         " ORDER BY state DESC, place, queue_id LIMIT $2",
@@ -322,9 +329,7 @@ async def finish(db: Connection, ended: Sequence[tuple[int, int, int, int, int, 
 async def give_back(db: Connection, returned: Sequence[Return]) -> None:
     """Let requests that the ledger refused wait on; the longer the more often it said no."""
     await db.executemany(
-        "UPDATE queue SET state = 0, granted = 0, held_by = $4, held_sentence = $5,"
-        " retries = retries + 1, retry_at = ledger_now() + least($6::bigint << least(retries, 4),"
-        " 10000000), gpus_max = $7"
+        f"UPDATE queue SET state = 0, granted = 0, {_HELD}"  # noqa: S608  # constant texts only
         " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
         returned,
     )
@@ -367,9 +372,8 @@ async def unhold(db: Connection, keys: Sequence[Key]) -> None:
 async def hold_on(db: Connection, held: Sequence[Return]) -> None:
     """Note that the gate is still closed, for the requests that were asked about."""
     await db.executemany(
-        "UPDATE queue SET held_by = $4, held_sentence = $5, retries = retries + 1,"
-        " retry_at = ledger_now() + least($6::bigint << least(retries, 4), 10000000),"
-        " gpus_max = $7 WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 0",
+        f"UPDATE queue SET {_HELD}"  # noqa: S608  # constant texts only
+        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 0",
         held,
     )
 

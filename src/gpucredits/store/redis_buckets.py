@@ -99,21 +99,11 @@ class RedisBuckets:
 
         ``may_make``: make buckets that are not there, from what was seen of them.
         """
-        numbers: list[str | int] = [int(may_make)]
-        for ask, known in zip(asks, seen, strict=True):
-            numbers += (
-                ask.limit.capacity,
-                ask.limit.refill_per_hour,
-                known.epoch,
-                known.level,
-                known.fraction,
-                known.age_us,
-            )
-        keys = [key_of(ask.name) for ask in asks]
-        reply = await self._run(keys, numbers, timeout_s=self._timeout_s)
-        state, now, *rest = reply
-        buckets = list(zip(rest[::3], rest[1::3], rest[2::3], strict=True))
-        return Answer(state >= 0, state == 1, now, buckets)
+        return await self._ask("1" if may_make else "0", asks, seen)
+
+    async def look(self, ask: Ask, seen: Seen) -> Answer:
+        """How a bucket stands; nothing is drawn, made or kept alive."""
+        return await self._ask("look", [ask], [seen])
 
     async def probe(self) -> None:
         """Do what a request needs, on a bucket of nobody; ``RedisAway`` while it cannot be done."""
@@ -128,6 +118,23 @@ class RedisBuckets:
                 await self._redis.aclose()
         except (RedisError, OSError, TimeoutError):
             return
+
+    async def _ask(self, how: str, asks: Sequence[Ask], seen: Sequence[Seen]) -> Answer:
+        numbers: list[str | int] = [how]
+        for ask, known in zip(asks, seen, strict=True):
+            numbers += (
+                ask.limit.capacity,
+                ask.limit.refill_per_hour,
+                known.epoch,
+                known.level,
+                known.fraction,
+                known.age_us,
+            )
+        keys = [key_of(ask.name) for ask in asks]
+        reply = await self._run(keys, numbers, timeout_s=self._timeout_s)
+        state, now, *rest = reply
+        buckets = list(zip(rest[::3], rest[1::3], rest[2::3], strict=True))
+        return Answer(state >= 0, state == 1, now, buckets)
 
     async def _run(self, keys: list[str], values: list[Any], *, timeout_s: float) -> list[Any]:
         try:

@@ -4,8 +4,8 @@
 -- 3.6 * 10^9 an hour, so every product below stays under 2^53 and is exact. `now` is set above.
 --
 -- KEYS: the buckets, all with one hash tag.
--- ARGV: 1 whether to make buckets that are not there (from what the caller knows of them);
---       then for each bucket six numbers: capacity, refill per hour, and what the caller last saw:
+-- ARGV: 1 '1' to make buckets that are not there (from what the caller knows of them), '0' not to,
+--       or 'look' to change nothing at all; then for each bucket six numbers: capacity, refill per hour, and what the caller last saw:
 --       the epoch, level, fraction and age in microseconds (level -1: it has seen nothing).
 -- Gives {1 drawn, 0 denied or -1 not there, now, then level, fraction and epoch of each bucket};
 -- of a bucket that is not there the level is -1. When one is not there, nothing was changed.
@@ -38,6 +38,7 @@ local function whole(number)
 end
 
 local may_make = ARGV[1] == '1'
+local looks_only = ARGV[1] == 'look'
 local buckets = {}
 local state = 1
 
@@ -76,10 +77,10 @@ end
 local reply = {state, now}
 for i, key in ipairs(KEYS) do
   local bucket = buckets[i]
-  if state == 1 then
+  if state == 1 and not looks_only then
     bucket[1] = bucket[1] - 1
   end
-  if state >= 0 then
+  if state >= 0 and not looks_only then
     redis.call('HSET', key, 'level', whole(bucket[1]), 'fraction', whole(bucket[2]),
       'at', whole(now), 'capacity', whole(bucket[4]), 'refill', whole(bucket[5]),
       'epoch', bucket[3])

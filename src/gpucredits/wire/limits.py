@@ -12,6 +12,7 @@ from gpucredits.core.book import Book
 from gpucredits.core.gate import Unit
 from gpucredits.core.money import format_credits
 from gpucredits.core.quota import unit_of
+from gpucredits.core.request_limit import Holder, RequestStanding
 from gpucredits.core.standing import (
     BudgetStanding,
     QuotaStanding,
@@ -20,11 +21,12 @@ from gpucredits.core.standing import (
     quota_standings,
     rate_limit_standing,
 )
-from gpucredits.wire.account import ScopeName, scope_name
+from gpucredits.wire.account import scope_name
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import InstantText, format_instant
 
 LimitKind = Literal["quota", "rate_limit", "budget", "credit_limit", "request_limit"]
+LimitScopeName = Literal["org", "project", "user", "key"]
 
 
 class LimitAnswer(Struct, kw_only=True):
@@ -32,11 +34,13 @@ class LimitAnswer(Struct, kw_only=True):
 
     ``used`` counts what live leases hold. For a rate limit ``left`` is what could be authorised
     now, and ``resets_at`` when it would be full. What nothing is known of is null.
+    The caller's own key is a scope too: ``account`` is then what the key is for, empty for the
+    whole system.
     """
 
     kind: LimitKind
     limit_id: str | None
-    scope: ScopeName
+    scope: LimitScopeName
     account: str
     name: str
     unit: UnitName
@@ -68,6 +72,26 @@ def limits_to_wire(book: Book, account: Account, now: int) -> list[LimitAnswer]:
     if rate_limit is not None:
         limits.append(_rate_limit(org_id, path, rate_limit))
     return limits
+
+
+def request_limit_to_wire(path: str, standing: RequestStanding, now: int) -> LimitAnswer:
+    """A limit on requests, of an org or of a key for ``path``; it counts the request that asks."""
+    name, cap, left = standing.ask.name, standing.ask.limit.capacity, standing.left
+    is_key = name.holder is Holder.KEY
+    key_id = ids.format_id(ids.KEY, name.org_id, name.number) if is_key else None
+    full_at = now + standing.full_in_us if standing.full_in_us else None
+    return LimitAnswer(
+        kind="request_limit",
+        limit_id=key_id,
+        scope="key" if is_key else "org",
+        account=path,
+        name=f"requests of {key_id}" if is_key else "requests of all keys",
+        unit=unit_name(Unit.REQUESTS),
+        cap=str(cap),
+        used=None if left is None else str(cap - left),
+        left=None if left is None else str(left),
+        resets_at=None if full_at is None else format_instant(full_at),
+    )
 
 
 def _credit_limit(account: Account) -> LimitAnswer:

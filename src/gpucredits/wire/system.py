@@ -1,4 +1,4 @@
-"""The server about itself: health, and the clock of a test server."""
+"""The server about itself: health, its clock, and that of a test server."""
 
 from __future__ import annotations
 
@@ -35,6 +35,12 @@ class HealthAnswer(Struct, kw_only=True):
     detail: str = ""
     alarms: list[Alarm] = []
     request_limits: RequestLimitsHealth | None = None
+
+
+class TimeAnswer(Struct, kw_only=True):
+    """What time it is by the clock that decides what has begun and what is over."""
+
+    now: InstantText
 
 
 class ClockRequest(Struct, kw_only=True, forbid_unknown_fields=True):

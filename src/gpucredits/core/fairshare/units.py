@@ -6,8 +6,16 @@ Must not: order tenants.
 
 from __future__ import annotations
 
-from gpucredits.core.fairshare.decisions import Admission, Basis, Decisions, Waiting, WaitReason
-from gpucredits.core.fairshare.snapshot import PoolSnapshot, WaitingRequest
+from gpucredits.core.account import lineage
+from gpucredits.core.fairshare.decisions import (
+    Admission,
+    Basis,
+    Decisions,
+    Share,
+    Waiting,
+    WaitReason,
+)
+from gpucredits.core.fairshare.snapshot import PoolSnapshot, Tenant, WaitingRequest
 from gpucredits.core.fairshare.tree import Tree, Unit
 
 
@@ -45,7 +53,12 @@ def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
 
 
 def ungated(snapshot: PoolSnapshot) -> Decisions:
-    """A pool without capacity: whoever no other gate holds may start, important and old first."""
+    """A pool that has nothing to divide.
+
+    Without a capacity whoever no other gate holds may start, important and old first. With one of
+    nothing it is being drained: nobody starts who needs any of it, nobody is made to stop, and
+    nobody's share is more than nothing.
+    """
     tree = Tree(snapshot)
     outside = gather_units(snapshot, tree)
     units = sorted(unit for leaf in tree.leaves.values() for unit in leaf.units)
@@ -58,6 +71,19 @@ def ungated(snapshot: PoolSnapshot) -> Decisions:
             for request in unit.requests
         ),
         waiting=tuple(outside),
+        shares=_no_shares(snapshot, tree) if snapshot.capacity else (),
+    )
+
+
+def _no_shares(snapshot: PoolSnapshot, tree: Tree) -> tuple[Share, ...]:
+    """Everybody who holds or wants something of a pool that has nothing."""
+    tenants = {job.tenant for job in snapshot.running}
+    tenants |= {request.tenant for request in snapshot.waiting}
+    paths = {path for tenant in tenants for path in lineage(tenant)}
+    nothing = (0, 1)
+    return tuple(
+        Share(path, tree.settings.get(path, Tenant(path)).weight, nothing, nothing, nothing)
+        for path in sorted(paths)
     )
 
 

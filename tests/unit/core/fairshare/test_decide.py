@@ -180,6 +180,20 @@ def test_a_pool_without_capacity_does_not_gate() -> None:
     assert {row.basis for row in decisions.admissions} == {Basis.UNGATED}
 
 
+def test_a_pool_of_nothing_is_drained() -> None:
+    """Nobody starts, nobody is stopped, and everybody who holds or waits is listed with nothing."""
+    case = Case(
+        gpus=0,
+        running=(job("j", "a/p", 4),),
+        waiting=(ask("x", "b", 1), ask("y", "a", 2, gang="g", gang_size=1)),
+        tenants=(Tenant("a", 3), Tenant("idle", 2)),
+    )
+    decisions = case.decide()
+    assert names(decisions) == ("", "", "x:exceeds_pool y:exceeds_pool")
+    assert [(row.path, row.weight) for row in decisions.shares] == [("a", 3), ("a/p", 1), ("b", 1)]
+    assert {row[2:] for row in decisions.shares} == {((0, 1),) * 3}
+
+
 def test_shares_before_and_after() -> None:
     """Shares are exact fractions: what is fair, what was held, and what is held now."""
     case = CASES["weights divide a scarce pool"]
