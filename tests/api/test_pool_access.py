@@ -107,7 +107,6 @@ def test_a_dumped_snapshot_replays_to_the_same_decision(pool: PoolScene) -> None
 @pytest.mark.parametrize(
     "body",
     [
-        {"capacity": 0},
         {"capacity": -1},
         {"capacity": "8"},
         {"capacity": 8.5},
@@ -182,6 +181,34 @@ def test_more_than_the_pool_has_waits_for_a_larger_pool(pool: PoolScene) -> None
     assert shown["sentence"] == "It needs 9 gpu, and the whole pool has 8."
     pool.settle(pool.take(org, 8))
     pool.set(10)
+    pool.until_state(queued["queue_id"], "admitted")
+
+
+@pytest.mark.parametrize("resources", [{}, {"cpu": 64}])
+def test_a_pool_of_nothing_is_drained(pool: PoolScene, resources: dict[str, int]) -> None:
+    """What runs runs on and nobody gets in, partly or by waiting; it is refilled by a capacity."""
+    holder, comer = pool.org(), pool.org()
+    lease = pool.take(holder, 3)
+    body = {"capacity": 0, "resources": resources}
+    shown = pool.admin.call("PUT", pool.place, body)
+    assert (shown.status_code, shown.json()["capacity"]) == (200, 0)
+    queued = pool.wait(comer, 1)
+    assert queued["sentence"] == "It needs 1 gpu, and the whole pool has 0."
+    for more in ({}, {"allow_partial": True}):
+        assert problem(pool.ask(comer, 2, **more)) == (409, "fair_share")
+    beat = {"seq": 1, "used_ms": 0}
+    assert pool.admin.made(f"/v1/reservations/{lease}:extend", beat)["decision"] == "continue"
+    shares = pool.admin.read(f"{pool.place}/shares")
+    assert [shares[name] for name in ("capacity", "held", "free", "waiting")] == [0, 3, 0, 1]
+    rows = {row["account"]: row for row in shares["shares"]}
+    assert (rows[holder]["held"], rows[holder]["target"]) == (3, "0.00")
+    kept = pool.admin.read(f"{pool.place}/snapshot")
+    decision = dump_decisions(decide(load(kept["snapshot"])))
+    assert json.loads(json.dumps(decision)) == kept["decision"]
+    pool.settle(lease)
+    assert pool.held() == 0
+    assert pool.state(queued["queue_id"])["state"] == "waiting"
+    pool.set(1)
     pool.until_state(queued["queue_id"], "admitted")
 
 

@@ -26,7 +26,9 @@ def list_pools(session: Session) -> None:
 
 @pool.command("set")
 @click.argument("place", metavar="POOL", type=values.pool)
-@click.option("--capacity", type=click.IntRange(min=1), help="GPUs. Without it nobody waits.")
+@click.option(
+    "--capacity", type=click.IntRange(min=0), help="GPUs; 0 drains. Without it nobody waits."
+)
 @click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
 @click.option("--memory", type=click.IntRange(min=1), help="Memory, if it is scarce as well.")
 @click.option("--preemption/--no-preemption", default=None, help="Stop work above its share.")

@@ -20,7 +20,12 @@ UsageOrderName = Literal["ignored", "ties", "first"]
 Seconds = Annotated[int, Meta(ge=0, le=SECONDS_MAX)]
 Count = Annotated[int, Meta(ge=0, le=100_000)]
 Capacity = Annotated[
-    int, Meta(ge=1, le=CAPACITY_MAX, description="GPUs in all; without it the pool does not gate.")
+    int,
+    Meta(
+        ge=0,
+        le=CAPACITY_MAX,
+        description="GPUs in all; without it the pool does not gate, with 0 nobody new gets in.",
+    ),
 ]
 Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]
 WeightNumber = Annotated[int, Meta(ge=0, le=WEIGHT_MAX)]
