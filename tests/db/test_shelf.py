@@ -43,6 +43,9 @@ class Whatever(int):
     def __eq__(self, other: object) -> bool:
         return True
 
+    def __ne__(self, other: object) -> bool:
+        return False
+
     def __hash__(self) -> int:
         return 0
 
