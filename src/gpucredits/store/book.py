@@ -11,6 +11,7 @@ store/reservations.py reads them whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from sys import intern
 from typing import Any
 
 import msgspec
@@ -52,6 +53,7 @@ SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
     SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock))
 FROM locked l CROSS JOIN moment m"""
 GRANT = 3
+NO_METADATA: dict[str, str] = {}  # of every lease that is loaded: nobody adds to it
 MODELS = tuple(Model)
 STATUSES = tuple(Status)
 SOURCES = tuple(Source)
@@ -276,11 +278,11 @@ def fill_lease(page: Page, row: StoredRow) -> None:
         return
     lease = leases[lease_id] = Reservation(
         lease_id,
-        account,
+        intern(account),
         account_id,
         payer_id,
         job_id or "",
-        gpu_type or "",
+        intern(gpu_type or ""),
         gpu_count,
         "",
         "",
@@ -301,6 +303,7 @@ def fill_lease(page: Page, row: StoredRow) -> None:
         DECISIONS[decision],
         ended_at,
         ((paid[0], paid[1]),) if len(paid) == 2 else pairs(paid),
+        NO_METADATA,
     )
     if gpu_type is not None:  # the org has limits, and those want to know since when it runs
         lease.beat_at = expires_at - window_ms * (1 + escrow_windows) * 1_000

@@ -68,6 +68,10 @@ async def save(
     changes = Changes()
     for page in pages.values():
         collect(changes, page)
+    if changes.renewals:
+        changes.rows[RENEWALS] = changes.renewals
+    if changes.settlements:
+        changes.rows[SETTLEMENTS] = changes.settlements
     if answers:
         changes.rows[ANSWERS] = list(answers)
     if decisions:
@@ -76,8 +80,9 @@ async def save(
         changes.rows[ACTS] = list(acts)
     if not changes.rows:
         return
-    text = statement(tuple(changes.rows))
-    values = [value for kind, rows in changes.rows.items() for value in parameters(kind, rows)]
+    ordered = changes.in_order()
+    text = statement(tuple(ordered))
+    values = [value for kind, rows in ordered.items() for value in parameters(kind, rows)]
     await connection.fetchval(text, *values)
 
 
@@ -93,6 +98,9 @@ def collect(changes: Changes, page: Page) -> None:
     for row in book.changed.values():
         if type(row) is Reservation and is_mere_renewal(page, row):
             add_renewal(changes, org_id, row)
+            continue
+        if type(row) is Grant and page.grant_states.get(row.grant_id) is row.state:
+            add_grant(changes, page, row)
             continue
         add_row(changes, page, row)
         events_of(page, row, events)
@@ -130,7 +138,7 @@ def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -
         )
         if kind is SETTLE and at == now and not other_id:
             row = (org_id, now, entry_id, account_id, amount, reserve, grant_id, lease_id, seq)
-            changes.add(SETTLEMENTS, row)
+            changes.settlements.append(row)
         else:
             changes.add(ENTRIES, (org_id, now, *entry))
 
@@ -141,7 +149,7 @@ def add_renewal(changes: Changes, org_id: int, row: Reservation) -> None:
     number, held, settled = row.reservation_id, row.held, row.settled
     known = (org_id, number, held, settled, row.used_ms, row.seq, row.expires_at)
     if len(paid) == 1 and paid[0][1] == settled:
-        changes.add(RENEWALS, (*known, paid[0][0]))
+        changes.renewals.append((*known, paid[0][0]))
     else:
         changes.add(SHARED_RENEWALS, (*known, to_literal(paid)))
 
