@@ -54,7 +54,7 @@ BY_SHAPE: Final[dict[str, str]] = {
         "than was accepted before, which stands. used_ms_beyond_elapsed: more than the time since "
         "admission and a tolerance, to which it was cut. Absent where it is what was reported."
     ),
-    "BeatAnswer.reason": "Why the decision is not continue, or why there is none yet.",
+    "BeatAnswer.reason": "Why the decision is no plain continue, or why there is none yet.",
     "BeatAnswer.reservation_id": "The id of the lease, as it was sent.",
     "BeatAnswer.state": "How the lease stands; absent where it is unknown.",
     "BoostAnswer.amount": "By how much the limit is raised.",
