@@ -20,7 +20,8 @@ from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.reasons import Reason
 from gpucredits.core.rules.heartbeats import BEYOND_ELAPSED, WENT_BACK
 from gpucredits.core.rules.renewals import MAX_AMOUNT, OVERDRAFT
-from gpucredits.wire.meanings import BY_NAME, BY_SHAPE, meaning_of
+from gpucredits.wire.meanings import BY_NAME, meaning_of
+from gpucredits.wire.meanings_by_shape import BY_SHAPE
 from gpucredits.wire.scalars import AccountPath, schema_of
 from support.http import Caller, RunningServer
 
