@@ -86,7 +86,7 @@ def test_a_replacement_that_is_wrong_changes_nothing(
     """One bad quota in the list, and none of it is done; the rows stay byte for byte."""
     path = f"/v1/accounts/{org}/quotas"
     admin.made(path, GPUS)
-    tables = ("quotas", "counters", "audit_log")
+    tables = ("quotas", "slots", "meters", "audit_log")
     before = rows_of(database_of_server, org)
     for wrong in (
         [DAILY, {**DAILY, "zone": "Mars/Olympus"}],

@@ -63,7 +63,7 @@ GATES: dict[str, tuple[Callable[[Scene, str], Awaitable[Refused]], Reason, int]]
     "jobs": (jobs_are_full, Reason.QUOTA_EXCEEDED, 8),
     "window": (window_is_full, Reason.QUOTA_EXCEEDED, 8),
     "job": (job_is_capped, Reason.QUOTA_EXCEEDED, 8),
-    "rate": (rate_is_exceeded, Reason.RATE_LIMITED, 12),
+    "rate": (rate_is_exceeded, Reason.RATE_LIMITED, 11),
 }
 
 

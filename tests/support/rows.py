@@ -8,7 +8,7 @@ from support.postgres import sql
 
 TABLES = (
     "orgs accounts grants topups reservations entries prices idempotency decisions outbox "
-    "usage_events quotas counters tallies token_buckets boosts budgets budget_periods api_keys "
+    "usage_events quotas slots meters tallies token_buckets boosts budgets budget_periods api_keys "
     "audit_log"
 )
 

@@ -349,7 +349,6 @@ FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
     fill_price,
     fill_answer,
     fill_quota,
-    fill_quota,  # never used
     fill_tally,
     fill_job,
     fill_bucket,

@@ -67,6 +67,7 @@ def fill_quota(page: Page, row: StoredRow) -> None:
     if known is not None and any(each.quota_id == quota_id for each in known):
         return
     limits.lanes.clear()
+    page.owners[quota_id] = account_id
     quota = Quota(
         quota_id,
         account_id,
@@ -117,8 +118,14 @@ def fill_bucket(page: Page, row: StoredRow) -> None:
     page.book.gated = True
     limits = page.book.limits
     if row[3] not in limits.buckets:
-        limits.buckets[row[3]] = TokenBucket(*row[2:9])
+        bucket = limits.buckets[row[3]] = TokenBucket(*row[2:9])
+        page.terms[bucket.bucket_id] = terms_of(bucket)
         limits.lanes.clear()
+
+
+def terms_of(bucket: TokenBucket) -> tuple[int, int, int]:
+    """What of a rate limit changes rarely, so that it is written only when it did."""
+    return bucket.capacity, bucket.refill_per_hour, bucket.ended_at
 
 
 def fill_boost(page: Page, row: StoredRow) -> None:

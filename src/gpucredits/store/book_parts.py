@@ -74,8 +74,16 @@ NEW_GRANTS = part(
     FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open, account_id, starts_at,
         expires_at, priority, source, origin_id, created_at, metadata, budget_id)""",
 )
-RENEWALS = part(
+RENEWALS = part(  # of leases that one grant has paid for, as nearly all are
     "renewed_leases",
+    "integer bigint bigint bigint bigint bigint bigint bigint",
+    """UPDATE reservations t SET held = x.held, settled = x.settled, used_ms = x.used_ms,
+        seq = x.seq, expires_at = x.expires_at, paid = ARRAY[x.grant_id, x.settled]
+    FROM ROWS AS x(org_id, reservation_id, held, settled, used_ms, seq, expires_at, grant_id)
+    WHERE t.org_id = x.org_id AND t.reservation_id = x.reservation_id""",
+)
+SHARED_RENEWALS = part(
+    "renewed_shared_leases",
     "integer bigint bigint bigint bigint bigint bigint lists",
     """UPDATE reservations t SET held = x.held, settled = x.settled, used_ms = x.used_ms,
         seq = x.seq, expires_at = x.expires_at, paid = x.paid::bigint[]

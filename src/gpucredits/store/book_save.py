@@ -36,12 +36,13 @@ from gpucredits.store.book_parts import (
     RENEWALS,
     SETTINGS,
     SETTLEMENTS,
+    SHARED_RENEWALS,
     TOPUPS,
 )
 from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of
-from gpucredits.store.gates_save import add_gate, add_gated_org
+from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters
 from gpucredits.store.page import Page, Pages, note, settings_of
 from gpucredits.store.statement import parameters, statement
 
@@ -96,6 +97,8 @@ def collect(changes: Changes, page: Page) -> None:
         add_row(changes, page, row)
         events_of(page, row, events)
         note(page, row)
+    if page.metered:
+        add_meters(changes, page)
     add_entries(changes, org_id, now, book.entries)
     for event in events:
         changes.add(OUTBOX, (org_id, now, *event))
@@ -134,10 +137,13 @@ def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -
 
 def add_renewal(changes: Changes, org_id: int, row: Reservation) -> None:
     """A lease that runs on: only what a renewal changes."""
-    paid = to_literal(row.paid)
+    paid = row.paid
     number, held, settled = row.reservation_id, row.held, row.settled
-    renewal = (org_id, number, held, settled, row.used_ms, row.seq, row.expires_at, paid)
-    changes.add(RENEWALS, renewal)
+    known = (org_id, number, held, settled, row.used_ms, row.seq, row.expires_at)
+    if len(paid) == 1 and paid[0][1] == settled:
+        changes.add(RENEWALS, (*known, paid[0][0]))
+    else:
+        changes.add(SHARED_RENEWALS, (*known, to_literal(paid)))
 
 
 def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
@@ -280,9 +286,6 @@ def add_topup(changes: Changes, page: Page, row: TopUpRow) -> None:
 
 def to_literal(paid: tuple[tuple[int, int], ...]) -> str:
     """Who paid how much as an array literal: grant, amount, grant, amount and so on."""
-    if len(paid) == 1:
-        [(grant_id, amount)] = paid
-        return f"{{{grant_id},{amount}}}"
     return f"{{{','.join([f'{grant_id},{amount}' for grant_id, amount in paid])}}}"
 
 

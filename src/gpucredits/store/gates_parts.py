@@ -34,19 +34,34 @@ NEW_QUOTAS = part(
         calendar, zone, rolling_hours, created_at, seeded, first_entry_id)
     SELECT * FROM ROWS""",
 )
-COUNTERS = part(
-    "changed_counters",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint",
-    """UPDATE counters t SET count = x.count, leaving = x.leaving, used = x.used, held = x.held,
-        base = x.base, starts_at = x.starts_at, ends_at = x.ends_at
-    FROM ROWS AS x(org_id, quota_id, count, leaving, used, held, base, starts_at, ends_at)
+SLOTS = part(
+    "changed_slots",
+    "integer bigint bigint bigint",
+    """UPDATE slots t SET count = x.count, leaving = x.leaving
+    FROM ROWS AS x(org_id, quota_id, count, leaving)
     WHERE t.org_id = x.org_id AND t.quota_id = x.quota_id""",
 )
-NEW_COUNTERS = part(
-    "new_counters",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint",
-    """INSERT INTO counters (org_id, quota_id, count, leaving, used, held, base, starts_at, ends_at)
-    SELECT * FROM ROWS""",
+NEW_SLOTS = part(
+    "new_slots",
+    "integer bigint bigint bigint",
+    "INSERT INTO slots (org_id, quota_id, count, leaving) SELECT * FROM ROWS",
+)
+METERS = part(
+    "changed_meters",
+    "integer bigint bigint bigint bigint lists",
+    """UPDATE meters t SET level = x.level, level_at = x.level_at, fraction = x.fraction,
+        windows = x.windows::bigint[]
+    FROM ROWS AS x(org_id, account_id, level, level_at, fraction, windows)
+    WHERE t.org_id = x.org_id AND t.account_id = x.account_id""",
+)
+KEPT_METERS = part(  # in the place of METERS where limits came or went
+    "kept_meters",
+    "integer bigint bigint bigint bigint lists",
+    """INSERT INTO meters (org_id, account_id, level, level_at, fraction, windows)
+    SELECT x.org_id, x.account_id, x.level, x.level_at, x.fraction, x.windows::bigint[]
+    FROM ROWS AS x(org_id, account_id, level, level_at, fraction, windows)
+    ON CONFLICT (org_id, account_id) DO UPDATE SET level = excluded.level,
+        level_at = excluded.level_at, fraction = excluded.fraction, windows = excluded.windows""",
 )
 TALLIES = part(
     "kept_tallies",

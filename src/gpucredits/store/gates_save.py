@@ -11,25 +11,30 @@ from gpucredits.core.book import Row
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.period import Calendar
-from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
 from gpucredits.core.reasons import invariant
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.store.book_gates import NO_CALENDAR
+from gpucredits.store.book_gates import NO_CALENDAR, terms_of
 from gpucredits.store.changes import Changes
 from gpucredits.store.gates_parts import (
     BUCKETS,
     BUDGETS,
-    COUNTERS,
     GATED_ORGS,
+    KEPT_METERS,
+    METERS,
     NEW_BOOSTS,
     NEW_BUCKETS,
-    NEW_COUNTERS,
     NEW_QUOTAS,
+    NEW_SLOTS,
     PERIODS,
     QUOTAS,
+    SLOTS,
     TALLIES,
 )
 from gpucredits.store.page import Page
+from gpucredits.store.statement import numbers
+
+PER_WINDOW = Dimension.CREDITS_PER_WINDOW
 
 
 def add_gate(changes: Changes, page: Page, row: Row) -> None:
@@ -37,10 +42,11 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
     org_id = page.book.org.org_id
     match row:
         case Counter():
-            kind = COUNTERS if row.quota_id < page.first_new_id else NEW_COUNTERS
-            times = (row.starts_at, row.ends_at)
-            counts = (row.count, row.leaving, row.used, row.held, row.base)
-            changes.add(kind, (org_id, row.quota_id, *counts, *times))
+            if row.ends_at:  # a window's: it is kept with the others of its account
+                page.metered.add(owner_of(page, row.quota_id))
+                return
+            kind = SLOTS if row.quota_id < page.first_new_id else NEW_SLOTS
+            changes.add(kind, (org_id, row.quota_id, row.count, row.leaving))
         case TokenBucket():
             add_bucket(changes, page, row)
         case JobLeases():
@@ -67,6 +73,8 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
 def add_quota(changes: Changes, page: Page, row: Quota) -> None:
     """A quota: its limit and its end, and the rest if it is new."""
     note_limit(page, row.quota_id, row.ended_at)
+    if row.dimension is PER_WINDOW:
+        page.metered.add(row.account_id)
     may_change = (page.book.org.org_id, row.quota_id, row.limit, row.ended_at)
     if row.quota_id < page.first_new_id:
         changes.add(QUOTAS, may_change)
@@ -78,14 +86,59 @@ def add_quota(changes: Changes, page: Page, row: Quota) -> None:
 
 
 def add_bucket(changes: Changes, page: Page, row: TokenBucket) -> None:
-    """A bucket: its terms and its level, and whose it is if it is new."""
+    """A bucket: its terms if they changed, and whose it is if it is new; its level is metered."""
+    page.metered.add(row.account_id)
+    terms = terms_of(row)
+    if page.terms.get(row.bucket_id) == terms:
+        return
+    page.terms[row.bucket_id] = terms
     note_limit(page, row.bucket_id, row.ended_at)
-    terms = (row.capacity, row.refill_per_hour, row.level, row.level_at, row.fraction)
-    may_change = (page.book.org.org_id, row.bucket_id, *terms, row.ended_at)
+    level = (row.level, row.level_at, row.fraction)
+    org_id = page.book.org.org_id
+    may_change = (org_id, row.bucket_id, row.capacity, row.refill_per_hour, *level, row.ended_at)
     if row.bucket_id < page.first_new_id:
         changes.add(BUCKETS, may_change)
     else:
         changes.add(NEW_BUCKETS, (*may_change, row.account_id, row.kind))
+
+
+def owner_of(page: Page, quota_id: int) -> int:
+    """The account that a quota is of."""
+    owner = page.owners.get(quota_id)
+    if owner is None:
+        [owner] = (
+            account_id
+            for account_id, quotas in page.book.limits.quotas.items()
+            for quota in quotas
+            if quota.quota_id == quota_id
+        )
+        page.owners[quota_id] = owner
+    return owner
+
+
+def add_meters(changes: Changes, page: Page) -> None:
+    """The meters that have moved: of each account its windows, and the tokens of its rate limit."""
+    limits, org_id = page.book.limits, page.book.org.org_id
+    kind = KEPT_METERS if page.came or page.ended else METERS
+    for account_id in page.metered:
+        windows: list[int] = []
+        for quota in limits.quotas.get(account_id, ()):
+            if quota.dimension is PER_WINDOW and not quota.ended_at:
+                each = limits.counters[quota.quota_id]
+                windows += (
+                    each.quota_id,
+                    each.used,
+                    each.held,
+                    each.base,
+                    each.starts_at,
+                    each.ends_at,
+                )
+        bucket = limits.buckets.get(account_id)
+        tokens = (0, 0, 0)
+        if bucket is not None and not bucket.ended_at:
+            tokens = (bucket.level, bucket.level_at, bucket.fraction)
+        changes.add(kind, (org_id, account_id, *tokens, numbers(windows)))
+    page.metered = set()
 
 
 def add_budget(changes: Changes, org_id: int, row: Budget) -> None:

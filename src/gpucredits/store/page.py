@@ -45,6 +45,9 @@ class Page:
     came: bool = False  # a limit that is new
     ended: tuple[int, ...] = ()  # limits that ended
     has_new_budget: bool = False
+    owners: dict[int, int] = field(default_factory=dict)  # the account of each quota
+    terms: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # of each rate limit
+    metered: set[int] = field(default_factory=set)  # accounts whose meters have moved
     fresh_until: int = bounds.NEVER_US
     passing: bool = False
     over: list[int] = field(default_factory=list)  # leases that had ended when they were read

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
+
+encode = msgspec.json.Encoder().encode  # five times as fast as str()
 ROWS = "ROWS"  # in a part's text: the rows that its columns make
 NUMBERS = frozenset({"integer", "bigint", "boolean"})
 CODE = "code"  # a type of column: an enum's number
@@ -57,10 +60,8 @@ def parameters(kind: Part, rows: Iterable[Sequence[Any]]) -> list[object]:
     """The columns of a part's rows, as its statement takes them."""
     values: list[object] = []
     for name, column in zip(kind.types, zip(*rows, strict=True), strict=True):
-        if name in NUMBERS:
+        if name in NUMBERS or name == CODE:
             values.append(numbers(column))
-        elif name == CODE:
-            values.append(numbers(map(int, column)))
         elif name == LISTS:
             values.append('{"' + '","'.join(column) + '"}')
         else:
@@ -68,6 +69,6 @@ def parameters(kind: Part, rows: Iterable[Sequence[Any]]) -> list[object]:
     return values
 
 
-def numbers(column: Iterable[int]) -> str:
-    """Plain integers (or booleans) as an array literal."""
-    return f"{{{str(list(column))[1:-1]}}}"
+def numbers(column: Sequence[int]) -> str:
+    """Integers, booleans or numbers of enums as an array literal."""
+    return f"{{{encode(column)[1:-1].decode()}}}"

@@ -272,8 +272,8 @@ CHECKS = (
                 ('accounts_reserved_check', 'accounts'), ('accounts_spent_check', 'accounts'),
                 ('accounts_debt_check', 'accounts'), ('accounts_overrun_check', 'accounts'),
                 ('grants_remaining', 'grants'), ('reservations_held_check', 'reservations'),
-                ('entries_amount_check', 'entries'), ('counters_held_check', 'counters'),
-                ('counters_leaving', 'counters'), ('counters_used', 'counters')
+                ('entries_amount_check', 'entries'), ('slots_leaving', 'slots'),
+                ('slots_count_check', 'slots'), ('meters_fraction_check', 'meters')
         ) AS wanted(name, relation)
         LEFT JOIN pg_constraint c ON c.conname = wanted.name
             AND c.conrelid = wanted.relation::regclass AND c.convalidated

@@ -83,8 +83,9 @@ GATE_CHECKS = (
     Check(
         "buckets",
         "a rate limit was brought forward no further than its org, and owes no more than was drawn",
-        """SELECT b.org_id, b.bucket_id, b.account_id, b.level, b.level_at, b.fraction, o.clock
+        """SELECT b.org_id, b.bucket_id, b.account_id, m.level, m.level_at, m.fraction, o.clock
         FROM token_buckets b
+        LEFT JOIN meters m ON m.org_id = b.org_id AND m.account_id = b.account_id
         JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
         JOIN orgs o ON o.org_id = b.org_id
         CROSS JOIN LATERAL (
@@ -92,8 +93,8 @@ GATE_CHECKS = (
             WHERE r.org_id = b.org_id
                 AND (r.account = a.path OR starts_with(r.account, a.path || '/'))
         ) AS r
-        WHERE b.ended_at = 0 AND (b.level_at > o.clock OR b.level < -r.drawn
-            OR b.fraction NOT BETWEEN 0 AND 3599999999)""",
+        WHERE b.ended_at = 0 AND (m.account_id IS NULL OR m.level_at > o.clock
+            OR m.level < -r.drawn OR m.fraction NOT BETWEEN 0 AND 3599999999)""",
     ),
     Check(
         "budgets",

@@ -66,20 +66,41 @@ CREATE UNIQUE INDEX quotas_live
     WHERE ended_at = 0;
 CREATE INDEX quotas_account ON quotas (org_id, account_id, quota_id);
 
-CREATE TABLE counters ( -- hot
+CREATE TABLE slots ( -- what runs at once, for quotas on that
     org_id integer NOT NULL,
     quota_id bigint NOT NULL,
     count bigint NOT NULL CHECK (count >= 0),
     leaving bigint NOT NULL,
-    used bigint NOT NULL,
-    held bigint NOT NULL CHECK (held >= 0),
-    base bigint NOT NULL CHECK (base >= 0),
-    starts_at bigint NOT NULL,
-    ends_at bigint NOT NULL CHECK (ends_at >= starts_at),
     PRIMARY KEY (org_id, quota_id),
-    CONSTRAINT counters_leaving CHECK (leaving BETWEEN 0 AND count),
-    CONSTRAINT counters_used CHECK (used >= base)
+    CONSTRAINT slots_leaving CHECK (leaving BETWEEN 0 AND count)
 ) WITH (fillfactor = 50);
+
+-- What heartbeats move of an account's limits, in one row because they do so in every batch: for
+-- each quota on credits per window its number, used, held, base, starts_at and ends_at, and the
+-- tokens of its rate limit while it has one.
+CREATE TABLE meters ( -- hot
+    org_id integer NOT NULL,
+    account_id bigint NOT NULL,
+    windows bigint[] NOT NULL CHECK (cardinality(windows) % 6 = 0),
+    level bigint NOT NULL,
+    level_at bigint NOT NULL,
+    fraction bigint NOT NULL CHECK (fraction >= 0 AND fraction < 3600000000),
+    PRIMARY KEY (org_id, account_id)
+) WITH (fillfactor = 50);
+
+CREATE VIEW windows AS
+SELECT m.org_id, m.account_id, m.windows[i] AS quota_id, m.windows[i + 1] AS used,
+    m.windows[i + 2] AS held, m.windows[i + 3] AS base, m.windows[i + 4] AS starts_at,
+    m.windows[i + 5] AS ends_at
+FROM meters m CROSS JOIN LATERAL generate_series(1, cardinality(m.windows), 6) AS i;
+
+-- What every quota counts, however it is kept.
+CREATE VIEW counters AS
+SELECT org_id, quota_id, count, leaving, 0::bigint AS used, 0::bigint AS held, 0::bigint AS base,
+    0::bigint AS starts_at, 0::bigint AS ends_at
+FROM slots
+UNION ALL
+SELECT org_id, quota_id, 0, 0, used, held, base, starts_at, ends_at FROM windows;
 
 CREATE TABLE tallies (
     org_id integer NOT NULL,
@@ -90,7 +111,7 @@ CREATE TABLE tallies (
     PRIMARY KEY (org_id, quota_id, starts_at)
 ) WITH (fillfactor = 80);
 
-CREATE TABLE token_buckets ( -- hot
+CREATE TABLE token_buckets ( -- the level is that of when its terms last changed: see meters
     org_id integer NOT NULL,
     bucket_id bigint NOT NULL,
     account_id bigint NOT NULL,
@@ -102,7 +123,7 @@ CREATE TABLE token_buckets ( -- hot
     fraction bigint NOT NULL CHECK (fraction >= 0 AND fraction < 3600000000),
     ended_at bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (org_id, bucket_id)
-) WITH (fillfactor = 50);
+);
 CREATE UNIQUE INDEX token_buckets_live ON token_buckets (org_id, account_id, kind)
     WHERE ended_at = 0;
 
@@ -270,17 +291,25 @@ BEGIN
         UNION SELECT w.org_id, w.parent_id FROM ways w
         UNION SELECT w.org_id, w.top_id FROM ways w
     ), limiting AS MATERIALIZED ( -- each quota with what it counts; a cap on jobs counts nothing
-        SELECT q.*, c.count, c.leaving, c.used, c.held, c.base, c.starts_at, c.ends_at
+        SELECT q.*, CASE q.dimension WHEN 3 THEN 0 ELSE c.count END AS count,
+            coalesce(c.leaving, 0) AS leaving, coalesce(w.used, 0) AS used,
+            coalesce(w.held, 0) AS held, coalesce(w.base, 0) AS base,
+            coalesce(w.starts_at, 0) AS starts_at, coalesce(w.ends_at, 0) AS ends_at
         FROM scope s
         JOIN quotas q ON q.org_id = s.org_id AND q.account_id = s.account_id AND q.ended_at = 0
-        LEFT JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
+        LEFT JOIN slots c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
+        LEFT JOIN windows w ON w.org_id = q.org_id AND w.account_id = q.account_id
+            AND w.quota_id = q.quota_id
         WHERE may_end OR q.dimension IN (0, 3) OR c.count > q.amount OR c.leaving > 0
             OR q.org_id IN (SELECT h.org_id FROM held h WHERE h.due_at <= h.instant_now)
         ORDER BY q.org_id, q.quota_id
     ), buckets AS MATERIALIZED (
-        SELECT b.* FROM scope s
+        SELECT b.org_id, b.bucket_id, b.account_id, b.capacity, b.refill_per_hour, m.level,
+            m.level_at, m.fraction
+        FROM scope s
         JOIN token_buckets b ON b.org_id = s.org_id AND b.account_id = s.account_id
             AND b.kind = 0 AND b.ended_at = 0
+        JOIN meters m ON m.org_id = s.org_id AND m.account_id = s.account_id
     ), moment AS MATERIALIZED ( -- the time, and since when slices may be open
         SELECT greatest(instant_now, max(o.clock)) AS now,
             coalesce((SELECT min(w.beat_at) FROM ways w), greatest(instant_now, max(o.clock)))
@@ -340,7 +369,7 @@ BEGIN
         q.ends_at, NULL, NULL, NULL, q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
     FROM limiting q
     UNION ALL -- past windows that are asked about, that a new window counts or a slice began in
-    SELECT 10, t.org_id, t.quota_id,
+    SELECT 9, t.org_id, t.quota_id,
         t.starts_at, t.ends_at, t.used,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL
@@ -353,7 +382,7 @@ BEGIN
         AND t.ends_at > least(m.since, CASE WHEN q.org_id = ANY (job_orgs) OR q.ends_at <= m.now
             THEN q.starts_at - q.rolling_hours * 3600000000 ELSE m.since END)
     UNION ALL
-    SELECT 11, j.org_id, j.account_id,
+    SELECT 10, j.org_id, j.account_id,
         r.live, r.leaving,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, j.job_id, r.gpu_type, NULL, NULL, NULL, NULL, NULL
@@ -365,13 +394,13 @@ BEGIN
         GROUP BY x.gpu_type
     ) AS r
     UNION ALL
-    SELECT 12, b.org_id, b.bucket_id,
+    SELECT 11, b.org_id, b.bucket_id,
         b.account_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM buckets b
     UNION ALL -- a bucket that was not looked at since has yet to see boosts that have lapsed
-    SELECT 13, b.org_id, b.boost_id,
+    SELECT 12, b.org_id, b.boost_id,
         b.account_id, b.target_id, b.amount, b.refill_per_hour, b.starts_at, b.ends_at,
         b.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         b.note, NULL, NULL, NULL, NULL, NULL, NULL
@@ -381,13 +410,13 @@ BEGIN
     ) AS x
     JOIN boosts b ON b.org_id = x.org_id AND b.target_id = x.target_id AND b.ends_at > x.since
     UNION ALL
-    SELECT 14, b.org_id, b.budget_id,
+    SELECT 13, b.org_id, b.budget_id,
         b.account_id, b.allowance, b.next_at, b.calendar, b.ends_at, b.rollover, b.rollover_cap,
         b.rollover_us, b.priority, b.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         b.name, b.zone, NULL, b.warn_percent::bigint[], NULL, NULL, NULL
     FROM spending b
     UNION ALL -- the last period of each: those before it are over and written down
-    SELECT 15, p.org_id, p.budget_id,
+    SELECT 14, p.org_id, p.budget_id,
         p.starts_at, p.ends_at, p.allowance, p.grant_id, p.rolled, p.rolled_grant_id,
         p.warned_percent, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL
