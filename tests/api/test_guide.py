@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 
 from gpucredits.api.routes import routes
+from gpucredits.core.account import RESERVED_SEGMENTS
+from gpucredits.wire.words import BEAT_FLAGS, BEAT_REASONS
 from support.http import running_server
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "api.md"
@@ -80,6 +82,35 @@ def test_the_requests_of_the_page_get_the_answers_it_shows(data_dir: Path, datab
             check(answer.json(), shown, command)
             is_repeat = "2026-03'" in command and shown.get("grant_id") and "state" not in shown
             assert ("idempotency-replayed" in answer.headers) is bool(is_repeat), command
+
+
+def rows() -> list[str]:
+    """The table of all paths as it has to be, in the order of the route table."""
+    by_path: dict[str, list[str]] = {}
+    for route in routes(has_test_clock=True):
+        by_path.setdefault(route.path, []).append(f"`{route.method}` {route.summary}")
+    return [f"| `{path}` | {'; '.join(told)} |" for path, told in by_path.items()]
+
+
+def test_the_page_lists_every_path() -> None:
+    """The table of all paths is the route table, no more and no less, word for word."""
+    _, _, section = PAGE.read_text().partition("\n## All paths\n")
+    listed = re.findall(r"^\| `/.*$", section, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert sorted(listed) == sorted(rows())
+
+
+def test_the_page_names_what_may_not_stand_in_a_path() -> None:
+    """Every reserved word is on the page, where the paths of accounts are explained."""
+    _, _, section = PAGE.read_text().partition("\n## Paths of accounts\n")
+    told = set(re.findall(r"`([a-z-]+)`", section.partition("\n## ")[0])) - {"org", "a-z"}
+    assert told == RESERVED_SEGMENTS | {"-"}
+
+
+def test_the_page_explains_every_word_that_a_beat_is_told() -> None:
+    """No reason and no flag of a heartbeat is left out of the page."""
+    text = PAGE.read_text()
+    assert [word for word in (*BEAT_REASONS, *BEAT_FLAGS) if f"`{word}`" not in text] == []
 
 
 def test_every_path_of_the_page_exists() -> None:

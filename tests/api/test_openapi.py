@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +10,19 @@ from typing import Any
 
 import httpx
 import jsonschema_rs
+import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
 from gpucredits.api.errors import EDGE_REASONS
-from gpucredits.api.openapi import reasons_of
+from gpucredits.api.openapi import openapi_document, reasons_of
 from gpucredits.api.routes import routes
+from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.reasons import Reason
+from gpucredits.core.rules.heartbeats import BEYOND_ELAPSED, WENT_BACK
+from gpucredits.core.rules.renewals import MAX_AMOUNT, OVERDRAFT
+from gpucredits.wire.meanings import BY_NAME, meaning_of
+from gpucredits.wire.meanings_by_shape import BY_SHAPE
+from gpucredits.wire.scalars import AccountPath, schema_of
 from support.http import Caller, RunningServer
 
 CHECKS = (
@@ -56,6 +64,72 @@ def test_every_reason_is_documented_somewhere() -> None:
     announced = {reason for route in routes() for reason in reasons_of(route)}
     missing = {*EDGE_REASONS, *(reason.value for reason in Reason)} - announced
     assert missing == {"method_not_allowed"}
+
+
+def described_fields() -> set[tuple[str, str]]:
+    """(shape, field) of everything that the document describes."""
+    components = openapi_document(routes(has_test_clock=True))["components"]["schemas"]
+    return {(shape, name) for shape in components for name in components[shape]["properties"]}
+
+
+def test_every_field_says_what_it_means() -> None:
+    """No field is without a sentence of its own, beyond what its type says."""
+    fields = described_fields()
+    assert len(fields) > 700
+    assert [field for field in sorted(fields) if not meaning_of(*field)] == []
+
+
+def test_every_meaning_is_of_a_field() -> None:
+    """No sentence is left over from a field that is gone."""
+    fields = described_fields()
+    exact = {f"{shape}.{name}" for shape, name in fields}
+    by_name = {name for shape, name in fields if f"{shape}.{name}" not in BY_SHAPE}
+    assert set(BY_SHAPE) - exact == set()
+    assert set(BY_NAME) - by_name == set()
+
+
+def test_the_document_carries_the_meanings(http: httpx.Client) -> None:
+    """Each field and each parameter has a description, and none has another field's."""
+    document = http.get("/v1/openapi.json").json()
+    for shape, schema in document["components"]["schemas"].items():
+        for name, field in schema["properties"].items():
+            assert field["description"].startswith(meaning_of(shape, name)), (shape, name)
+            assert len(field["description"]) < 500, (shape, name)
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            for parameter in operation["parameters"]:
+                assert parameter["description"], (path, parameter["name"])
+
+
+def test_closed_lists_of_words_are_whole(http: httpx.Client) -> None:
+    """The document lists every reason of a problem and all that a beat may be told."""
+    schemas = http.get("/v1/openapi.json").json()["components"]["schemas"]
+    reasons = schemas["Problem"]["properties"]["reason"]["enum"]
+    assert set(reasons) == {*EDGE_REASONS, *(reason.value for reason in Reason)}
+    beat = schemas["BeatAnswer"]["properties"]
+    assert set(beat["flagged"]["enum"]) == {"", WENT_BACK, BEYOND_ELAPSED}
+    told = set(beat["reason"]["enum"])
+    assert told >= {"", MAX_AMOUNT, OVERDRAFT, "preempted", "expired", "settled", "canceled"}
+    assert told - {*reasons, MAX_AMOUNT, OVERDRAFT} == {
+        *("", "preempted", "expired", "settled", "canceled")
+    }
+
+
+@pytest.mark.parametrize("path", ["acme", "acme/vision", "acme/tree-house/a.b_c-d", "0/1/2"])
+def test_a_path_that_is_right_fits_its_pattern(path: str) -> None:
+    """The pattern of a path takes what the rules take."""
+    assert check_path(path) == path
+    assert re.search(schema_of(AccountPath)["pattern"], path)
+
+
+@pytest.mark.parametrize(
+    "path", [*sorted(RESERVED_SEGMENTS), "acme/tree", "a/limits/b", "a/b/c/d", "A", "a//b", "-a"]
+)
+def test_a_path_that_is_wrong_does_not(path: str) -> None:
+    """The pattern of a path refuses what the rules refuse, reserved words among it."""
+    with pytest.raises(ValueError, match="must"):
+        check_path(path)
+    assert re.search(schema_of(AccountPath)["pattern"], path) is None
 
 
 def test_the_clock_exists_only_where_it_was_asked_for(http: httpx.Client) -> None:

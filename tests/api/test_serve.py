@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import httpx
 
+from gpucredits.store.cluster import Layout
+from gpucredits.store.embedded import lock
 from support.http import Caller, problem, running_server
 from support.postgres import sql
 from support.waiting import until
@@ -111,6 +114,20 @@ def test_a_port_in_use_is_said_plainly(data_dir: Path, database: str) -> None:
     assert result.returncode == 1
     assert "cannot listen" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_second_server_is_told_which_process_has_the_directory(data_dir: Path) -> None:
+    """With the first one's port taken too, it is the directory that is said to be in use."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = ("serve", "--port", str(taken.getsockname()[1]), "--data-dir", str(data_dir))
+        handle = lock(Layout(data_dir))
+        refused = run(*command)
+        os.close(handle)
+        other = run(*command)
+    assert (refused.returncode, other.returncode) == (1, 1)
+    assert f"in use by another server (process {os.getpid()})" in refused.stderr
+    assert "cannot listen" in other.stderr
 
 
 def test_revoking_the_last_admin_key_does_not_lock_the_door(data_dir: Path, database: str) -> None:

@@ -212,8 +212,28 @@ WRONG: dict[str, tuple[Callable[[], object], str, str]] = {
     "a path in a body": (lambda: credit.issue("a b", "1"), "account", "a-z"),
     "a negative amount": (lambda: credit.issue("acme", "-1"), "amount", "more than 0"),
     "an amount of seven decimals": (lambda: credit.issue("acme", "0.0000001"), "amount", "6"),
-    "a float": (inexact, "", "exact"),
-    "an instant without a zone": (naive, "", "time zone"),
+    "a float": (inexact, "amount", "exact"),
+    "a float in a batch": (
+        lambda: credit.issue_all([{"account": "acme", "amount": 0.1}]),
+        "items[0].amount",
+        "exact",
+    ),
+    "an instant without a zone": (naive, "at", "time zone"),
+    "a past instant that is none": (
+        lambda: accounts.balance("acme", at="yesterday"),
+        "at",
+        "RFC 3339",
+    ),
+    "an instant of a body without a zone": (
+        lambda: credit.issue("acme", "1", expires_at=NOON.replace(tzinfo=None)),
+        "expires_at",
+        "time zone",
+    ),
+    "a path to filter by in capitals": (
+        lambda: entries.entry_page(account="Acme"),
+        "account",
+        "a-z",
+    ),
     "an instant that is none": (
         lambda: credit.issue("acme", "1", expires_at="soon"),
         "expires_at",

@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
 
 from gpucredits.api.call import DryRun, NoQuery, Route
-from gpucredits.api.errors import status_of_word
+from gpucredits.api.errors import EDGE_REASONS, status_of_word
 from gpucredits.core import ids
+from gpucredits.core.reasons import Reason
 from gpucredits.service.access import ALLOWED, SYSTEM_ONLY
 from gpucredits.version import __version__
 from gpucredits.wire import problem
+from gpucredits.wire.meanings import meaning_of
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.scalars import AccountPath, Slug, schema_of
 
@@ -32,6 +35,16 @@ ID_PREFIXES = {
     "key": ids.KEY,
     "queue": ids.QUEUE,
     "quota": ids.QUOTA,
+}
+PARAMS = {
+    "account": "The path of the account, its slashes as they are.",
+    "budget": "The name of the budget.",
+    "gpu_type": "The type of GPU of the pool.",
+    "region": "The region of the pool, such as default.",
+    **{name: f"The id of the {name}." for name in ID_PREFIXES},
+    "key": "The id of the key, not its secret.",
+    "queue": "The id of the waiting request.",
+    "topup": "The id of the top-up.",
 }
 POOL_PARAMS = frozenset({"gpu_type", "region"})
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
@@ -52,6 +65,7 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
         kinds, schema_hook=schema_of, ref_template=REF
     )
     refs = dict(zip(kinds, schemas, strict=True))
+    _describe(components)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refs, components)
@@ -88,6 +102,25 @@ def reasons_of(route: Route) -> list[str]:
     if route.needs_key:
         reasons.update(WITH_IDEMPOTENCY)
     return sorted(reasons)
+
+
+def _describe(components: dict[str, Any]) -> None:
+    """Say of each field what it means, before what its type says, and list a problem's reasons.
+
+    The list is the document's alone: a client takes words that are newer than itself.
+    """
+    for shape, described in components.items():
+        described["description"] = cleandoc(described["description"])
+        described["properties"] = {
+            name: {**schema, "description": _said(meaning_of(shape, name), schema)}
+            for name, schema in described["properties"].items()
+        }
+    words = {*EDGE_REASONS, *(reason.value for reason in Reason)}
+    components[Problem.__name__]["properties"]["reason"]["enum"] = sorted(words)
+
+
+def _said(meaning: str, schema: dict[str, Any]) -> str:
+    return f"{meaning} {schema.get('description', '')}".strip()
 
 
 def _kinds(routes: Iterable[Route]) -> list[Any]:
@@ -134,6 +167,7 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
         {
             "name": name,
             "in": "path",
+            "description": PARAMS[name],
             "required": True,
             "schema": _param_schema(name),
         }
@@ -148,8 +182,9 @@ def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]
             {
                 "name": name,
                 "in": "query",
+                "description": _parameter_text(schema),
                 "required": name in described.get("required", ()),
-                "schema": _without_null(schema),
+                "schema": _undescribed(_without_null(schema)),
             }
             for name, schema in described["properties"].items()
         )
@@ -192,6 +227,16 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
     rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
     return {**rest, **options[0]} if len(options) == 1 else {**rest, "anyOf": options}
+
+
+def _parameter_text(schema: dict[str, Any]) -> str:
+    """What a query parameter means, with what its type says where it may be left out."""
+    said = [schema, *schema.get("anyOf", [])]
+    return " ".join(each["description"] for each in said if "description" in each)
+
+
+def _undescribed(schema: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in schema.items() if name != "description"}
 
 
 def _responses(route: Route, refs: dict[Any, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import signal
 import socket
 import sys
@@ -20,7 +21,9 @@ from gpucredits.api.log import log_json
 from gpucredits.app import App, ClockMovedError, Config, RedisSetupError, running
 from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
 from gpucredits.cli.serve_limits import LimitOptions, limit_options
+from gpucredits.store.cluster import Layout
 from gpucredits.store.durability import UnsafeDatabaseError
+from gpucredits.store.embedded import lock
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
 from gpucredits.store.run_as import EmbeddedPostgresError
@@ -158,12 +161,22 @@ def listen(config: Config) -> socket.socket:
     try:
         listener.bind((config.host, config.port))
     except OSError as error:
+        listener.close()
+        if config.database_url is None:
+            require_free(config.data_dir)
         where = f"{config.host}:{config.port}"
         raise click.ClickException(
             f"cannot listen on {where}: {error.strerror or error}"
         ) from error
     listener.set_inheritable(False)
     return listener
+
+
+def require_free(data_dir: Path) -> None:
+    """Say which process has the data directory, if one has: that is why its port is taken."""
+    layout = Layout(data_dir)
+    if layout.lock.exists():
+        os.close(lock(layout))
 
 
 def address_of(listener: socket.socket) -> str:

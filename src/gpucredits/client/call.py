@@ -7,7 +7,7 @@ answer. Must not: know how, when or how often a call is sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -20,7 +20,7 @@ from msgspec import Struct
 from gpucredits.client.errors import Invalid
 from gpucredits.core.account import check_path
 from gpucredits.wire.problem import misfit
-from gpucredits.wire.scalars import from_wire
+from gpucredits.wire.scalars import from_wire, parse_instant
 
 Answer = TypeVar("Answer")
 
@@ -28,6 +28,10 @@ Number = str | int | Decimal  # credits; never a float
 When = str | datetime  # RFC 3339 with its offset, or an aware datetime
 
 _DECODERS: dict[type, Any] = {}  # made once for each shape
+_CHECKS: Final[dict[str, Callable[[str], object]]] = {  # of query parameters, by name
+    **dict.fromkeys(("account", "under"), check_path),
+    **dict.fromkeys(("at", "known_at", "since", "until", "effective_by"), parse_instant),
+}
 _KEY: Final = re.compile(r"[!-~]{1,200}", re.ASCII)
 
 
@@ -104,7 +108,7 @@ def write(
 
 def body_of(shape: type[Struct], **fields: object) -> bytes:
     """The JSON of a request without what is None; ``Invalid`` names the field that is wrong."""
-    given = {name: plain(value) for name, value in fields.items() if value is not None}
+    given = {name: plain(value, name) for name, value in fields.items() if value is not None}
     try:
         msgspec.convert(given, shape, dec_hook=from_wire)
     except msgspec.ValidationError as error:
@@ -113,7 +117,7 @@ def body_of(shape: type[Struct], **fields: object) -> bytes:
 
 
 def query_of(fields: Mapping[str, object]) -> dict[str, str]:
-    """Query parameters as text; what is None is left out."""
+    """Query parameters as text, without what is None; ``Invalid`` names the one that is wrong."""
     query: dict[str, str] = {}
     for name, value in fields.items():
         if isinstance(value, bool):
@@ -121,12 +125,12 @@ def query_of(fields: Mapping[str, object]) -> dict[str, str]:
         elif isinstance(value, Mapping):
             query[name] = msgspec.json.encode(value).decode()
         elif value is not None:
-            query[name] = str(plain(value))
+            query[name] = _checked(name, str(plain(value, name)))
     return query
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON writes it: amounts and instants are text."""
+def plain(value: Any, place: str = "") -> Any:
+    """A value as JSON writes it: amounts and instants are text. ``place`` is where it stands."""
     match value:
         case bool() | str():
             return value
@@ -134,14 +138,19 @@ def plain(value: Any) -> Any:
             return format(value, "f")
         case datetime():
             if value.tzinfo is None:
-                raise Invalid(f"{value.isoformat()} does not say its time zone")
+                raise Invalid(f"{value.isoformat()} does not say its time zone", field=place)
             return value.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
         case float():
-            raise Invalid(f"credits are exact: write {value!r} as text or as a Decimal")
+            text = f"credits are exact: write {value!r} as text or as a Decimal"
+            raise Invalid(text, field=place)
         case Mapping():
-            return {str(name): plain(item) for name, item in value.items() if item is not None}
+            return {
+                str(name): plain(item, f"{place}.{name}" if place else str(name))
+                for name, item in value.items()
+                if item is not None
+            }
         case list() | tuple():
-            return [plain(item) for item in value]
+            return [plain(item, f"{place}[{number}]") for number, item in enumerate(value)]
         case _:
             return value
 
@@ -168,6 +177,17 @@ def decode(answer: type[Answer], body: bytes) -> Answer:
     if decoder is None:
         decoder = _DECODERS[answer] = msgspec.json.Decoder(answer)
     return decoder.decode(body)
+
+
+def _checked(name: str, text: str) -> str:
+    """The text of a query parameter, if it is what its name says."""
+    check = _CHECKS.get(name)
+    if check is not None:
+        try:
+            check(text)
+        except ValueError as error:
+            raise Invalid(str(error), field=name) from error
+    return text
 
 
 def _invalid(message: str) -> Invalid:

@@ -15,6 +15,7 @@ from gpucredits.wire.reservation import (
     format_rate,
 )
 from gpucredits.wire.scalars import CreditsText, InstantText, format_instant
+from gpucredits.wire.words import RefusalReason
 
 
 class AdmissionAnswer(Struct, kw_only=True):
@@ -26,7 +27,7 @@ class AdmissionAnswer(Struct, kw_only=True):
 
     admitted: bool
     status: int
-    reason: str | None
+    reason: RefusalReason | None
     detail: str
     account: str
     payer: str | None

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from gpucredits.wire.scalars import InstantText
+from gpucredits.wire.words import WaitWord
 
 QueueStateName = Literal["waiting", "admitted", "cancelled", "expired", "refused"]
 
@@ -32,7 +33,7 @@ class QueueAnswer(Struct, kw_only=True):
     allow_partial: bool
     position: int | None
     waits_for: str | None
-    reason: str | None
+    reason: WaitWord | None
     sentence: str
     estimate: InstantText | None
     submitted_at: InstantText

@@ -24,6 +24,7 @@ from gpucredits.wire.scalars import (
     Name,
     format_instant,
 )
+from gpucredits.wire.words import BeatFlag, BeatReason
 
 RESERVATIONS_BATCH_MAX = 1_000
 BEATS_MAX = 5_000
@@ -215,9 +216,9 @@ class BeatAnswer(Struct, omit_defaults=True):
     held: CreditsText
     expires_in_ms: int
     state: StateName | None = None
-    reason: str = ""
+    reason: BeatReason = ""
     duplicate: bool = False
-    flagged: str = ""
+    flagged: BeatFlag = ""
     deadline_in_ms: int | None = None
     signal_in_ms: int | None = None
     clears_in_ms: int | None = None

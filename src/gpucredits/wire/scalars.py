@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from gpucredits.core import bounds
-from gpucredits.core.account import check_path
+from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.money import AMOUNT_MAX, format_credits, parse_credits
 
 T = TypeVar("T")
@@ -35,6 +35,7 @@ _NAME_PATTERN = rf"[^{_UNPRINTABLE}]{{1,{bounds.NAME_LENGTH_MAX}}}"
 _NOTE_PATTERN = rf"[^{_UNPRINTABLE}]{{0,{NOTE_LENGTH_MAX}}}"
 _KEY_PATTERN = rf"[A-Za-z0-9._:/-]{{1,{METADATA_KEY_LENGTH_MAX}}}"
 _PATH_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}(/[a-z0-9][a-z0-9._-]{0,62}){0,2}"
+_NOT_RESERVED = rf"(?!(.*/)?({'|'.join(sorted(RESERVED_SEGMENTS))})(/|$))"
 _INSTANT_PATTERN = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})"  # RFC 3339
 _SLUG_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}"
 _ZONE_PATTERN = r"[A-Za-z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,2}"
@@ -320,8 +321,12 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
     },
     AccountPath: {
         "type": "string",
-        "pattern": f"^{_PATH_PATTERN}$",
-        "description": "org, org/project or org/project/user.",
+        "pattern": f"^{_NOT_RESERVED}{_PATH_PATTERN}$",
+        "description": (
+            "org, org/project or org/project/user. Each segment is 1 to "
+            f"{bounds.PATH_SEGMENT_LENGTH_MAX} of a-z, 0-9, '.', '_' and '-', starts with a letter "
+            f"or digit, and is none of {', '.join(sorted(RESERVED_SEGMENTS))}."
+        ),
         "examples": ["acme/vision/alice"],
     },
     Name: {"type": "string", "pattern": f"^{_NAME_PATTERN}$"},

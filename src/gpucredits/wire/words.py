@@ -1,0 +1,34 @@
+"""Closed lists of words that answers are made of, as the OpenAPI document lists them.
+
+Owns: which words a reader of the document may count on. A client takes any word, so that one that
+is older than its server still reads its answers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from gpucredits.core.fairshare.decisions import WaitReason
+from gpucredits.core.reasons import Reason
+from gpucredits.core.reservation import ReservationState, StopReason
+
+BEAT_REASONS: Final = (
+    Reason.RESERVATION_UNKNOWN.value,
+    *(state.name.lower() for state in ReservationState if state is not ReservationState.ACTIVE),
+    Reason.ACCOUNT_SUSPENDED.value,
+    Reason.INSUFFICIENT_CREDITS.value,
+    Reason.QUOTA_EXCEEDED.value,
+    "max_amount",
+    "overdraft",
+    Reason.RATE_LIMITED.value,
+    *(reason.word for reason in StopReason if reason),
+    *("busy", "unavailable", "internal"),
+)
+BEAT_FLAGS: Final = ("used_ms_went_back", "used_ms_beyond_elapsed")
+
+BeatReason = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_REASONS]})]
+BeatFlag = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_FLAGS]})]
+RefusalReason = Annotated[str, Meta(extra_json_schema={"enum": [each.value for each in Reason]})]
+WaitWord = Annotated[str, Meta(extra_json_schema={"enum": [each.value for each in WaitReason]})]
