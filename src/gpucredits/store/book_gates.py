@@ -36,9 +36,17 @@ def full_lease_us(lease: Reservation) -> int:
 
 def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
     """What is special about a lease that is not plain; whether a renewal may change some of it."""
-    beat_at, exhaustion, lease.grace_ms, lease.overdraft, lease.overdrawn, leaving, stop, why = (
-        terms
-    )
+    (
+        beat_at,
+        exhaustion,
+        lease.grace_ms,
+        lease.overdraft,
+        lease.overdrawn,
+        leaving,
+        stop,
+        why,
+        lease.promised,
+    ) = terms
     renewed_at = lease.expires_at - full_lease_us(lease)
     lease.exhaustion = EXHAUSTIONS[exhaustion]
     lease.leaving = leaving == 1

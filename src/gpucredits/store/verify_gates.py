@@ -146,12 +146,27 @@ GATE_CHECKS = (
                 AND EXISTS (SELECT 1 FROM budgets b WHERE b.org_id = o.org_id))""",
     ),
     Check(
+        "promises",
+        "what an account has promised of its overdraft is the sum of what its live leases may use",
+        """SELECT coalesce(a.org_id, r.org_id) AS org_id,
+            coalesce(a.account_id, r.payer_id) AS account_id, a.path, a.promised, r.live_promised
+        FROM accounts a FULL JOIN (
+            SELECT org_id, payer_id, sum(promised) AS live_promised FROM reservations
+            GROUP BY org_id, payer_id
+        ) AS r ON r.org_id = a.org_id AND r.payer_id = a.account_id
+        WHERE coalesce(a.promised, -1) <> coalesce(r.live_promised, 0)
+        UNION ALL
+        SELECT org_id, payer_id, account, reservation_id, promised FROM reservations
+        WHERE promised <> 0 AND (state <> 0 OR overdrawn + promised > overdraft)""",
+    ),
+    Check(
         "plain_leases",
         "there is nothing special about a lease that is kept as a plain one",
-        """SELECT org_id, reservation_id, exhaustion, grace_ms, overdraft, overdrawn, leaving
+        """SELECT org_id, reservation_id, exhaustion, grace_ms, overdraft, overdrawn, promised,
+            leaving
         FROM reservations
         WHERE is_plain AND state = 0 AND (exhaustion <> 1 OR grace_ms <> 0 OR overdraft <> 0
-            OR overdrawn <> 0 OR leaving
+            OR overdrawn <> 0 OR promised <> 0 OR leaving
             OR beat_at > expires_at - window_ms * (1 + escrow_windows) * 1000)""",
     ),
 )

@@ -64,7 +64,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     book.touch(payer)
     lease.seq = command.seq
     renewed = charge(book, payer, lease, used_ms, now)
-    end = now if renewed.stops else lease_end(lease, now, renewed.extra)
+    end = now if renewed.stops else lease_end(lease, now)
     if renewed.no_longer:
         end = min(end, lease.expires_at)
     if lease.stopping_at:
@@ -93,6 +93,7 @@ def renew_in_full(
         or book.suspended
         or lease.max_amount
         or lease.stopping_at
+        or lease.promised
         or book.savepoint is not None
     ):
         return False
@@ -146,6 +147,8 @@ def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: in
     renewed = renewal(book, payer, lease, due, used_ms, now)
     covered = min(due, lease.held + max(payer.spendable, 0))
     post_charge(book, payer, lease, due=due, covered=covered, held=renewed.held, now=now)
+    payer.promised += renewed.promised - lease.promised
+    lease.promised = renewed.promised
     lease.used_ms = used_ms
     lease.beat_at = now
     return renewed

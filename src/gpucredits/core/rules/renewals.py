@@ -35,7 +35,7 @@ OVERDRAFT = "overdraft"
 class Renewal:
     """What a lease may hold from here on, and why that is not what it asks for.
 
-    ``extra`` is the overdraft it may use beyond its hold. ``no_longer`` says that it may not run
+    ``promised`` is the overdraft it may use beyond its hold. ``no_longer`` says that it may not run
     longer than it already could, and ``stops`` that it ends now. ``clears_at`` is when a rate limit
     would let it go on.
     """
@@ -45,7 +45,7 @@ class Renewal:
     throttled: bool = False
     no_longer: bool = False
     stops: bool = False
-    extra: int = 0
+    promised: int = 0
     clears_at: int = 0
 
     @property
@@ -122,17 +122,21 @@ def told_to_go(book: Book, lease: Reservation, lane: Lane) -> bool:
 def use_overdraft(
     payer: Account, lease: Reservation, result: Renewal, *, due: int, most: int
 ) -> None:
-    """Let a job that is out of credits go on for a while, as was agreed at its admission."""
+    """Let a job that is out of credits go on for a while, as was agreed at its admission.
+
+    What other leases of the payer were promised is theirs, whether or not they have used it.
+    """
     uncovered = max(due - lease.held - max(payer.spendable, 0), 0)
     left = lease.overdraft - lease.overdrawn - uncovered
-    left = min(left, payer.overdraft_limit - payer.overrun - uncovered)
+    others = payer.promised - lease.promised
+    left = min(left, payer.overdraft_limit - payer.overrun - uncovered - others)
     if lease.exhaustion is Exhaustion.DRAIN:
         left = min(left, cost(lease.rate_per_hour, lease.grace_ms))
-    result.extra = max(min(left, most - result.held), 0)
+    result.promised = max(min(left, most - result.held), 0)
     if (
         lease.exhaustion is Exhaustion.FINISH
-        and result.extra
-        and result.held + result.extra >= most
+        and result.promised
+        and result.held + result.promised >= most
     ):
         result.reason = OVERDRAFT
 

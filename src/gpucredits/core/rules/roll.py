@@ -131,7 +131,8 @@ def release(book: Book, account: Account, lease: Reservation, at: int, now: int)
     if book.gated:
         leave(book, lease, released, now)
     account.reserved -= released
-    lease.held = 0
+    account.promised -= lease.promised
+    lease.held = lease.promised = 0
     book.post(
         EntryType.RELEASE,
         account,

@@ -9,7 +9,8 @@ ALTER TABLE orgs
 
 ALTER TABLE accounts
     ADD COLUMN delinquent boolean NOT NULL DEFAULT false,
-    ADD COLUMN overdraft_limit bigint NOT NULL DEFAULT 0 CHECK (overdraft_limit >= 0);
+    ADD COLUMN overdraft_limit bigint NOT NULL DEFAULT 0 CHECK (overdraft_limit >= 0),
+    ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0); -- to its live leases
 DROP INDEX accounts_suspended;
 CREATE INDEX accounts_suspended ON accounts (org_id) INCLUDE (path)
     WHERE status = 1 OR delinquent;
@@ -32,7 +33,8 @@ ALTER TABLE reservations
     ADD COLUMN overdrawn bigint NOT NULL DEFAULT 0 CHECK (overdrawn >= 0),
     ADD COLUMN leaving boolean NOT NULL DEFAULT false,
     ADD COLUMN stopping_at bigint NOT NULL DEFAULT 0, -- preempted: when it has to be gone, or 0
-    ADD COLUMN stop_reason smallint NOT NULL DEFAULT 0; -- 0 none, 1 preempted
+    ADD COLUMN stop_reason smallint NOT NULL DEFAULT 0, -- 0 none, 1 preempted
+    ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0);
 -- Asked for by (org_id + 0), which no other index has: one that begins with org_id alone would read
 -- every live lease of the org, and the planner cannot tell before it has statistics.
 CREATE INDEX reservations_live_job ON reservations ((org_id + 0), account_id, job_id)
@@ -197,7 +199,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END AS terms
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -236,7 +239,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
@@ -252,7 +256,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END
         FROM reservations r WHERE r.org_id = ANY (whole_orgs) AND r.state = 0
     ), ways AS MATERIALIZED ( -- up from each account with a lease: its parent and grandparent
         SELECT l.org_id, l.account_id, a.parent_id, coalesce(p.parent_id, 0) AS top_id, l.beat_at
@@ -308,14 +313,14 @@ BEGIN
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
         h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
-        h.delinquent::integer::bigint, NULL::bigint, NULL::bigint, h.path, h.metadata::text,
+        h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
         NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
     FROM held h
     UNION ALL -- accounts on the way that are not due and pay for nothing here
     SELECT 2, a.org_id, a.account_id,
         a.model, a.credit_limit, a.status, a.remaining, a.reserved, a.spent,
         a.debt, a.overrun, a.version, a.due_at, a.funded_until, a.has_budget::integer,
-        a.created_at, 0, a.overdraft_limit, a.delinquent::integer, NULL, NULL, a.path,
+        a.created_at, 0, a.overdraft_limit, a.delinquent::integer, a.promised, NULL, a.path,
         a.metadata::text, NULL, NULL, NULL, NULL, NULL
     FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
     JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
