@@ -106,6 +106,11 @@ class Reservation:
         return self.gpu_count * self.price
 
     @property
+    def ahead(self) -> int:
+        """What it may use before its next beat: its hold, and what it may overdraw beyond it."""
+        return self.held + self.promised
+
+    @property
     def refundable(self) -> int:
         """What was charged for it and not given back."""
         return self.settled + self.adjusted - self.refunded

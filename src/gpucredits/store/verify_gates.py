@@ -15,7 +15,7 @@ GATE_CHECKS = (
         """WITH live AS (
             SELECT org_id, account, account_id, job_id, gpu_type, sum(gpu_count) AS gpus,
                 coalesce(sum(gpu_count) FILTER (WHERE leaving), 0) AS leaving_gpus,
-                sum(held) AS held, bool_or(leaving) AS is_leaving
+                sum(held + promised) AS held, bool_or(leaving) AS is_leaving
             FROM reservations WHERE state = 0 GROUP BY 1, 2, 3, 4, 5
         ), below AS (
             SELECT q.org_id, q.quota_id, l.*
@@ -88,7 +88,7 @@ GATE_CHECKS = (
         JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
         JOIN orgs o ON o.org_id = b.org_id
         CROSS JOIN LATERAL (
-            SELECT coalesce(sum(r.settled + r.held), 0) AS drawn FROM reservations r
+            SELECT coalesce(sum(r.settled + r.held + r.promised), 0) AS drawn FROM reservations r
             WHERE r.org_id = b.org_id
                 AND (r.account = a.path OR starts_with(r.account, a.path || '/'))
         ) AS r

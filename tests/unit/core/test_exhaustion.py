@@ -208,6 +208,71 @@ def test_a_full_quota_follows_the_policy_but_never_the_overdraft(
     assert answer.expires_in_ms == (60_000 if decision == "drain" else 0)
 
 
+def daily(ledger: Ledger, limit: int) -> int:
+    """Set a quota on the org's credits of a day; its id."""
+    dimension = Dimension.CREDITS_PER_WINDOW
+    command = SetQuota(account="acme", dimension=dimension, limit=limit, calendar=Calendar.DAY)
+    return ledger.accept(command, QuotaSaved).quota.quota_id
+
+
+def test_overdrafts_of_many_jobs_stay_within_a_window(ledger: Ledger) -> None:
+    """What was promised to one job has its place in the window, and is not there for another."""
+    ledger.grant("acme", 2 * A_WINDOW)
+    allow_overdraft(ledger, 100 * CREDIT)
+    quota = daily(ledger, 3_400_000)
+    first, second = (
+        ledger.lease("acme", exhaustion=FINISH, overdraft=5 * CREDIT).reservation_id
+        for _ in range(2)
+    )
+    ledger.wait(s=119)
+    assert beat(ledger, first, 1, 119_000).expires_in_ms == 101_000
+    assert ledger.stored.limits.counters[quota].held == 2_210_000
+    answer = beat(ledger, second, 1, 119_000)
+    assert (answer.decision, answer.expires_in_ms) == ("drain", 1_000)
+    ledger.wait(s=95)
+    assert beat(ledger, second, 2, 214_000).decision == "stop"
+    assert beat(ledger, first, 2, 214_000).decision == "continue"
+    counter = ledger.stored.limits.counters[quota]
+    assert counter.used + counter.held <= 3_400_000
+    assert counter.used == 1_190_000 + 2_140_000
+
+
+@pytest.mark.parametrize("ending", ["settled", "lapsed", "funded"])
+def test_a_window_has_room_again_for_what_was_only_promised(ledger: Ledger, ending: str) -> None:
+    """A promise that lapsed is no longer held in the window, and what was used of it counts."""
+    ledger.grant("acme", A_WINDOW)
+    allow_overdraft(ledger, CREDIT)
+    quota = daily(ledger, 10 * A_WINDOW)
+    lease = ledger.lease("acme", exhaustion=FINISH, overdraft=CREDIT).reservation_id
+    ledger.wait(s=60)
+    beat(ledger, lease, 1, 60_000)
+    assert ledger.stored.limits.counters[quota].held == A_WINDOW
+    ledger.wait(s=80)
+    match ending:
+        case "settled":
+            ledger.accept(Settle(reservation_id=lease, used_ms=140_000), Closed)
+        case "lapsed":
+            beat(ledger, lease, 2, 140_000)
+            ledger.wait(s=120)
+        case _:
+            ledger.grant("acme", 10 * A_WINDOW)
+            beat(ledger, lease, 2, 140_000)
+    counter = ledger.view().limits.counters[quota]
+    held = A_WINDOW if ending == "funded" else 0
+    assert (counter.used, counter.held) == (1_400_000, held)
+
+
+def test_a_new_window_counts_what_was_promised(ledger: Ledger) -> None:
+    """A quota that is set while a job runs on its overdraft knows of it."""
+    ledger.grant("acme", A_WINDOW)
+    allow_overdraft(ledger, CREDIT)
+    lease = ledger.lease("acme", exhaustion=FINISH, overdraft=CREDIT).reservation_id
+    ledger.wait(s=60)
+    beat(ledger, lease, 1, 60_000)
+    quota = daily(ledger, 10 * A_WINDOW)
+    assert ledger.stored.limits.counters[quota].held == A_WINDOW
+
+
 @pytest.mark.parametrize("policy", Exhaustion)
 def test_suspension_drains_whatever_was_agreed(ledger: Ledger, policy: Exhaustion) -> None:
     """A suspended account drains what runs: no policy and no overdraft changes that."""

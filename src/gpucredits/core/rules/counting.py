@@ -1,7 +1,8 @@
 """How leases count against the limits on their way: when they start, spend and end.
 
 Owns: every change of a quota's counters and of a bucket's tokens by a lease. What a lease has
-authorised so far (settled and held) is what it has drawn; its end gives back what it did not use.
+authorised so far (settled, held and promised as an overdraft) is what it has drawn; its end gives
+back what it did not use.
 Must not: refuse anything; charges are counted even where a limit is full.
 """
 
@@ -103,8 +104,8 @@ def enter(book: Book, lease: Reservation, now: int) -> None:
     take_tokens(book, lane, lease.held, now)
 
 
-def leave(book: Book, lease: Reservation, released: int, now: int) -> None:
-    """A lease ended: its slots are free, and what it held and did not use goes back."""
+def leave(book: Book, lease: Reservation, now: int) -> None:
+    """A lease ends: its slots are free, and what was ahead of it and is not used goes back."""
     if book.partial:
         raise NotInBook
     lane = lane_of(book, lease, now)
@@ -116,21 +117,21 @@ def leave(book: Book, lease: Reservation, released: int, now: int) -> None:
         counter.count -= slots(lease, quota, jobs)
     for counter, _, _ in lane.windows:
         book.touch(counter)
-        counter.held -= released
+        counter.held -= lease.ahead
     for bucket, _, _ in lane.buckets:
         book.touch(bucket)
-        bucket.level += released
+        bucket.level += lease.ahead
 
 
-def count_slice(book: Book, lease: Reservation, due: int, held: int, now: int) -> None:
-    """A slice is settled and the hold becomes ``held``: count both, each in its windows."""
+def count_slice(book: Book, lease: Reservation, due: int, ahead: int, now: int) -> None:
+    """A slice is settled and ``ahead`` is what it may use next: count both, in their windows."""
     bring_forward(book, lease, now)
     lane = lane_of(book, lease, now)
     for counter, _, quota in lane.windows:
         book.touch(counter)
-        counter.held += held - lease.held
+        counter.held += ahead - lease.ahead
         add_slice(book, quota, counter, due, lease.beat_at, now)
-    take_tokens(book, lane, held - lease.held + due, now)
+    take_tokens(book, lane, ahead - lease.ahead + due, now)
 
 
 def share_of_slice(quota: Quota, counter: Counter, due: int, since: int, now: int) -> int:

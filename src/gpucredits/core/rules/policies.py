@@ -135,7 +135,7 @@ def count_anew(book: Book, account: Account, quota: Quota) -> Counter:
     counter = Counter(quota.quota_id)
     jobs: dict[tuple[int, str, str], JobLeases] = {}
     for lease in live_below(book, account, quota.gpu_type):
-        counter.held += lease.held if quota.dimension is WINDOW else 0
+        counter.held += lease.ahead if quota.dimension is WINDOW else 0
         if quota.dimension is Dimension.CONCURRENT_GPUS:
             counter.count += lease.gpu_count
             counter.leaving += lease.gpu_count if lease.leaving else 0

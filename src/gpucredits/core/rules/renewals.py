@@ -96,11 +96,11 @@ def look_closely(book: Book, lease: Reservation, now: int) -> Lane:
 
 
 def window_room(lane: Lane, lease: Reservation, due: int, now: int) -> int:
-    """The largest hold that every window has room for, once ``due`` is counted."""
+    """The most that every window has room for ahead of a lease, once ``due`` is counted."""
     room = NO_CAP
     for counter, limit, quota in lane.windows:
         share = share_of_slice(quota, counter, due, lease.beat_at, now)
-        room = min(room, limit - counter.used - share - counter.held + lease.held)
+        room = min(room, limit - counter.used - share - counter.held + lease.ahead)
     return room
 
 
