@@ -113,6 +113,20 @@ def test_a_small_overdraft_lets_a_job_shut_down_cleanly(ledger: Ledger) -> None:
     assert ledger.account("acme").overrun == 140_000
 
 
+def test_a_grace_does_not_begin_anew_with_every_beat(ledger: Ledger) -> None:
+    """However often a draining job reports, its kill stays one grace after its last credit."""
+    ledger.grant("acme", A_WINDOW)
+    allow_overdraft(ledger, 10 * CREDIT)
+    lease = ledger.lease("acme", grace_ms=30_000, overdraft=10 * CREDIT).reservation_id
+    for seq, used_s in enumerate(range(60, 150, 10), start=1):
+        ledger.wait(s=60 if seq == 1 else 10)
+        answer = beat(ledger, lease, seq, used_s * 1_000)
+        assert answer.expires_in_ms == (150 - used_s) * 1_000
+    ledger.wait(s=10)
+    assert beat(ledger, lease, 99, 150_000).decision == "stop"
+    assert ledger.account("acme").overrun <= 300_000
+
+
 def test_overdrafts_of_all_jobs_share_the_payers_limit(ledger: Ledger) -> None:
     """What one job was promised of the payer's overdraft is not promised to another."""
     ledger.grant("acme", 2 * A_WINDOW)

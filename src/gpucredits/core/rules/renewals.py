@@ -127,11 +127,12 @@ def use_overdraft(
     What other leases of the payer were promised is theirs, whether or not they have used it.
     """
     uncovered = max(due - lease.held - max(payer.spendable, 0), 0)
-    left = lease.overdraft - lease.overdrawn - uncovered
+    agreed = lease.overdraft
+    if lease.exhaustion is Exhaustion.DRAIN:
+        agreed = min(agreed, cost(lease.rate_per_hour, lease.grace_ms))
+    left = agreed - lease.overdrawn - uncovered
     others = payer.promised - lease.promised
     left = min(left, payer.overdraft_limit - payer.overrun - uncovered - others)
-    if lease.exhaustion is Exhaustion.DRAIN:
-        left = min(left, cost(lease.rate_per_hour, lease.grace_ms))
     result.promised = max(min(left, most - result.held), 0)
     if (
         lease.exhaustion is Exhaustion.FINISH
