@@ -156,14 +156,14 @@ class GatesModel:
             mine = part_before(due, lease.at, now, end) - part_before(due, lease.at, now, start)
             taken = self.count(quota, now) - lease.held + mine
             room = min(room, quota.limit_at(now) - taken)
-        if max(room, kept) < wanted:
-            return "drain", max(room, kept)
-        hold = wanted
+        hold = most = min(wanted, max(room, kept))
         for bucket in self.on_the_way(lease.path):
             level = bucket.look(now)
-            if level < wanted - lease.held + due:
+            if level < most - lease.held + due:
                 hold = min(hold, max(lease.held - due + level.__floor__(), kept))
-        return ("continue" if hold == wanted else "throttle"), hold
+        if hold < most:
+            return "throttle", hold
+        return ("continue" if most == wanted else "drain"), hold
 
 
 HOUR_MS = 3_600_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gpucredits.core.command import (
@@ -10,11 +12,23 @@ from gpucredits.core.command import (
     Cancel,
     EndRateLimit,
     Reserve,
+    SetQuota,
     SetRateLimit,
     Settle,
+    UpdateAccount,
 )
-from gpucredits.core.outcome import Beaten, Boosted, Closed, RateLimitSaved
+from gpucredits.core.outcome import (
+    AccountSaved,
+    Beaten,
+    Boosted,
+    Closed,
+    QuotaSaved,
+    RateLimitSaved,
+)
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Kind, Reason, kind_of
+from gpucredits.core.reservation import Exhaustion
 from gpucredits.core.token_bucket import tokens
 from support.ledger import CREDIT, SECOND, START, Ledger
 
@@ -171,6 +185,89 @@ def test_credits_running_out_are_told_before_the_rate(ledger: Ledger) -> None:
     ledger.wait(s=20)
     answer = beat(ledger, lease, 1, 20_000)
     assert (answer.decision, answer.reason) == ("drain", "insufficient_credits")
+
+
+def short_of_credits(ledger: Ledger) -> dict[str, object]:
+    """Alice pays herself, for a window and most of another."""
+    ledger.grant(ALICE, 2 * A_WINDOW - 300_000)
+    return {}
+
+
+def short_of_its_cap(_: Ledger) -> dict[str, object]:
+    """The job may cost a window and most of another."""
+    return {"max_amount": 2 * A_WINDOW - 300_000}
+
+
+def short_of_its_window(ledger: Ledger) -> dict[str, object]:
+    """So much may be spent in a day."""
+    window = {"dimension": Dimension.CREDITS_PER_WINDOW, "calendar": Calendar.DAY}
+    limited = SetQuota(account=ALICE, limit=2 * A_WINDOW - 300_000, **window)  # type: ignore[arg-type]
+    ledger.accept(limited, QuotaSaved)
+    return {}
+
+
+def on_its_overdraft(ledger: Ledger) -> dict[str, object]:
+    """Alice pays herself, for one window; the house would pay for more."""
+    ledger.grant(ALICE, A_WINDOW)
+    allowed = UpdateAccount(path=ALICE, overdraft_limit=10 * CREDIT)
+    ledger.accept(allowed, AccountSaved)
+    return {"exhaustion": Exhaustion.FINISH, "overdraft": 10 * CREDIT}
+
+
+SHORT = [short_of_credits, short_of_its_cap, short_of_its_window, on_its_overdraft]
+
+
+@pytest.mark.parametrize("prepare", SHORT)
+def test_a_job_that_is_short_otherwise_draws_tokens_all_the_same(
+    ledger: Ledger, prepare: Callable[[Ledger], dict[str, object]]
+) -> None:
+    """Whatever else is running out, nothing is authorised for which there is no token."""
+    terms = prepare(ledger)
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    lease = ledger.lease(ALICE, **terms).reservation_id
+    for seq, used_ms in enumerate((60_000, 110_000), start=1):
+        ledger.wait(ms=used_ms if seq == 1 else 50_000)
+        answer = beat(ledger, lease, seq, used_ms)
+        assert (answer.decision, answer.reason) == ("throttle", "rate_limited")
+        assert answer.expires_in_ms == 120_000 - used_ms
+        assert left(ledger) == 0
+    ledger.wait(ms=9_999)
+    assert beat(ledger, lease, 3, 120_000).decision == "stop"
+    assert left(ledger) == 0
+
+
+@pytest.mark.parametrize("prepare", SHORT)
+def test_a_throttled_job_that_is_short_otherwise_goes_on_with_tokens(
+    ledger: Ledger, prepare: Callable[[Ledger], dict[str, object]]
+) -> None:
+    """Tokens that come let it run to where the rest ends, and are drawn for all of that."""
+    terms = prepare(ledger)
+    limit(ledger, "acme", 2 * A_WINDOW, refill=SLOW)
+    held = ledger.lease("acme", gpu_count=1).reservation_id
+    lease = ledger.lease(ALICE, **terms).reservation_id
+    ledger.wait(s=115)
+    told = beat(ledger, lease, 1, 115_000)
+    assert told.decision == "throttle"
+    assert told.clears_in_ms > 0
+    ledger.accept(Settle(reservation_id=held), Closed)
+    before = left(ledger)
+    answer = beat(ledger, lease, 2, 115_000)
+    on_overdraft = prepare is on_its_overdraft
+    assert answer.decision == ("continue" if on_overdraft else "drain")
+    assert answer.expires_in_ms == (120_000 if on_overdraft else 95_000)
+    ahead = answer.expires_in_ms * 10 - told.expires_in_ms * 10
+    assert before - left(ledger) == ahead
+
+
+def test_stop_does_not_wait_for_tokens(ledger: Ledger) -> None:
+    """A job that was to end when credits run out ends, whether or not there are tokens."""
+    ledger.grant(ALICE, 2 * A_WINDOW - 300_000)
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    lease = ledger.lease(ALICE, exhaustion=Exhaustion.STOP).reservation_id
+    ledger.wait(s=115)
+    answer = beat(ledger, lease, 1, 115_000)
+    assert (answer.decision, answer.reason) == ("stop", "insufficient_credits")
+    assert left(ledger) == 50_000
 
 
 def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:

@@ -1,7 +1,8 @@
 """How far a lease may be renewed: what each gate leaves of the hold that it asks for.
 
 Owns: the decision of a renewal, in one order of precedence: suspension, a limit that was lowered,
-credits, windows, the job's cap, and last the rate limit.
+credits, windows, and the job's cap. What these leave is asked of the rate limit: a lease that it
+cuts further is throttled, since it may go on to where the others end it once there are tokens.
 Must not: move money or count; a renewal is settled whatever is decided here.
 """
 
@@ -81,10 +82,10 @@ def renewal(
     result.held = min(result.held, room)
     if short:
         use_overdraft(payer, lease, result, due=due, most=min(room, wanted, cap - settled))
-    elif lane and not result.reason:
-        slow_down(lane, lease, result, due, now)
     if lease.exhaustion is Exhaustion.STOP and result.drains:
         return Renewal(0, result.reason, stops=True)
+    if lane:
+        slow_down(lane, lease, result, due, now)
     return result
 
 
@@ -143,17 +144,19 @@ def use_overdraft(
 
 
 def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: int) -> None:
-    """Hold only what there are tokens for; without them the lease keeps what it holds."""
-    asked = result.held - lease.held + due
-    if asked <= 0:
+    """Go ahead only as far as there are tokens; without them the lease keeps what it has drawn."""
+    drawn = lease.ahead - due
+    asked = result.held + result.promised - drawn
+    if result.held + result.promised <= max(drawn, 0):
         return
-    kept = max(lease.held - due, 0)
     for bucket, capacity, refill in lane.buckets:
         if bucket.level >= asked:
             continue
         result.throttled = True
         result.reason = Reason.RATE_LIMITED.value
-        result.held = min(result.held, max(lease.held - due + bucket.level, kept))
+        most = max(drawn + max(bucket.level, 0), 0)
+        result.held = min(result.held, most)
+        result.promised = min(result.promised, most - result.held)
         if refill and asked <= capacity:
             missing = (asked - bucket.level) * HOUR_US - bucket.fraction
             result.clears_at = max(result.clears_at, now - (-missing // refill))
