@@ -58,6 +58,13 @@ class ModelBucket:
     refill: int
     level: Fraction
     at: int
+    older: frozenset[int] = frozenset()  # leases that never drew what they held when it was set
+
+    def change(self, lease: ModelLease, amount: int, now: int) -> None:
+        """Draw, or put back what this lease has drawn."""
+        level = self.look(now)
+        if amount >= 0 or lease.number not in self.older:
+            self.level = min(Fraction(self.capacity), level - amount)
 
     def look(self, now: int) -> Fraction:
         """Refill up to now."""
@@ -75,6 +82,7 @@ class GatesModel:
     leases: dict[int, ModelLease] = field(default_factory=dict)
     quotas: dict[int, ModelQuota] = field(default_factory=dict)
     buckets: dict[str, ModelBucket] = field(default_factory=dict)
+    lifted: dict[str, ModelBucket] = field(default_factory=dict)
     slices: list[tuple[str, str, int, int, int]] = field(default_factory=list)
 
     def lapse(self, now: int) -> None:
@@ -87,7 +95,7 @@ class GatesModel:
         """A lease is over: what it held goes back to the buckets on its way."""
         lease.live = False
         for bucket in self.on_the_way(lease.path):
-            bucket.level = min(Fraction(bucket.capacity), bucket.look(now) + lease.held)
+            bucket.change(lease, -lease.held, now)
         lease.held = 0
 
     def on_the_way(self, path: str) -> list[ModelBucket]:

@@ -17,6 +17,7 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
+from gpucredits.core.decide import decide
 from gpucredits.core.outcome import (
     AccountSaved,
     Beaten,
@@ -161,11 +162,48 @@ def test_a_throttled_job_that_does_not_slow_down_ends(ledger: Ledger) -> None:
 
 def test_what_goes_back_spills_before_the_next_draw(ledger: Ledger) -> None:
     """A refund into a full bucket is gone, even for a draw at the very same instant."""
+    limit(ledger, "acme", 10 * CREDIT, refill=SLOW * 100)
     lease = ledger.lease(ALICE).reservation_id
-    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    ledger.wait(s=60)
+    assert left(ledger) == 10 * CREDIT
     ledger.accept(Cancel(reservation_id=lease), Closed)
     ledger.lease(ALICE)
     assert left(ledger) == 10 * CREDIT - A_WINDOW
+
+
+@pytest.mark.parametrize("end", ["settle", "cancel", "lapse", "cut"])
+def test_a_lease_gives_nothing_back_to_a_bucket_that_it_never_drew_from(
+    ledger: Ledger, end: str
+) -> None:
+    """What was held before the limit was set is no token: its end leaves the bucket as it is."""
+    old = ledger.lease(ALICE, window_ms=3_600_000).reservation_id
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    ledger.lease(ALICE)
+    match end:
+        case "settle":
+            ledger.accept(Settle(reservation_id=old), Closed)
+        case "cancel":
+            ledger.accept(Cancel(reservation_id=old), Closed)
+        case "cut":
+            capped = SetQuota(account="acme", dimension=Dimension.CREDITS_PER_JOB, limit=A_WINDOW)
+            ledger.accept(capped, QuotaSaved)
+            ledger.wait(s=1)
+            assert beat(ledger, old, 1, 1_000).held == A_WINDOW - 10_000
+        case _:
+            ledger.wait(s=3_600)
+            assert beat(ledger, old, 1, 1_000).decision == "stop"
+    assert left(ledger) == (A_WINDOW if end == "lapse" else 0), "the other lease lapsed as well"
+
+
+def test_an_older_lease_draws_what_it_spends_from_then_on(ledger: Ledger) -> None:
+    """From when the limit was set a lease that ran before has drawn no less than it spent anew."""
+    old = ledger.lease(ALICE).reservation_id
+    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    for seq in range(1, 6):
+        ledger.wait(s=20)
+        beat(ledger, old, seq, seq * 20_000)
+    ledger.accept(Settle(reservation_id=old), Closed)
+    assert left(ledger) == 9 * CREDIT
 
 
 def test_a_charge_beyond_the_tokens_is_owed(ledger: Ledger) -> None:
@@ -271,7 +309,7 @@ def test_stop_does_not_wait_for_tokens(ledger: Ledger) -> None:
 
 
 def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:
-    """Setting a limit again is no fresh bucket; taking it away and setting it is."""
+    """Setting a limit again is no fresh bucket."""
     bucket = limit(ledger, "acme", 2 * A_WINDOW, refill=0)
     ledger.lease(ALICE)
     assert limit(ledger, "acme", 3 * A_WINDOW, refill=0) == bucket
@@ -282,6 +320,43 @@ def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:
     assert ledger.reason(EndRateLimit(account="acme")) is Reason.LIMIT_UNKNOWN
     ledger.lease(ALICE, gpu_count=50)
     assert limit(ledger, "acme", A_WINDOW) != bucket
+    assert left(ledger) == 1_000
+
+
+def test_a_limit_that_was_taken_away_comes_back_with_what_it_had(ledger: Ledger) -> None:
+    """Ended and set again, a bucket holds what it would hold had nothing been drawn meanwhile."""
+    limit(ledger, "acme", 2 * A_WINDOW, refill=SLOW)
+    ledger.lease(ALICE, gpu_count=2)
+    ledger.wait(s=10)
+    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
+    ledger.wait(s=20)
+    limit(ledger, "acme", 50 * A_WINDOW, refill=0)
+    assert left(ledger) == 30_000
+    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
+    between = ledger.lease(ALICE).reservation_id
+    limit(ledger, "acme", 20_000, refill=0)
+    assert left(ledger) == 20_000, "as far as it fits"
+    ledger.accept(Cancel(reservation_id=between), Closed)
+    assert left(ledger) == 20_000
+    limit(ledger, "acme/vision", A_WINDOW, refill=0)
+    assert left(ledger, "acme/vision") == A_WINDOW, "the first of an account is full"
+
+
+def test_a_limit_that_was_set_for_a_try_leaves_the_ended_one(ledger: Ledger) -> None:
+    """What is taken back does not make anyone forget what the bucket before it held."""
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    ledger.lease(ALICE)
+    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
+    book = ledger.view()
+    again = SetRateLimit(account="acme", capacity=A_WINDOW, refill_per_hour=0)
+    for _ in range(2):
+        book.begin()
+        for command in (again, EndRateLimit(account="acme"), again):
+            decide(book, command, ledger.now)
+        book.take_back()
+    saved = decide(book, again, ledger.now)
+    assert isinstance(saved, RateLimitSaved)
+    assert saved.bucket.level == 0
 
 
 def test_a_boosted_bucket_is_larger_and_faster_for_a_while(ledger: Ledger) -> None:

@@ -24,7 +24,7 @@ from gpucredits.core.quota import (
 )
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation
-from gpucredits.core.token_bucket import HOUR_US, TokenBucket, advance
+from gpucredits.core.token_bucket import HOUR_US, advance
 
 GPUS = Dimension.CONCURRENT_GPUS
 
@@ -118,9 +118,7 @@ def leave(book: Book, lease: Reservation, now: int) -> None:
     for counter, _, _ in lane.windows:
         book.touch(counter)
         counter.held -= lease.ahead
-    for bucket, _, _ in lane.buckets:
-        book.touch(bucket)
-        bucket.level += lease.ahead
+    give_back(book, lane, lease, lease.ahead)
 
 
 def count_slice(book: Book, lease: Reservation, due: int, ahead: int, now: int) -> None:
@@ -131,7 +129,11 @@ def count_slice(book: Book, lease: Reservation, due: int, ahead: int, now: int) 
         book.touch(counter)
         counter.held += ahead - lease.ahead
         add_slice(book, quota, counter, due, lease.beat_at, now)
-    take_tokens(book, lane, ahead - lease.ahead + due, now)
+    newly = ahead - lease.ahead + due
+    if newly >= 0:
+        take_tokens(book, lane, newly, now)
+    else:
+        give_back(book, lane, lease, -newly)
 
 
 def share_of_slice(quota: Quota, counter: Counter, due: int, since: int, now: int) -> int:
@@ -199,14 +201,21 @@ def next_window(book: Book, quota: Quota, counter: Counter, now: int) -> None:
 def take_tokens(book: Book, lane: Lane, amount: int, now: int) -> None:
     """Draw what was authorised; where charges outran the tokens, a level falls below zero."""
     for bucket, _, _ in lane.buckets:
+        invariant(bucket.level_at >= now, "a bucket is brought forward before it is drawn from")
         book.touch(bucket)
-        draw_or_refund(bucket, amount, now)
+        bucket.level -= amount
 
 
-def draw_or_refund(bucket: TokenBucket, amount: int, now: int) -> None:
-    """Change a level that was brought forward to ``now``."""
-    invariant(bucket.level_at >= now, "a bucket is brought forward before it is drawn from")
-    bucket.level -= amount
+def give_back(book: Book, lane: Lane, lease: Reservation, amount: int) -> None:
+    """Put back what was drawn and is not used.
+
+    A bucket that is younger than the lease gets nothing: what the lease was given before there was
+    a limit is not tokens, and from then on it has drawn what it spent. Ids rise within an org.
+    """
+    for bucket, _, _ in lane.buckets:
+        if bucket.bucket_id < lease.reservation_id:
+            book.touch(bucket)
+            bucket.level += amount
 
 
 def slots(lease: Reservation, quota: Quota, jobs: dict[str, int]) -> int:

@@ -107,6 +107,8 @@ CREATE TABLE token_buckets ( -- hot
 ) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX token_buckets_live ON token_buckets (org_id, account_id, kind)
     WHERE ended_at = 0;
+CREATE INDEX token_buckets_ended ON token_buckets (org_id, account_id, bucket_id)
+    WHERE ended_at > 0;
 
 CREATE TABLE boosts (
     org_id integer NOT NULL,
@@ -286,6 +288,14 @@ BEGIN
         SELECT b.* FROM scope s
         JOIN token_buckets b ON b.org_id = s.org_id AND b.account_id = s.account_id
             AND b.kind = 0 AND b.ended_at = 0
+        UNION ALL -- and the last one that ended, where a limit may be set anew
+        SELECT e.* FROM scope s
+        CROSS JOIN LATERAL (
+            SELECT * FROM token_buckets t WHERE t.org_id = s.org_id
+                AND t.account_id = s.account_id AND t.kind = 0 AND t.ended_at > 0
+            ORDER BY t.bucket_id DESC LIMIT 1
+        ) AS e
+        WHERE s.org_id = ANY (whole_orgs)
     ), moment AS MATERIALIZED ( -- the time, and since when slices may be open
         SELECT greatest(instant_now, max(o.clock)) AS now,
             coalesce((SELECT min(w.beat_at) FROM ways w), greatest(instant_now, max(o.clock)))
@@ -372,7 +382,7 @@ BEGIN
     UNION ALL
     SELECT 12, b.org_id, b.bucket_id,
         b.account_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        b.ended_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM buckets b
     UNION ALL -- a bucket that was not looked at since has yet to see boosts that have lapsed
