@@ -297,6 +297,22 @@ def test_a_throttled_job_that_is_short_otherwise_goes_on_with_tokens(
     assert before - left(ledger) == ahead
 
 
+def test_a_promised_overdraft_is_drawn_and_goes_back(ledger: Ledger) -> None:
+    """Tokens for what a job may overdraw are its own until it ends; then they go back."""
+    terms = on_its_overdraft(ledger)
+    limit(ledger, "acme", A_WINDOW + 600_000, refill=0)
+    lease = ledger.lease(ALICE, **terms).reservation_id
+    ledger.wait(s=60)
+    assert beat(ledger, lease, 1, 60_000).reason == "overdraft"
+    assert left(ledger) == 0
+    ledger.wait(s=40)
+    answer = beat(ledger, lease, 2, 100_000)
+    assert (answer.decision, answer.held, answer.expires_in_ms) == ("throttle", 200_000, 80_000)
+    assert left(ledger) == 0
+    ledger.accept(Settle(reservation_id=lease), Closed)
+    assert left(ledger) == 800_000
+
+
 def test_stop_does_not_wait_for_tokens(ledger: Ledger) -> None:
     """A job that was to end when credits run out ends, whether or not there are tokens."""
     ledger.grant(ALICE, 2 * A_WINDOW - 300_000)
@@ -334,8 +350,8 @@ def test_a_limit_that_was_taken_away_comes_back_with_what_it_had(ledger: Ledger)
     assert left(ledger) == 30_000
     ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
     between = ledger.lease(ALICE).reservation_id
-    limit(ledger, "acme", 20_000, refill=0)
-    assert left(ledger) == 20_000, "as far as it fits"
+    smaller = SetRateLimit(account="acme", capacity=20_000, refill_per_hour=0)
+    assert ledger.accept(smaller, RateLimitSaved).bucket.level == 20_000, "as far as it fits"
     ledger.accept(Cancel(reservation_id=between), Closed)
     assert left(ledger) == 20_000
     limit(ledger, "acme/vision", A_WINDOW, refill=0)
@@ -357,6 +373,19 @@ def test_a_limit_that_was_set_for_a_try_leaves_the_ended_one(ledger: Ledger) -> 
     saved = decide(book, again, ledger.now)
     assert isinstance(saved, RateLimitSaved)
     assert saved.bucket.level == 0
+
+
+def test_a_limit_that_was_replaced_for_a_try_is_still_there(ledger: Ledger) -> None:
+    """Ending a limit and setting another, both taken back, leaves the first one in force."""
+    bucket = limit(ledger, "acme", A_WINDOW, refill=0)
+    book = ledger.view()
+    book.begin()
+    decide(book, EndRateLimit(account="acme"), ledger.now)
+    decide(book, SetRateLimit(account="acme", capacity=1, refill_per_hour=0), ledger.now)
+    book.take_back()
+    ended = decide(book, EndRateLimit(account="acme"), ledger.now)
+    assert isinstance(ended, RateLimitSaved)
+    assert ended.bucket.bucket_id == bucket
 
 
 def test_a_boosted_bucket_is_larger_and_faster_for_a_while(ledger: Ledger) -> None:
