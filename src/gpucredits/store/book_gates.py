@@ -123,12 +123,14 @@ def fill_job(page: Page, row: StoredRow) -> None:
 def fill_bucket(page: Page, row: StoredRow) -> None:
     """A rate limit, or the last one that ended, where another may be set."""
     limits = page.book.limits
+    bucket = TokenBucket(*row[2:9])
     if row[9]:
-        limits.index(TokenBucket(*row[2:9], ended_at=row[9]))
+        bucket.ended_at = row[9]
+        limits.index(bucket)
         return
     page.book.gated = True
     if row[3] not in limits.buckets:
-        limits.buckets[row[3]] = TokenBucket(*row[2:9])
+        limits.buckets[row[3]] = bucket
         limits.lanes.clear()
 
 
