@@ -89,6 +89,44 @@ def test_finish_runs_on_an_overdraft_that_was_allowed(
     assert admin.read(f"/v1/reservations/{lease}")["overdraft"] == "2"
 
 
+def test_many_jobs_overdraw_no_more_than_their_payer_may(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """The overdraft limit of an account holds for all its jobs together, beat by beat."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "5"})
+    admin.call("PATCH", f"/v1/accounts/{org}", {"overdraft_limit": "1"})
+    terms = {"exhaustion": "finish", "overdraft": "1"}
+    leases = [start(admin, org, gpu_type, **terms) for _ in range(5)]
+    admin.advance(95)
+    ends = [beat(admin, lease, 1, 95)["expires_in_ms"] for lease in leases]
+    assert [end > 6_000 for end in ends] == [True, True, False, False, False]
+    admin.advance(90)
+    for lease in leases:
+        beat(admin, lease, 2, 185)
+    overrun = admin.read(f"/v1/accounts/{org}/balance")["overrun"]
+    assert 0.5 < float(overrun) <= 1
+
+
+def test_an_overdraft_buys_no_way_past_a_window(admin: Caller, org: str, gpu_type: str) -> None:
+    """Jobs on an overdraft use no more of a quota window together than there is of it."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "2"})
+    admin.call("PATCH", f"/v1/accounts/{org}", {"overdraft_limit": "10"})
+    window = {"dimension": "credits_per_window", "limit": "2.8", "rolling_hours": 24}
+    admin.made(f"/v1/accounts/{org}/quotas", window)
+    terms = {"exhaustion": "finish", "overdraft": "5"}
+    leases = [start(admin, org, gpu_type, **terms) for _ in range(2)]
+    admin.advance(95)
+    for lease in leases:
+        beat(admin, lease, 1, 95)
+    [quota] = admin.read(f"/v1/accounts/{org}/quotas")["quotas"]
+    assert (quota["used"], quota["held"], quota["left"]) == ("1.9", "0.9", "0")
+    admin.advance(80)
+    for lease in leases:
+        beat(admin, lease, 2, 175)
+    [quota] = admin.read(f"/v1/accounts/{org}/quotas")["quotas"]
+    assert 2.5 < float(quota["used"]) <= 2.8
+
+
 def test_the_house_s_own_staff_allow_overdrafts(admin: Caller, org: str) -> None:
     """An org's admin cannot make the house pay for its jobs."""
     caller = admin.with_key("admin", org)

@@ -11,9 +11,17 @@ from typing import Any
 import pytest
 
 from gpucredits.core import bounds
-from gpucredits.core.command import Explain, Reserve, SetBudget, SetQuota, Settle
+from gpucredits.core.command import (
+    EndRateLimit,
+    Explain,
+    Reserve,
+    SetBudget,
+    SetQuota,
+    SetRateLimit,
+    Settle,
+)
 from gpucredits.core.gate import Gate
-from gpucredits.core.outcome import Explained
+from gpucredits.core.outcome import Explained, RateLimitSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
@@ -129,6 +137,28 @@ def test_renewals_meet_the_gates(database: str) -> None:
         assert (beaten.decision, beaten.reason) == (Decision.DRAIN, "quota_exceeded")
         [row] = await stage.pool.fetch("SELECT leaving, is_plain FROM reservations WHERE state = 0")
         assert tuple(row) == (True, False)
+
+    play(database, act)
+
+
+def test_a_rate_limit_that_is_set_anew_has_what_the_old_one_had(database: str) -> None:
+    """Neither taking a limit away nor the end of an older lease hands out a fresh bucket."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        await rate(stage, "acme/vision", 50 * CREDIT)
+        await stage.do(EndRateLimit(account="acme/vision"))
+        terms = SetRateLimit(account="acme/vision", capacity=15 * CREDIT, refill_per_hour=0)
+        await stage.do(terms)
+        lease = await stage.reserve(ALICE)
+        for _ in range(2):
+            await stage.do(EndRateLimit(account="acme/vision"))
+            assert await stage.pool.fetchval("SELECT gated FROM orgs") is False
+            saved = await stage.do(terms)
+            assert isinstance(saved, RateLimitSaved)
+            assert saved.bucket.level == 5 * CREDIT
+        await stage.do(Settle(reservation_id=lease.reservation.reservation_id))
+        assert (await refused(stage)).reason is Reason.RATE_LIMITED
 
     play(database, act)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from dataclasses import astuple, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from gpucredits.core.book import Book
 from gpucredits.core.budget import Rollover
 from gpucredits.core.command import (
     AddBoost,
+    Beat,
     Command,
     CreateAccount,
     EndBudget,
@@ -25,6 +27,7 @@ from gpucredits.core.command import (
     SetBudget,
     SetQuota,
     SetRateLimit,
+    Settle,
     UpdateAccount,
 )
 from gpucredits.core.outcome import Beaten, Outcome, QuotaSaved, RateLimitSaved
@@ -230,6 +233,49 @@ def test_limits_in_the_store_agree_with_the_rules(
                 assert isinstance(answer, Beaten | Refused), answer
             if operators.dice.random() < 0.3:
                 await stage.advance(operators.dice.choice([0.5, 3, 20, 90, 4_000]))
+        await compare(stage, shadow)
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_promised_overdrafts_in_the_store_agree_with_the_rules(
+    database: str, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """What jobs without credits are promised is stored with them, their payer and its limits."""
+    shadow, dice = GatedShadow(), random.Random(seed)
+    monkeypatch.setattr(batch, "decide", shadow.decide)
+    terms: dict[str, Any] = {"exhaustion": Exhaustion.FINISH, "overdraft": 20 * CREDIT}
+
+    async def act(stage: Scene) -> None:
+        for path in PATHS:
+            await stage.do(CreateAccount(path=path))
+        await stage.do(Issue(account="acme", amount=60 * CREDIT))
+        await stage.do(UpdateAccount(path="acme", overdraft_limit=30 * CREDIT))
+        window = {"dimension": Dimension.CREDITS_PER_WINDOW, "calendar": Calendar.DAY}
+        await stage.do(SetQuota(account="acme", limit=300 * CREDIT, **window))  # type: ignore[arg-type]
+        limited = SetRateLimit(account="acme", capacity=90 * CREDIT, refill_per_hour=3_600 * CREDIT)
+        await stage.do(limited)
+        promised = 0
+        for _ in range(STEPS):
+            live = list(live_leases(shadow.book).values())
+            beats = [
+                (1, Beat(lease.reservation_id, lease.seq + 1, lease.used_ms + 1_500))
+                for lease in live
+                if dice.random() < 0.8
+            ]
+            await stage.ledger.beat(beats)
+            payer = shadow.book.paths["acme"]
+            promised += payer.promised > 0
+            if dice.random() < 0.4:
+                ask = Reserve(account="acme/p/u", job_id="j", gpu_type="h100", gpu_count=1, **terms)
+                await stage.do(replace(ask, window_ms=dice.choice([6_000, 10_000])))
+            elif live and dice.random() < 0.1:
+                await stage.do(Settle(reservation_id=dice.choice(live).reservation_id))
+            elif dice.random() < 0.2:
+                await stage.do(Issue(account="acme", amount=dice.randrange(1, 30 * CREDIT)))
+            await stage.advance(dice.choice([1, 1.5, 3]))
+        assert promised > STEPS // 10, "jobs have run on what they were promised"
         await compare(stage, shadow)
 
     play(database, act)

@@ -58,6 +58,7 @@ DAMAGE = {
     "budgets": "DELETE FROM budget_periods WHERE rolled = 0",
     "rollovers": "UPDATE budget_periods SET rolled = rolled - 1 WHERE rolled > 0",
     "gated_orgs": "UPDATE orgs SET gated = NOT gated WHERE path = 'acme'",
+    "promises": "UPDATE accounts SET promised = promised + 1 WHERE path = 'acme'",
     "plain_leases": "UPDATE reservations SET is_plain = true",
     "entry_types": "UPDATE entry_types SET credit = 'spent' WHERE name = 'issue'",
 }

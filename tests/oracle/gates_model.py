@@ -58,6 +58,13 @@ class ModelBucket:
     refill: int
     level: Fraction
     at: int
+    older: frozenset[int] = frozenset()  # leases that never drew what they held when it was set
+
+    def change(self, lease: ModelLease, amount: int, now: int) -> None:
+        """Draw, or put back what this lease has drawn."""
+        level = self.look(now)
+        if amount >= 0 or lease.number not in self.older:
+            self.level = min(Fraction(self.capacity), level - amount)
 
     def look(self, now: int) -> Fraction:
         """Refill up to now."""
@@ -75,6 +82,7 @@ class GatesModel:
     leases: dict[int, ModelLease] = field(default_factory=dict)
     quotas: dict[int, ModelQuota] = field(default_factory=dict)
     buckets: dict[str, ModelBucket] = field(default_factory=dict)
+    lifted: dict[str, ModelBucket] = field(default_factory=dict)
     slices: list[tuple[str, str, int, int, int]] = field(default_factory=list)
 
     def lapse(self, now: int) -> None:
@@ -87,7 +95,7 @@ class GatesModel:
         """A lease is over: what it held goes back to the buckets on its way."""
         lease.live = False
         for bucket in self.on_the_way(lease.path):
-            bucket.level = min(Fraction(bucket.capacity), bucket.look(now) + lease.held)
+            bucket.change(lease, -lease.held, now)
         lease.held = 0
 
     def on_the_way(self, path: str) -> list[ModelBucket]:
@@ -156,14 +164,14 @@ class GatesModel:
             mine = part_before(due, lease.at, now, end) - part_before(due, lease.at, now, start)
             taken = self.count(quota, now) - lease.held + mine
             room = min(room, quota.limit_at(now) - taken)
-        if max(room, kept) < wanted:
-            return "drain", max(room, kept)
-        hold = wanted
+        hold = most = min(wanted, max(room, kept))
         for bucket in self.on_the_way(lease.path):
             level = bucket.look(now)
-            if level < wanted - lease.held + due:
+            if level < most - lease.held + due:
                 hold = min(hold, max(lease.held - due + level.__floor__(), kept))
-        return ("continue" if hold == wanted else "throttle"), hold
+        if hold < most:
+            return "throttle", hold
+        return ("continue" if most == wanted else "drain"), hold
 
 
 HOUR_MS = 3_600_000

@@ -13,7 +13,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gpucredits.core import command as commands
 from gpucredits.core.command import Command
-from gpucredits.core.outcome import Beaten, Boosted, Closed, Outcome, QuotaSaved, Reserved
+from gpucredits.core.outcome import (
+    Beaten,
+    Boosted,
+    Closed,
+    Outcome,
+    QuotaSaved,
+    RateLimitSaved,
+    Reserved,
+)
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
@@ -118,11 +126,23 @@ class Gates(RuleBasedStateMachine):
         self.run(command)
         known = self.model.buckets.get(path)
         if known is None:
-            known = ModelBucket(path, capacity, refill, Fraction(capacity), self.now)
+            before = self.model.lifted.get(path)
+            level = before.look(self.now).__floor__() if before else capacity
+            older = frozenset(self.model.leases)
+            known = ModelBucket(path, capacity, refill, Fraction(level), self.now, older)
             self.model.buckets[path] = known
         known.look(self.now)
         known.capacity, known.refill = capacity, refill
         known.look(self.now)
+        self.compare()
+
+    @precondition(lambda self: self.model.buckets)
+    @rule(pick=picks)
+    def lift_rate(self, pick: int) -> None:
+        """Take a rate limit away."""
+        path = list(self.model.buckets)[pick % len(self.model.buckets)]
+        assert isinstance(self.run(commands.EndRateLimit(account=path)), RateLimitSaved)
+        self.model.lifted[path] = self.model.buckets.pop(path)
         self.compare()
 
     @precondition(lambda self: self.model.quotas)
@@ -218,7 +238,7 @@ class Gates(RuleBasedStateMachine):
         due = settled - lease.settled
         self.model.slices.append((lease.path, lease.kind, due, lease.at, self.now))
         for bucket in self.model.on_the_way(lease.path):
-            bucket.level = bucket.look(self.now) - (held - lease.held + due)
+            bucket.change(lease, held - lease.held + due, self.now)
         lease.settled, lease.held, lease.at = settled, held, self.now
 
     def one_of(self, pick: int) -> ModelLease:

@@ -86,7 +86,8 @@ class Account:
 
     ``remaining`` is what its active and held-over grants still hold; ``debt`` is what a postpaid
     account has used beyond its grants; ``overrun`` is what the house has covered and will collect
-    from later credits, and ``overdraft_limit`` how much of that a job may count on to end cleanly.
+    from later credits, and ``overdraft_limit`` how much of that jobs may count on to end cleanly;
+    ``promised`` is what its live leases were promised of it and have not used.
     A ``delinquent`` account is suspended until it pays. ``due_at`` is the earliest instant at which
     the clock alone may change the balance: a grant starts or ends, a budget issues its next
     allowance, or a lease may lapse.
@@ -110,6 +111,7 @@ class Account:
     metadata: dict[str, str] = field(default_factory=dict)
     delinquent: bool = False
     overdraft_limit: int = 0
+    promised: int = 0
 
     @property
     def available(self) -> int:

@@ -40,13 +40,18 @@ class Lane:
 
 @dataclass(slots=True)
 class Limits:
-    """Every limit of the org that is in the book, by what it is looked up by."""
+    """Every limit of the org that is in the book, by what it is looked up by.
+
+    ``ended`` holds buckets of an account that ended before the one in ``buckets`` was set, the
+    last one last, as far as they are in the book: a new limit takes up what the last one held.
+    """
 
     quotas: dict[int, list[Quota]] = field(default_factory=dict)
     counters: dict[int, Counter] = field(default_factory=dict)
     tallies: dict[int, dict[int, Tally]] = field(default_factory=dict)
     jobs: dict[tuple[int, str, str], JobLeases] = field(default_factory=dict)
     buckets: dict[int, TokenBucket] = field(default_factory=dict)
+    ended: dict[int, list[TokenBucket]] = field(default_factory=dict)
     boosts: dict[int, list[Boost]] = field(default_factory=dict)
     lanes: dict[tuple[int, str], Lane] = field(default_factory=dict)
 
@@ -63,8 +68,8 @@ class Limits:
             case JobLeases():
                 self.jobs[row.account_id, row.job_id, row.gpu_type] = row
             case TokenBucket():
-                if not row.ended_at and row.kind is Tokens.CREDITS:
-                    self.buckets[row.account_id] = row
+                if row.kind is Tokens.CREDITS:
+                    self._index_bucket(row)
             case Boost():
                 self.boosts.setdefault(row.target_id, []).append(row)
 
@@ -82,8 +87,27 @@ class Limits:
             case TokenBucket():
                 if self.buckets.get(row.account_id) is row:
                     del self.buckets[row.account_id]
+                    if self.ended.get(row.account_id):
+                        self.buckets[row.account_id] = self.ended[row.account_id].pop()
             case Boost():
                 self.boosts[row.target_id].remove(row)
+
+    def last_ended(self, account_id: int) -> TokenBucket | None:
+        """The last bucket of an account that has none now; None if it never had one."""
+        known = self.buckets.get(account_id)
+        if known is not None:
+            return known
+        ended = self.ended.get(account_id)
+        return ended[-1] if ended else None
+
+    def _index_bucket(self, row: TokenBucket) -> None:
+        if row.ended_at:
+            self.ended.setdefault(row.account_id, []).append(row)
+            return
+        before = self.buckets.get(row.account_id)
+        if before is not None and before.ended_at:
+            self.ended.setdefault(row.account_id, []).append(before)
+        self.buckets[row.account_id] = row
 
     def lane(self, account_ids: tuple[int, ...], gpu_type: str, now: int) -> Lane:
         """The lane of an account, given with those above it, org first."""

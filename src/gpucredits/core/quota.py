@@ -65,9 +65,10 @@ class Counter:
     """What a quota counts now.
 
     ``count`` is GPUs or jobs that run, ``leaving`` those of them that were told to go. For a
-    window, ``used`` is what was settled in it and ``held`` what live leases hold now. ``starts_at``
-    and ``ends_at`` bound the calendar window, or the cell that a rolling window is in; ``base`` is
-    how much of ``used`` lies in the rolling window's earlier cells.
+    window, ``used`` is what was settled in it and ``held`` what live leases hold now and may
+    overdraw beyond it. ``starts_at`` and ``ends_at`` bound the calendar window, or the cell that a
+    rolling window is in; ``base`` is how much of ``used`` lies in the rolling window's earlier
+    cells.
     """
 
     quota_id: int

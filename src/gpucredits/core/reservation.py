@@ -57,9 +57,10 @@ class Reservation:
 
     ``settled`` is always the cost of ``used_ms``; ``adjusted`` and ``refunded`` are corrections on
     top. ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt
-    and grant -1 is the house's overrun, ``overdrawn`` the sum of the latter. ``beat_at`` is when
-    its last beat was taken; ``leaving`` says that a lowered limit has told it to go. One that
-    was told to stop is not renewed beyond ``stopping_at``, for ``stop_reason``.
+    and grant -1 is the house's overrun, ``overdrawn`` the sum of the latter; ``promised`` is what
+    it may overdraw beyond its hold before its next beat. ``beat_at`` is when its last beat was
+    taken; ``leaving`` says that a lowered limit has told it to go. One that was told to stop is not
+    renewed beyond ``stopping_at``, for ``stop_reason``.
     """
 
     reservation_id: int
@@ -97,11 +98,17 @@ class Reservation:
     leaving: bool = False
     stopping_at: int = 0
     stop_reason: StopReason = StopReason.NONE
+    promised: int = 0
 
     @property
     def rate_per_hour(self) -> int:
         """Micro-credits per hour for all its GPUs."""
         return self.gpu_count * self.price
+
+    @property
+    def ahead(self) -> int:
+        """What it may use before its next beat: its hold, and what it may overdraw beyond it."""
+        return self.held + self.promised
 
     @property
     def refundable(self) -> int:
@@ -128,15 +135,13 @@ def hold_wanted(lease: Reservation, used_ms: int, settled: int, cap: int) -> int
     return ahead - settled if ahead > settled else 0
 
 
-def lease_end(lease: Reservation, now: int, extra: int = 0) -> int:
-    """When a lease that runs on from ``now`` ends: after its full time, or where funds run out.
-
-    ``extra`` is an overdraft that it may use beyond its hold.
-    """
+def lease_end(lease: Reservation, now: int) -> int:
+    """When a lease that runs on from ``now`` ends: after its full time, or where funds run out."""
     rate = lease.gpu_count * lease.price
     lease_ms = lease.lease_ms
     if rate:
-        covered = time_covered_ms(rate, lease.settled + lease.held + extra) - lease.used_ms
+        funds = lease.settled + lease.held + lease.promised
+        covered = time_covered_ms(rate, funds) - lease.used_ms
         if covered < lease_ms:
             return now + max(covered, 0) * 1_000
     return now + lease_ms * 1_000

@@ -15,7 +15,7 @@ from gpucredits.store.where import Where
 LIST = """
 SELECT account_id, path, model, credit_limit, status, remaining, reserved, spent, debt,
     overrun, version, due_at, funded_until, has_budget, created_at, metadata::text AS metadata,
-    delinquent, overdraft_limit
+    delinquent, overdraft_limit, promised
 FROM accounts WHERE [where] ORDER BY path LIMIT [limit]
 """
 SUM = """
@@ -78,6 +78,7 @@ def account_from_row(row: Any) -> Account:
         metadata=from_json(row["metadata"]),
         delinquent=row["delinquent"],
         overdraft_limit=row["overdraft_limit"],
+        promised=row["promised"],
     )
 
 

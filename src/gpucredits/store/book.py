@@ -228,6 +228,7 @@ def fill_account(page: Page, row: StoredRow) -> None:
         from_json(row[22]),
         row[18] == 1,
         row[17],
+        row[19],
     )
     book.accounts[account_id] = account
     book.paths[path] = account

@@ -36,9 +36,17 @@ def full_lease_us(lease: Reservation) -> int:
 
 def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
     """What is special about a lease that is not plain; whether a renewal may change some of it."""
-    beat_at, exhaustion, lease.grace_ms, lease.overdraft, lease.overdrawn, leaving, stop, why = (
-        terms
-    )
+    (
+        beat_at,
+        exhaustion,
+        lease.grace_ms,
+        lease.overdraft,
+        lease.overdrawn,
+        leaving,
+        stop,
+        why,
+        lease.promised,
+    ) = terms
     renewed_at = lease.expires_at - full_lease_us(lease)
     lease.exhaustion = EXHAUSTIONS[exhaustion]
     lease.leaving = leaving == 1
@@ -114,11 +122,16 @@ def fill_job(page: Page, row: StoredRow) -> None:
 
 
 def fill_bucket(page: Page, row: StoredRow) -> None:
-    """A rate limit that has not ended."""
-    page.book.gated = True
+    """A rate limit, or the last one that ended, where another may be set."""
     limits = page.book.limits
+    bucket = TokenBucket(*row[2:9])
+    if row[9]:
+        bucket.ended_at = row[9]
+        limits.index(bucket)
+        return
+    page.book.gated = True
     if row[3] not in limits.buckets:
-        bucket = limits.buckets[row[3]] = TokenBucket(*row[2:9])
+        limits.buckets[row[3]] = bucket
         page.terms[bucket.bucket_id] = terms_of(bucket)
         limits.lanes.clear()
 

@@ -16,42 +16,43 @@ ORGS = part(
 )
 BALANCES = part(
     "changed_balances",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint",
+    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint",
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
-        debt = x.debt, overrun = x.overrun, version = x.version, due_at = x.due_at,
-        funded_until = x.funded_until
-    FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, version, due_at,
-        funded_until)
+        debt = x.debt, overrun = x.overrun, promised = x.promised, version = x.version,
+        due_at = x.due_at, funded_until = x.funded_until
+    FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
+        due_at, funded_until)
     WHERE t.org_id = x.org_id AND t.account_id = x.account_id""",
 )
 SETTINGS = part(
     "changed_settings",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
+    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint"
     " code bigint code boolean text boolean bigint",
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
-        debt = x.debt, overrun = x.overrun, version = x.version, due_at = x.due_at,
-        funded_until = x.funded_until, model = x.model, credit_limit = x.credit_limit,
+        debt = x.debt, overrun = x.overrun, promised = x.promised, version = x.version,
+        due_at = x.due_at, funded_until = x.funded_until, model = x.model,
+        credit_limit = x.credit_limit,
         credit_limit_max = greatest(t.credit_limit_max, x.model * x.credit_limit),
         status = x.status, has_budget = x.has_budget, metadata = x.metadata::jsonb,
         delinquent = x.delinquent, overdraft_limit = x.overdraft_limit
-    FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, version, due_at,
-        funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
+    FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
+        due_at, funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
         overdraft_limit)
     WHERE t.org_id = x.org_id AND t.account_id = x.account_id""",
 )
 NEW_ACCOUNTS = part(
     "new_accounts",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
+    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint"
     " code bigint code boolean text boolean bigint bigint text bigint",
-    """INSERT INTO accounts (org_id, account_id, remaining, reserved, spent, debt, overrun, version,
-        due_at, funded_until, model, credit_limit, credit_limit_max, status, has_budget, metadata,
-        delinquent, overdraft_limit, parent_id, path, created_at)
-    SELECT x.org_id, x.account_id, x.remaining, x.reserved, x.spent, x.debt, x.overrun, x.version,
-        x.due_at, x.funded_until, x.model, x.credit_limit, x.model * x.credit_limit, x.status,
-        x.has_budget, x.metadata::jsonb, x.delinquent, x.overdraft_limit, x.parent_id, x.path,
-        x.created_at
-    FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, version, due_at,
-        funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
+    """INSERT INTO accounts (org_id, account_id, remaining, reserved, spent, debt, overrun,
+        promised, version, due_at, funded_until, model, credit_limit, credit_limit_max, status,
+        has_budget, metadata, delinquent, overdraft_limit, parent_id, path, created_at)
+    SELECT x.org_id, x.account_id, x.remaining, x.reserved, x.spent, x.debt, x.overrun,
+        x.promised, x.version, x.due_at, x.funded_until, x.model, x.credit_limit,
+        x.model * x.credit_limit, x.status, x.has_budget, x.metadata::jsonb, x.delinquent,
+        x.overdraft_limit, x.parent_id, x.path, x.created_at
+    FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
+        due_at, funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
         overdraft_limit, parent_id, path, created_at)""",
 )
 GRANTS = part(
@@ -93,40 +94,41 @@ SHARED_RENEWALS = part(
 LEASES = part(
     "changed_leases",
     "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
-    " bigint bigint boolean boolean bigint code",
+    " bigint bigint boolean boolean bigint code bigint",
     """UPDATE reservations t SET state = x.state, decision = x.decision, held = x.held,
         settled = x.settled, adjusted = x.adjusted, refunded = x.refunded, used_ms = x.used_ms,
         seq = x.seq, expires_at = x.expires_at, ended_at = x.ended_at, paid = x.paid::bigint[],
         beat_at = greatest(t.beat_at, x.beat_at), overdrawn = x.overdrawn, leaving = x.leaving,
-        is_plain = x.is_plain, stopping_at = x.stopping_at, stop_reason = x.stop_reason
+        is_plain = x.is_plain, stopping_at = x.stopping_at, stop_reason = x.stop_reason,
+        promised = x.promised
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
         used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, stop_reason)
+        stopping_at, stop_reason, promised)
     WHERE t.org_id = x.org_id AND t.reservation_id = x.reservation_id""",
 )
 NEW_LEASES = part(
     "new_leases",
     "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
-    " bigint bigint boolean boolean bigint code"
+    " bigint bigint boolean boolean bigint code bigint"
     " text bigint bigint text text bigint text text bigint bigint bigint bigint bigint bigint"
     " bigint text code bigint bigint",
     """INSERT INTO reservations (org_id, reservation_id, state, decision, held, settled, adjusted,
         refunded, used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, stop_reason,
+        stopping_at, stop_reason, promised,
         account, account_id, payer_id, job_id, gpu_type, gpu_count, region, node, price, price_id,
         window_ms, admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion,
         grace_ms, overdraft)
     SELECT x.org_id, x.reservation_id, x.state, x.decision, x.held, x.settled, x.adjusted,
         x.refunded, x.used_ms, x.seq, x.expires_at, x.ended_at, x.paid::bigint[], x.beat_at,
-        x.overdrawn, x.leaving, x.is_plain, x.stopping_at, x.stop_reason, x.account,
+        x.overdrawn, x.leaving, x.is_plain, x.stopping_at, x.stop_reason, x.promised, x.account,
         x.account_id, x.payer_id,
         x.job_id, x.gpu_type, x.gpu_count, x.region, x.node, x.price, x.price_id, x.window_ms,
         x.admitted_at, x.escrow_windows, x.max_amount, x.first_entry_id, x.metadata::jsonb,
         x.exhaustion, x.grace_ms, x.overdraft
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
         used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, stop_reason, account, account_id, payer_id, job_id, gpu_type, gpu_count,
-        region, node, price, price_id, window_ms,
+        stopping_at, stop_reason, promised, account, account_id, payer_id, job_id, gpu_type,
+        gpu_count, region, node, price, price_id, window_ms,
         admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion, grace_ms,
         overdraft)""",
 )

@@ -176,6 +176,7 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         is_plain(row),
         row.stopping_at,
         row.stop_reason,
+        row.promised,
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -226,6 +227,7 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
         row.spent,
         row.debt,
         row.overrun,
+        row.promised,
         row.version,
         row.due_at,
         row.funded_until,

@@ -271,6 +271,7 @@ CHECKS = (
             VALUES ('accounts_floor', 'accounts'), ('accounts_remaining_check', 'accounts'),
                 ('accounts_reserved_check', 'accounts'), ('accounts_spent_check', 'accounts'),
                 ('accounts_debt_check', 'accounts'), ('accounts_overrun_check', 'accounts'),
+                ('accounts_promised_check', 'accounts'),
                 ('grants_remaining', 'grants'), ('reservations_held_check', 'reservations'),
                 ('entries_amount_check', 'entries'), ('slots_leaving', 'slots'),
                 ('slots_count_check', 'slots'), ('meters_fraction_check', 'meters')

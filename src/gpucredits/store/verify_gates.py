@@ -15,7 +15,7 @@ GATE_CHECKS = (
         """WITH live AS (
             SELECT org_id, account, account_id, job_id, gpu_type, sum(gpu_count) AS gpus,
                 coalesce(sum(gpu_count) FILTER (WHERE leaving), 0) AS leaving_gpus,
-                sum(held) AS held, bool_or(leaving) AS is_leaving
+                sum(held + promised) AS held, bool_or(leaving) AS is_leaving
             FROM reservations WHERE state = 0 GROUP BY 1, 2, 3, 4, 5
         ), below AS (
             SELECT q.org_id, q.quota_id, l.*
@@ -89,7 +89,7 @@ GATE_CHECKS = (
         JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
         JOIN orgs o ON o.org_id = b.org_id
         CROSS JOIN LATERAL (
-            SELECT coalesce(sum(r.settled + r.held), 0) AS drawn FROM reservations r
+            SELECT coalesce(sum(r.settled + r.held + r.promised), 0) AS drawn FROM reservations r
             WHERE r.org_id = b.org_id
                 AND (r.account = a.path OR starts_with(r.account, a.path || '/'))
         ) AS r
@@ -147,12 +147,27 @@ GATE_CHECKS = (
                 AND EXISTS (SELECT 1 FROM budgets b WHERE b.org_id = o.org_id))""",
     ),
     Check(
+        "promises",
+        "what an account has promised of its overdraft is the sum of what its live leases may use",
+        """SELECT coalesce(a.org_id, r.org_id) AS org_id,
+            coalesce(a.account_id, r.payer_id) AS account_id, a.path, a.promised, r.live_promised
+        FROM accounts a FULL JOIN (
+            SELECT org_id, payer_id, sum(promised) AS live_promised FROM reservations
+            GROUP BY org_id, payer_id
+        ) AS r ON r.org_id = a.org_id AND r.payer_id = a.account_id
+        WHERE coalesce(a.promised, -1) <> coalesce(r.live_promised, 0)
+        UNION ALL
+        SELECT org_id, payer_id, account, reservation_id, promised FROM reservations
+        WHERE promised <> 0 AND (state <> 0 OR overdrawn + promised > overdraft)""",
+    ),
+    Check(
         "plain_leases",
         "there is nothing special about a lease that is kept as a plain one",
-        """SELECT org_id, reservation_id, exhaustion, grace_ms, overdraft, overdrawn, leaving
+        """SELECT org_id, reservation_id, exhaustion, grace_ms, overdraft, overdrawn, promised,
+            leaving
         FROM reservations
         WHERE is_plain AND state = 0 AND (exhaustion <> 1 OR grace_ms <> 0 OR overdraft <> 0
-            OR overdrawn <> 0 OR leaving
+            OR overdrawn <> 0 OR promised <> 0 OR leaving
             OR beat_at > expires_at - window_ms * (1 + escrow_windows) * 1000)""",
     ),
 )

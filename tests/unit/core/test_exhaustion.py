@@ -113,23 +113,81 @@ def test_a_small_overdraft_lets_a_job_shut_down_cleanly(ledger: Ledger) -> None:
     assert ledger.account("acme").overrun == 140_000
 
 
+def test_a_grace_does_not_begin_anew_with_every_beat(ledger: Ledger) -> None:
+    """However often a draining job reports, its kill stays one grace after its last credit."""
+    ledger.grant("acme", A_WINDOW)
+    allow_overdraft(ledger, 10 * CREDIT)
+    lease = ledger.lease("acme", grace_ms=30_000, overdraft=10 * CREDIT).reservation_id
+    for seq, used_s in enumerate(range(60, 150, 10), start=1):
+        ledger.wait(s=60 if seq == 1 else 10)
+        answer = beat(ledger, lease, seq, used_s * 1_000)
+        assert answer.expires_in_ms == (150 - used_s) * 1_000
+    ledger.wait(s=10)
+    assert beat(ledger, lease, 99, 150_000).decision == "stop"
+    assert ledger.account("acme").overrun <= 300_000
+
+
 def test_overdrafts_of_all_jobs_share_the_payers_limit(ledger: Ledger) -> None:
-    """A job that finds the payer's overdraft used up by others drains at its own last credit."""
+    """What one job was promised of the payer's overdraft is not promised to another."""
     ledger.grant("acme", 2 * A_WINDOW)
     allow_overdraft(ledger, 500_000)
     first, second = (
         ledger.lease("acme", exhaustion=FINISH, overdraft=500_000).reservation_id for _ in range(2)
     )
     ledger.wait(ms=119_000)
-    beat(ledger, first, 1, 119_000)
+    assert beat(ledger, first, 1, 119_000).expires_in_ms == 51_000
+    assert ledger.account("acme").promised == 500_000
     ledger.wait(ms=500)
     answer = beat(ledger, second, 1, 119_500)
-    assert (answer.decision, answer.expires_in_ms) == ("drain", 50_500)
+    assert (answer.decision, answer.expires_in_ms) == ("drain", 500)
     ledger.wait(ms=50_000)
-    beat(ledger, first, 2, 169_500)
-    answer = beat(ledger, second, 2, 169_500)
-    assert answer.decision == "stop"
-    assert ledger.account("acme").overrun <= 500_000 + 495_000, "at most a window beyond, each"
+    assert beat(ledger, second, 2, 169_500).decision == "stop", "its last half a second is free"
+    assert beat(ledger, first, 2, 169_500).expires_in_ms == 1_000
+    account = ledger.account("acme")
+    assert (account.overrun, account.promised) == (490_000, 10_000)
+
+
+def test_many_jobs_overdraw_no_more_than_one(ledger: Ledger) -> None:
+    """However many jobs run on an overdraft, the house covers the payer's limit and no more."""
+    ledger.grant("acme", 5 * A_WINDOW)
+    allow_overdraft(ledger, CREDIT)
+    leases = [
+        ledger.lease("acme", exhaustion=FINISH, overdraft=CREDIT).reservation_id for _ in range(5)
+    ]
+    for seq, used_s in enumerate((60, 118, 170, 215, 218), start=1):
+        ledger.wait(s=used_s - (0, 60, 118, 170, 215)[seq - 1])
+        for lease in leases:
+            beat(ledger, lease, seq, used_s * 1_000)
+        account = ledger.account("acme")
+        assert account.overrun + account.promised <= CREDIT
+    assert ledger.account("acme").overrun > CREDIT // 2, "it is used all the same"
+
+
+@pytest.mark.parametrize("ending", ["settled", "lapsed", "funded", "suspended", "stopped"])
+def test_a_promise_that_is_not_needed_is_free_for_others(ledger: Ledger, ending: str) -> None:
+    """A job that ends, or gets credits after all, leaves the payer's overdraft as it found it."""
+    ledger.grant("acme", A_WINDOW)
+    allow_overdraft(ledger, CREDIT)
+    lease = ledger.lease("acme", exhaustion=FINISH, overdraft=CREDIT).reservation_id
+    ledger.wait(s=60)
+    beat(ledger, lease, 1, 60_000)
+    assert (ledger.account("acme").promised, ledger.reservation(lease).promised) == (600_000,) * 2
+    match ending:
+        case "settled":
+            ledger.accept(Settle(reservation_id=lease), Closed)
+        case "lapsed":
+            ledger.wait(s=120)
+        case "funded":
+            ledger.grant("acme", 10 * A_WINDOW)
+            beat(ledger, lease, 2, 60_000 + 1)
+        case "suspended":
+            ledger.accept(UpdateAccount(path="acme", status=Status.SUSPENDED), AccountSaved)
+            beat(ledger, lease, 2, 60_000)
+        case _:
+            ledger.accept(UpdateAccount(path="acme", overdraft_limit=0), AccountSaved)
+            ledger.wait(s=60)
+            assert beat(ledger, lease, 2, 120_000).decision == "stop"
+    assert (ledger.account("acme").promised, ledger.reservation(lease).promised) == (0, 0)
 
 
 def test_an_overdraft_that_was_not_allowed_is_refused(ledger: Ledger) -> None:
@@ -162,6 +220,71 @@ def test_a_full_quota_follows_the_policy_but_never_the_overdraft(
     answer = beat(ledger, lease, 1, 60_000)
     assert (answer.decision, answer.reason) == (decision, "quota_exceeded")
     assert answer.expires_in_ms == (60_000 if decision == "drain" else 0)
+
+
+def daily(ledger: Ledger, limit: int) -> int:
+    """Set a quota on the org's credits of a day; its id."""
+    dimension = Dimension.CREDITS_PER_WINDOW
+    command = SetQuota(account="acme", dimension=dimension, limit=limit, calendar=Calendar.DAY)
+    return ledger.accept(command, QuotaSaved).quota.quota_id
+
+
+def test_overdrafts_of_many_jobs_stay_within_a_window(ledger: Ledger) -> None:
+    """What was promised to one job has its place in the window, and is not there for another."""
+    ledger.grant("acme", 2 * A_WINDOW)
+    allow_overdraft(ledger, 100 * CREDIT)
+    quota = daily(ledger, 3_400_000)
+    first, second = (
+        ledger.lease("acme", exhaustion=FINISH, overdraft=5 * CREDIT).reservation_id
+        for _ in range(2)
+    )
+    ledger.wait(s=119)
+    assert beat(ledger, first, 1, 119_000).expires_in_ms == 101_000
+    assert ledger.stored.limits.counters[quota].held == 2_210_000
+    answer = beat(ledger, second, 1, 119_000)
+    assert (answer.decision, answer.expires_in_ms) == ("drain", 1_000)
+    ledger.wait(s=95)
+    assert beat(ledger, second, 2, 214_000).decision == "stop"
+    assert beat(ledger, first, 2, 214_000).decision == "continue"
+    counter = ledger.stored.limits.counters[quota]
+    assert counter.used + counter.held <= 3_400_000
+    assert counter.used == 1_190_000 + 2_140_000
+
+
+@pytest.mark.parametrize("ending", ["settled", "lapsed", "funded"])
+def test_a_window_has_room_again_for_what_was_only_promised(ledger: Ledger, ending: str) -> None:
+    """A promise that lapsed is no longer held in the window, and what was used of it counts."""
+    ledger.grant("acme", A_WINDOW)
+    allow_overdraft(ledger, CREDIT)
+    quota = daily(ledger, 10 * A_WINDOW)
+    lease = ledger.lease("acme", exhaustion=FINISH, overdraft=CREDIT).reservation_id
+    ledger.wait(s=60)
+    beat(ledger, lease, 1, 60_000)
+    assert ledger.stored.limits.counters[quota].held == A_WINDOW
+    ledger.wait(s=80)
+    match ending:
+        case "settled":
+            ledger.accept(Settle(reservation_id=lease, used_ms=140_000), Closed)
+        case "lapsed":
+            beat(ledger, lease, 2, 140_000)
+            ledger.wait(s=120)
+        case _:
+            ledger.grant("acme", 10 * A_WINDOW)
+            beat(ledger, lease, 2, 140_000)
+    counter = ledger.view().limits.counters[quota]
+    held = A_WINDOW if ending == "funded" else 0
+    assert (counter.used, counter.held) == (1_400_000, held)
+
+
+def test_a_new_window_counts_what_was_promised(ledger: Ledger) -> None:
+    """A quota that is set while a job runs on its overdraft knows of it."""
+    ledger.grant("acme", A_WINDOW)
+    allow_overdraft(ledger, CREDIT)
+    lease = ledger.lease("acme", exhaustion=FINISH, overdraft=CREDIT).reservation_id
+    ledger.wait(s=60)
+    beat(ledger, lease, 1, 60_000)
+    quota = daily(ledger, 10 * A_WINDOW)
+    assert ledger.stored.limits.counters[quota].held == A_WINDOW
 
 
 @pytest.mark.parametrize("policy", Exhaustion)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gpucredits.core.command import (
@@ -10,11 +12,24 @@ from gpucredits.core.command import (
     Cancel,
     EndRateLimit,
     Reserve,
+    SetQuota,
     SetRateLimit,
     Settle,
+    UpdateAccount,
 )
-from gpucredits.core.outcome import Beaten, Boosted, Closed, RateLimitSaved
+from gpucredits.core.decide import decide
+from gpucredits.core.outcome import (
+    AccountSaved,
+    Beaten,
+    Boosted,
+    Closed,
+    QuotaSaved,
+    RateLimitSaved,
+)
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Kind, Reason, kind_of
+from gpucredits.core.reservation import Exhaustion
 from gpucredits.core.token_bucket import tokens
 from support.ledger import CREDIT, SECOND, START, Ledger
 
@@ -147,11 +162,48 @@ def test_a_throttled_job_that_does_not_slow_down_ends(ledger: Ledger) -> None:
 
 def test_what_goes_back_spills_before_the_next_draw(ledger: Ledger) -> None:
     """A refund into a full bucket is gone, even for a draw at the very same instant."""
+    limit(ledger, "acme", 10 * CREDIT, refill=SLOW * 100)
     lease = ledger.lease(ALICE).reservation_id
-    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    ledger.wait(s=60)
+    assert left(ledger) == 10 * CREDIT
     ledger.accept(Cancel(reservation_id=lease), Closed)
     ledger.lease(ALICE)
     assert left(ledger) == 10 * CREDIT - A_WINDOW
+
+
+@pytest.mark.parametrize("end", ["settle", "cancel", "lapse", "cut"])
+def test_a_lease_gives_nothing_back_to_a_bucket_that_it_never_drew_from(
+    ledger: Ledger, end: str
+) -> None:
+    """What was held before the limit was set is no token: its end leaves the bucket as it is."""
+    old = ledger.lease(ALICE, window_ms=3_600_000).reservation_id
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    ledger.lease(ALICE)
+    match end:
+        case "settle":
+            ledger.accept(Settle(reservation_id=old), Closed)
+        case "cancel":
+            ledger.accept(Cancel(reservation_id=old), Closed)
+        case "cut":
+            capped = SetQuota(account="acme", dimension=Dimension.CREDITS_PER_JOB, limit=A_WINDOW)
+            ledger.accept(capped, QuotaSaved)
+            ledger.wait(s=1)
+            assert beat(ledger, old, 1, 1_000).held == A_WINDOW - 10_000
+        case _:
+            ledger.wait(s=3_600)
+            assert beat(ledger, old, 1, 1_000).decision == "stop"
+    assert left(ledger) == (A_WINDOW if end == "lapse" else 0), "the other lease lapsed as well"
+
+
+def test_an_older_lease_draws_what_it_spends_from_then_on(ledger: Ledger) -> None:
+    """From when the limit was set a lease that ran before has drawn no less than it spent anew."""
+    old = ledger.lease(ALICE).reservation_id
+    limit(ledger, "acme", 10 * CREDIT, refill=0)
+    for seq in range(1, 6):
+        ledger.wait(s=20)
+        beat(ledger, old, seq, seq * 20_000)
+    ledger.accept(Settle(reservation_id=old), Closed)
+    assert left(ledger) == 9 * CREDIT
 
 
 def test_a_charge_beyond_the_tokens_is_owed(ledger: Ledger) -> None:
@@ -173,8 +225,107 @@ def test_credits_running_out_are_told_before_the_rate(ledger: Ledger) -> None:
     assert (answer.decision, answer.reason) == ("drain", "insufficient_credits")
 
 
+def short_of_credits(ledger: Ledger) -> dict[str, object]:
+    """Alice pays herself, for a window and most of another."""
+    ledger.grant(ALICE, 2 * A_WINDOW - 300_000)
+    return {}
+
+
+def short_of_its_cap(_: Ledger) -> dict[str, object]:
+    """The job may cost a window and most of another."""
+    return {"max_amount": 2 * A_WINDOW - 300_000}
+
+
+def short_of_its_window(ledger: Ledger) -> dict[str, object]:
+    """So much may be spent in a day."""
+    window = {"dimension": Dimension.CREDITS_PER_WINDOW, "calendar": Calendar.DAY}
+    limited = SetQuota(account=ALICE, limit=2 * A_WINDOW - 300_000, **window)  # type: ignore[arg-type]
+    ledger.accept(limited, QuotaSaved)
+    return {}
+
+
+def on_its_overdraft(ledger: Ledger) -> dict[str, object]:
+    """Alice pays herself, for one window; the house would pay for more."""
+    ledger.grant(ALICE, A_WINDOW)
+    allowed = UpdateAccount(path=ALICE, overdraft_limit=10 * CREDIT)
+    ledger.accept(allowed, AccountSaved)
+    return {"exhaustion": Exhaustion.FINISH, "overdraft": 10 * CREDIT}
+
+
+SHORT = [short_of_credits, short_of_its_cap, short_of_its_window, on_its_overdraft]
+
+
+@pytest.mark.parametrize("prepare", SHORT)
+def test_a_job_that_is_short_otherwise_draws_tokens_all_the_same(
+    ledger: Ledger, prepare: Callable[[Ledger], dict[str, object]]
+) -> None:
+    """Whatever else is running out, nothing is authorised for which there is no token."""
+    terms = prepare(ledger)
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    lease = ledger.lease(ALICE, **terms).reservation_id
+    for seq, used_ms in enumerate((60_000, 110_000), start=1):
+        ledger.wait(ms=used_ms if seq == 1 else 50_000)
+        answer = beat(ledger, lease, seq, used_ms)
+        assert (answer.decision, answer.reason) == ("throttle", "rate_limited")
+        assert answer.expires_in_ms == 120_000 - used_ms
+        assert left(ledger) == 0
+    ledger.wait(ms=9_999)
+    assert beat(ledger, lease, 3, 120_000).decision == "stop"
+    assert left(ledger) == 0
+
+
+@pytest.mark.parametrize("prepare", SHORT)
+def test_a_throttled_job_that_is_short_otherwise_goes_on_with_tokens(
+    ledger: Ledger, prepare: Callable[[Ledger], dict[str, object]]
+) -> None:
+    """Tokens that come let it run to where the rest ends, and are drawn for all of that."""
+    terms = prepare(ledger)
+    limit(ledger, "acme", 2 * A_WINDOW, refill=SLOW)
+    held = ledger.lease("acme", gpu_count=1).reservation_id
+    lease = ledger.lease(ALICE, **terms).reservation_id
+    ledger.wait(s=115)
+    told = beat(ledger, lease, 1, 115_000)
+    assert told.decision == "throttle"
+    assert told.clears_in_ms > 0
+    ledger.accept(Settle(reservation_id=held), Closed)
+    before = left(ledger)
+    answer = beat(ledger, lease, 2, 115_000)
+    on_overdraft = prepare is on_its_overdraft
+    assert answer.decision == ("continue" if on_overdraft else "drain")
+    assert answer.expires_in_ms == (120_000 if on_overdraft else 95_000)
+    ahead = answer.expires_in_ms * 10 - told.expires_in_ms * 10
+    assert before - left(ledger) == ahead
+
+
+def test_a_promised_overdraft_is_drawn_and_goes_back(ledger: Ledger) -> None:
+    """Tokens for what a job may overdraw are its own until it ends; then they go back."""
+    terms = on_its_overdraft(ledger)
+    limit(ledger, "acme", A_WINDOW + 600_000, refill=0)
+    lease = ledger.lease(ALICE, **terms).reservation_id
+    ledger.wait(s=60)
+    assert beat(ledger, lease, 1, 60_000).reason == "overdraft"
+    assert left(ledger) == 0
+    ledger.wait(s=40)
+    answer = beat(ledger, lease, 2, 100_000)
+    assert (answer.decision, answer.held, answer.expires_in_ms) == ("throttle", 200_000, 80_000)
+    assert left(ledger) == 0
+    ledger.accept(Settle(reservation_id=lease), Closed)
+    assert left(ledger) == 800_000
+
+
+def test_stop_does_not_wait_for_tokens(ledger: Ledger) -> None:
+    """A job that was to end when credits run out ends, whether or not there are tokens."""
+    ledger.grant(ALICE, 2 * A_WINDOW - 300_000)
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    lease = ledger.lease(ALICE, exhaustion=Exhaustion.STOP).reservation_id
+    ledger.wait(s=115)
+    answer = beat(ledger, lease, 1, 115_000)
+    assert (answer.decision, answer.reason) == ("stop", "insufficient_credits")
+    assert left(ledger) == 50_000
+
+
 def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:
-    """Setting a limit again is no fresh bucket; taking it away and setting it is."""
+    """Setting a limit again is no fresh bucket."""
     bucket = limit(ledger, "acme", 2 * A_WINDOW, refill=0)
     ledger.lease(ALICE)
     assert limit(ledger, "acme", 3 * A_WINDOW, refill=0) == bucket
@@ -185,6 +336,56 @@ def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:
     assert ledger.reason(EndRateLimit(account="acme")) is Reason.LIMIT_UNKNOWN
     ledger.lease(ALICE, gpu_count=50)
     assert limit(ledger, "acme", A_WINDOW) != bucket
+    assert left(ledger) == 1_000
+
+
+def test_a_limit_that_was_taken_away_comes_back_with_what_it_had(ledger: Ledger) -> None:
+    """Ended and set again, a bucket holds what it would hold had nothing been drawn meanwhile."""
+    limit(ledger, "acme", 2 * A_WINDOW, refill=SLOW)
+    ledger.lease(ALICE, gpu_count=2)
+    ledger.wait(s=10)
+    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
+    ledger.wait(s=20)
+    limit(ledger, "acme", 50 * A_WINDOW, refill=0)
+    assert left(ledger) == 30_000
+    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
+    between = ledger.lease(ALICE).reservation_id
+    smaller = SetRateLimit(account="acme", capacity=20_000, refill_per_hour=0)
+    assert ledger.accept(smaller, RateLimitSaved).bucket.level == 20_000, "as far as it fits"
+    ledger.accept(Cancel(reservation_id=between), Closed)
+    assert left(ledger) == 20_000
+    limit(ledger, "acme/vision", A_WINDOW, refill=0)
+    assert left(ledger, "acme/vision") == A_WINDOW, "the first of an account is full"
+
+
+def test_a_limit_that_was_set_for_a_try_leaves_the_ended_one(ledger: Ledger) -> None:
+    """What is taken back does not make anyone forget what the bucket before it held."""
+    limit(ledger, "acme", A_WINDOW, refill=0)
+    ledger.lease(ALICE)
+    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
+    book = ledger.view()
+    again = SetRateLimit(account="acme", capacity=A_WINDOW, refill_per_hour=0)
+    for _ in range(2):
+        book.begin()
+        for command in (again, EndRateLimit(account="acme"), again):
+            decide(book, command, ledger.now)
+        book.take_back()
+    saved = decide(book, again, ledger.now)
+    assert isinstance(saved, RateLimitSaved)
+    assert saved.bucket.level == 0
+
+
+def test_a_limit_that_was_replaced_for_a_try_is_still_there(ledger: Ledger) -> None:
+    """Ending a limit and setting another, both taken back, leaves the first one in force."""
+    bucket = limit(ledger, "acme", A_WINDOW, refill=0)
+    book = ledger.view()
+    book.begin()
+    decide(book, EndRateLimit(account="acme"), ledger.now)
+    decide(book, SetRateLimit(account="acme", capacity=1, refill_per_hour=0), ledger.now)
+    book.take_back()
+    ended = decide(book, EndRateLimit(account="acme"), ledger.now)
+    assert isinstance(ended, RateLimitSaved)
+    assert ended.bucket.bucket_id == bucket
 
 
 def test_a_boosted_bucket_is_larger_and_faster_for_a_while(ledger: Ledger) -> None:

@@ -1,7 +1,8 @@
 """How leases count against the limits on their way: when they start, spend and end.
 
 Owns: every change of a quota's counters and of a bucket's tokens by a lease. What a lease has
-authorised so far (settled and held) is what it has drawn; its end gives back what it did not use.
+authorised so far (settled, held and promised as an overdraft) is what it has drawn; its end gives
+back what it did not use.
 Must not: refuse anything; charges are counted even where a limit is full.
 """
 
@@ -23,7 +24,7 @@ from gpucredits.core.quota import (
 )
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation
-from gpucredits.core.token_bucket import HOUR_US, TokenBucket, advance
+from gpucredits.core.token_bucket import HOUR_US, advance
 
 GPUS = Dimension.CONCURRENT_GPUS
 
@@ -103,8 +104,8 @@ def enter(book: Book, lease: Reservation, now: int) -> None:
     take_tokens(book, lane, lease.held, now)
 
 
-def leave(book: Book, lease: Reservation, released: int, now: int) -> None:
-    """A lease ended: its slots are free, and what it held and did not use goes back."""
+def leave(book: Book, lease: Reservation, now: int) -> None:
+    """A lease ends: its slots are free, and what was ahead of it and is not used goes back."""
     if book.partial:
         raise NotInBook
     lane = lane_of(book, lease, now)
@@ -116,21 +117,23 @@ def leave(book: Book, lease: Reservation, released: int, now: int) -> None:
         counter.count -= slots(lease, quota, jobs)
     for counter, _, _ in lane.windows:
         book.touch(counter)
-        counter.held -= released
-    for bucket, _, _ in lane.buckets:
-        book.touch(bucket)
-        bucket.level += released
+        counter.held -= lease.ahead
+    give_back(book, lane, lease, lease.ahead)
 
 
-def count_slice(book: Book, lease: Reservation, due: int, held: int, now: int) -> None:
-    """A slice is settled and the hold becomes ``held``: count both, each in its windows."""
+def count_slice(book: Book, lease: Reservation, due: int, ahead: int, now: int) -> None:
+    """A slice is settled and ``ahead`` is what it may use next: count both, in their windows."""
     bring_forward(book, lease, now)
     lane = lane_of(book, lease, now)
     for counter, _, quota in lane.windows:
         book.touch(counter)
-        counter.held += held - lease.held
+        counter.held += ahead - lease.ahead
         add_slice(book, quota, counter, due, lease.beat_at, now)
-    take_tokens(book, lane, held - lease.held + due, now)
+    newly = ahead - lease.ahead + due
+    if newly >= 0:
+        take_tokens(book, lane, newly, now)
+    else:
+        give_back(book, lane, lease, -newly)
 
 
 def share_of_slice(quota: Quota, counter: Counter, due: int, since: int, now: int) -> int:
@@ -198,14 +201,21 @@ def next_window(book: Book, quota: Quota, counter: Counter, now: int) -> None:
 def take_tokens(book: Book, lane: Lane, amount: int, now: int) -> None:
     """Draw what was authorised; where charges outran the tokens, a level falls below zero."""
     for bucket, _, _ in lane.buckets:
+        invariant(bucket.level_at >= now, "a bucket is brought forward before it is drawn from")
         book.touch(bucket)
-        draw_or_refund(bucket, amount, now)
+        bucket.level -= amount
 
 
-def draw_or_refund(bucket: TokenBucket, amount: int, now: int) -> None:
-    """Change a level that was brought forward to ``now``."""
-    invariant(bucket.level_at >= now, "a bucket is brought forward before it is drawn from")
-    bucket.level -= amount
+def give_back(book: Book, lane: Lane, lease: Reservation, amount: int) -> None:
+    """Put back what was drawn and is not used.
+
+    A bucket that is younger than the lease gets nothing: what the lease was given before there was
+    a limit is not tokens, and from then on it has drawn what it spent. Ids rise within an org.
+    """
+    for bucket, _, _ in lane.buckets:
+        if bucket.bucket_id < lease.reservation_id:
+            book.touch(bucket)
+            bucket.level += amount
 
 
 def slots(lease: Reservation, quota: Quota, jobs: dict[str, int]) -> int:

@@ -64,7 +64,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     book.touch(payer)
     lease.seq = command.seq
     renewed = charge(book, payer, lease, used_ms, now)
-    end = now if renewed.stops else lease_end(lease, now, renewed.extra)
+    end = now if renewed.stops else lease_end(lease, now)
     if renewed.no_longer:
         end = min(end, lease.expires_at)
     if lease.stopping_at:
@@ -93,6 +93,7 @@ def renew_in_full(
         or book.suspended
         or lease.max_amount
         or lease.stopping_at
+        or lease.promised
         or book.savepoint is not None
     ):
         return False
@@ -145,7 +146,8 @@ def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: in
     due = cost(lease.gpu_count * lease.price, used_ms) - lease.settled
     renewed = renewal(book, payer, lease, due, used_ms, now)
     covered = min(due, lease.held + max(payer.spendable, 0))
-    post_charge(book, payer, lease, due=due, covered=covered, held=renewed.held, now=now)
+    ahead = (renewed.held, renewed.promised)
+    post_charge(book, payer, lease, due=due, covered=covered, ahead=ahead, now=now)
     lease.used_ms = used_ms
     lease.beat_at = now
     return renewed
@@ -167,14 +169,23 @@ def decision_of(renewed: Renewal) -> Decision:
 
 
 def post_charge(
-    book: Book, payer: Account, lease: Reservation, *, due: int, covered: int, held: int, now: int
+    book: Book,
+    payer: Account,
+    lease: Reservation,
+    *,
+    due: int,
+    covered: int,
+    ahead: tuple[int, int],
+    now: int,
 ) -> None:
-    """Move the money of a charge: grants pay, the house covers the rest, the hold becomes ``held``.
+    """Move the money of a charge: grants pay, the house covers the rest.
 
-    The first row carries the renewal of the hold beside its settlement.
+    ``ahead`` is what the lease holds from here on, and what it is promised beyond that. The first
+    row carries the renewal of the hold beside its settlement.
     """
+    held, promised = ahead
     if book.gated:
-        count_slice(book, lease, due, held, now)
+        count_slice(book, lease, due, held + promised, now)
     overrun = due - covered
     reserve_change = held - lease.held + due
     taken = consume(book, payer, covered) if covered else []
@@ -217,7 +228,8 @@ def post_charge(
     payer.spent += due
     payer.version += 1
     end_held_over(book, payer, lease.held - due - held, now)
-    lease.held = held
+    payer.promised += promised - lease.promised
+    lease.held, lease.promised = held, promised
     lease.settled += due
     if taken:
         lease.paid = join_paid(lease.paid, taken)

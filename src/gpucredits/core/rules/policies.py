@@ -6,6 +6,8 @@ Must not: end or refuse anything that runs; the next renewal sees the new limit.
 
 from __future__ import annotations
 
+from copy import copy
+
 from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
@@ -135,7 +137,7 @@ def count_anew(book: Book, account: Account, quota: Quota) -> Counter:
     counter = Counter(quota.quota_id)
     jobs: dict[tuple[int, str, str], JobLeases] = {}
     for lease in live_below(book, account, quota.gpu_type):
-        counter.held += lease.held if quota.dimension is WINDOW else 0
+        counter.held += lease.ahead if quota.dimension is WINDOW else 0
         if quota.dimension is Dimension.CONCURRENT_GPUS:
             counter.count += lease.gpu_count
             counter.leaving += lease.gpu_count if lease.leaving else 0
@@ -204,7 +206,7 @@ def find_quota(book: Book, quota_id: int) -> Quota | None:
 
 
 def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSaved | Refused:
-    """Set a bucket's terms; a new one is full, one that exists keeps what fits."""
+    """Set a bucket's terms; an account's first is full, and one that exists keeps what fits."""
     account = find(book, command.account)
     if isinstance(account, Refused):
         return account
@@ -217,7 +219,7 @@ def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSave
             account_id=account.account_id,
             capacity=command.capacity,
             refill_per_hour=command.refill_per_hour,
-            level=command.capacity,
+            level=first_level(book, account, command.capacity, now),
             level_at=now,
         )
         book.add(bucket)
@@ -230,6 +232,17 @@ def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSave
     advance(bucket, bucket_terms(bucket, boosts), now)  # what no longer fits is gone
     book.limits.lanes.clear()
     return RateLimitSaved(bucket, account.path)
+
+
+def first_level(book: Book, account: Account, capacity: int, now: int) -> int:
+    """What a new bucket begins with: no more than the one before it would hold by now."""
+    before = book.limits.last_ended(account.account_id)
+    if before is None:
+        return capacity
+    before = copy(before)
+    boosts = book.limits.boosts.get(before.bucket_id, ())
+    advance(before, bucket_terms(before, boosts), now)
+    return min(before.level, capacity)
 
 
 def end_rate_limit(book: Book, command: EndRateLimit, now: int) -> RateLimitSaved | Refused:

@@ -1,7 +1,8 @@
 """How far a lease may be renewed: what each gate leaves of the hold that it asks for.
 
 Owns: the decision of a renewal, in one order of precedence: suspension, a limit that was lowered,
-credits, windows, the job's cap, and last the rate limit.
+credits, windows, and the job's cap. What these leave is asked of the rate limit: a lease that it
+cuts further is throttled, since it may go on to where the others end it once there are tokens.
 Must not: move money or count; a renewal is settled whatever is decided here.
 """
 
@@ -35,7 +36,7 @@ OVERDRAFT = "overdraft"
 class Renewal:
     """What a lease may hold from here on, and why that is not what it asks for.
 
-    ``extra`` is the overdraft it may use beyond its hold. ``no_longer`` says that it may not run
+    ``promised`` is the overdraft it may use beyond its hold. ``no_longer`` says that it may not run
     longer than it already could, and ``stops`` that it ends now. ``clears_at`` is when a rate limit
     would let it go on.
     """
@@ -45,7 +46,7 @@ class Renewal:
     throttled: bool = False
     no_longer: bool = False
     stops: bool = False
-    extra: int = 0
+    promised: int = 0
     clears_at: int = 0
 
     @property
@@ -81,10 +82,10 @@ def renewal(
     result.held = min(result.held, room)
     if short:
         use_overdraft(payer, lease, result, due=due, most=min(room, wanted, cap - settled))
-    elif lane and not result.reason:
-        slow_down(lane, lease, result, due, now)
     if lease.exhaustion is Exhaustion.STOP and result.drains:
         return Renewal(0, result.reason, stops=True)
+    if lane:
+        slow_down(lane, lease, result, due, now)
     return result
 
 
@@ -96,11 +97,11 @@ def look_closely(book: Book, lease: Reservation, now: int) -> Lane:
 
 
 def window_room(lane: Lane, lease: Reservation, due: int, now: int) -> int:
-    """The largest hold that every window has room for, once ``due`` is counted."""
+    """The most that every window has room for ahead of a lease, once ``due`` is counted."""
     room = NO_CAP
     for counter, limit, quota in lane.windows:
         share = share_of_slice(quota, counter, due, lease.beat_at, now)
-        room = min(room, limit - counter.used - share - counter.held + lease.held)
+        room = min(room, limit - counter.used - share - counter.held + lease.ahead)
     return room
 
 
@@ -122,33 +123,40 @@ def told_to_go(book: Book, lease: Reservation, lane: Lane) -> bool:
 def use_overdraft(
     payer: Account, lease: Reservation, result: Renewal, *, due: int, most: int
 ) -> None:
-    """Let a job that is out of credits go on for a while, as was agreed at its admission."""
+    """Let a job that is out of credits go on for a while, as was agreed at its admission.
+
+    What other leases of the payer were promised is theirs, whether or not they have used it.
+    """
     uncovered = max(due - lease.held - max(payer.spendable, 0), 0)
-    left = lease.overdraft - lease.overdrawn - uncovered
-    left = min(left, payer.overdraft_limit - payer.overrun - uncovered)
+    agreed = lease.overdraft
     if lease.exhaustion is Exhaustion.DRAIN:
-        left = min(left, cost(lease.rate_per_hour, lease.grace_ms))
-    result.extra = max(min(left, most - result.held), 0)
+        agreed = min(agreed, cost(lease.rate_per_hour, lease.grace_ms))
+    left = agreed - lease.overdrawn - uncovered
+    others = payer.promised - lease.promised
+    left = min(left, payer.overdraft_limit - payer.overrun - uncovered - others)
+    result.promised = max(min(left, most - result.held), 0)
     if (
         lease.exhaustion is Exhaustion.FINISH
-        and result.extra
-        and result.held + result.extra >= most
+        and result.promised
+        and result.held + result.promised >= most
     ):
         result.reason = OVERDRAFT
 
 
 def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: int) -> None:
-    """Hold only what there are tokens for; without them the lease keeps what it holds."""
-    asked = result.held - lease.held + due
-    if asked <= 0:
+    """Go ahead only as far as there are tokens; without them the lease keeps what it has drawn."""
+    drawn = lease.ahead - due
+    asked = result.held + result.promised - drawn
+    if result.held + result.promised <= max(drawn, 0):
         return
-    kept = max(lease.held - due, 0)
     for bucket, capacity, refill in lane.buckets:
         if bucket.level >= asked:
             continue
         result.throttled = True
         result.reason = Reason.RATE_LIMITED.value
-        result.held = min(result.held, max(lease.held - due + bucket.level, kept))
+        most = max(drawn + max(bucket.level, 0), 0)
+        result.held = min(result.held, most)
+        result.promised = min(result.promised, most - result.held)
         if refill and asked <= capacity:
             missing = (asked - bucket.level) * HOUR_US - bucket.fraction
             result.clears_at = max(result.clears_at, now - (-missing // refill))

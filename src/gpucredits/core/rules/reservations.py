@@ -245,8 +245,8 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     lease.seq = max(lease.seq, seq)
     due = cost(lease.rate_per_hour, used_ms) - lease.settled
     covered = min(due, lease.held + max(payer.spendable, 0))
-    left = max(lease.held - due, 0)
-    post_charge(book, payer, lease, due=due, covered=covered, held=left, now=now)
+    left = (max(lease.held - due, 0), lease.promised)
+    post_charge(book, payer, lease, due=due, covered=covered, ahead=left, now=now)
     lease.used_ms = used_ms
     lease.beat_at = now
     return close(book, payer, lease, ReservationState.SETTLED, now)

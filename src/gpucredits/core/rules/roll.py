@@ -129,9 +129,10 @@ def release(book: Book, account: Account, lease: Reservation, at: int, now: int)
     book.touch(account)
     released = lease.held
     if book.gated:
-        leave(book, lease, released, now)
+        leave(book, lease, now)
     account.reserved -= released
-    lease.held = 0
+    account.promised -= lease.promised
+    lease.held = lease.promised = 0
     book.post(
         EntryType.RELEASE,
         account,

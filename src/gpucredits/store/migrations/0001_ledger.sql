@@ -482,7 +482,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END AS terms
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -508,7 +509,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END AS terms
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END AS terms
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
@@ -523,7 +525,7 @@ BEGIN
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
         h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
-        h.delinquent::integer::bigint, NULL::bigint, NULL::bigint, h.path, h.metadata::text,
+        h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
         NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
     FROM held h
     UNION ALL

@@ -9,7 +9,8 @@ ALTER TABLE orgs
 
 ALTER TABLE accounts
     ADD COLUMN delinquent boolean NOT NULL DEFAULT false,
-    ADD COLUMN overdraft_limit bigint NOT NULL DEFAULT 0 CHECK (overdraft_limit >= 0);
+    ADD COLUMN overdraft_limit bigint NOT NULL DEFAULT 0 CHECK (overdraft_limit >= 0),
+    ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0); -- to its live leases
 DROP INDEX accounts_suspended;
 CREATE INDEX accounts_suspended ON accounts (org_id) INCLUDE (path)
     WHERE status = 1 OR delinquent;
@@ -32,7 +33,8 @@ ALTER TABLE reservations
     ADD COLUMN overdrawn bigint NOT NULL DEFAULT 0 CHECK (overdrawn >= 0),
     ADD COLUMN leaving boolean NOT NULL DEFAULT false,
     ADD COLUMN stopping_at bigint NOT NULL DEFAULT 0, -- preempted: when it has to be gone, or 0
-    ADD COLUMN stop_reason smallint NOT NULL DEFAULT 0; -- 0 none, 1 preempted
+    ADD COLUMN stop_reason smallint NOT NULL DEFAULT 0, -- 0 none, 1 preempted
+    ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0);
 -- Asked for by (org_id + 0), which no other index has: one that begins with org_id alone would read
 -- every live lease of the org, and the planner cannot tell before it has statistics.
 CREATE INDEX reservations_live_job ON reservations ((org_id + 0), account_id, job_id)
@@ -126,6 +128,8 @@ CREATE TABLE token_buckets ( -- the level is that of when its terms last changed
 );
 CREATE UNIQUE INDEX token_buckets_live ON token_buckets (org_id, account_id, kind)
     WHERE ended_at = 0;
+CREATE INDEX token_buckets_ended ON token_buckets (org_id, account_id, bucket_id)
+    WHERE ended_at > 0;
 
 CREATE TABLE boosts (
     org_id integer NOT NULL,
@@ -218,7 +222,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END AS terms
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -257,7 +262,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
@@ -273,7 +279,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason] END
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
+                r.promised] END
         FROM reservations r WHERE r.org_id = ANY (whole_orgs) AND r.state = 0
     ), ways AS MATERIALIZED ( -- up from each account with a lease: its parent and grandparent
         SELECT l.org_id, l.account_id, a.parent_id, coalesce(p.parent_id, 0) AS top_id, l.beat_at
@@ -305,11 +312,21 @@ BEGIN
         ORDER BY q.org_id, q.quota_id
     ), buckets AS MATERIALIZED (
         SELECT b.org_id, b.bucket_id, b.account_id, b.capacity, b.refill_per_hour, m.level,
-            m.level_at, m.fraction
+            m.level_at, m.fraction, b.ended_at
         FROM scope s
         JOIN token_buckets b ON b.org_id = s.org_id AND b.account_id = s.account_id
             AND b.kind = 0 AND b.ended_at = 0
         JOIN meters m ON m.org_id = s.org_id AND m.account_id = s.account_id
+        UNION ALL -- and the last one that ended, where a limit may be set anew
+        SELECT e.org_id, e.bucket_id, e.account_id, e.capacity, e.refill_per_hour, e.level,
+            e.level_at, e.fraction, e.ended_at
+        FROM scope s
+        CROSS JOIN LATERAL (
+            SELECT * FROM token_buckets t WHERE t.org_id = s.org_id
+                AND t.account_id = s.account_id AND t.kind = 0 AND t.ended_at > 0
+            ORDER BY t.bucket_id DESC LIMIT 1
+        ) AS e
+        WHERE s.org_id = ANY (whole_orgs)
     ), moment AS MATERIALIZED ( -- the time, and since when slices may be open
         SELECT greatest(instant_now, max(o.clock)) AS now,
             coalesce((SELECT min(w.beat_at) FROM ways w), greatest(instant_now, max(o.clock)))
@@ -337,14 +354,14 @@ BEGIN
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
         h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
-        h.delinquent::integer::bigint, NULL::bigint, NULL::bigint, h.path, h.metadata::text,
+        h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
         NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
     FROM held h
     UNION ALL -- accounts on the way that are not due and pay for nothing here
     SELECT 2, a.org_id, a.account_id,
         a.model, a.credit_limit, a.status, a.remaining, a.reserved, a.spent,
         a.debt, a.overrun, a.version, a.due_at, a.funded_until, a.has_budget::integer,
-        a.created_at, 0, a.overdraft_limit, a.delinquent::integer, NULL, NULL, a.path,
+        a.created_at, 0, a.overdraft_limit, a.delinquent::integer, a.promised, NULL, a.path,
         a.metadata::text, NULL, NULL, NULL, NULL, NULL
     FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
     JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
@@ -396,7 +413,7 @@ BEGIN
     UNION ALL
     SELECT 11, b.org_id, b.bucket_id,
         b.account_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        b.ended_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM buckets b
     UNION ALL -- a bucket that was not looked at since has yet to see boosts that have lapsed
