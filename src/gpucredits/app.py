@@ -65,7 +65,7 @@ class Config:
     test_clock: bool = False
     request_limits: Defaults = field(default_factory=Defaults)
     redis_url: str | None = field(default=None, repr=False)  # it may hold a password
-    redis_timeout_ms: int = 50
+    redis_timeout_ms: int = 250
     pool: PoolOptions = POOL
 
     @property
