@@ -127,6 +127,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             line=line,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
+        stack.callback(api.log.close)
         yield App(config=config, api=api, services=services, database_url=url)
 
 
