@@ -40,7 +40,6 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, int]]:
 
 def test_a_flood_of_refusals_is_one_line_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
     """Each key by itself; the count is told once it has been quiet, and again while it goes on."""
-
     one = ("key_1_1", "rate_limited")
 
     async def act() -> None:
