@@ -208,6 +208,18 @@ def restarted(database: str, redis: RedisServer, *, is_tcp: bool) -> int:
     return alone[0]
 
 
+def test_an_older_redis_will_do(database: str) -> None:
+    """A Redis 5 does not know the greeting of later protocols."""
+    with redis_server("--rename-command", "HELLO", "") as server:
+
+        async def act(pool: Pool) -> None:
+            async with shared_limiter(pool, server.tcp_url) as limiter:
+                assert await admitted(limiter, ask(), tries=20) == 10
+                assert limiter.health.passed_alone == 0
+
+        play(database, act)
+
+
 def test_connections_are_opened_before_the_first_request(
     database: str, own_redis: RedisServer
 ) -> None:

@@ -63,7 +63,9 @@ class RedisServer:
 
     def client(self) -> redis.Redis:
         """A plain connection of the test's own."""
-        return redis.Redis(unix_socket_path=str(self.path), socket_timeout=5, decode_responses=True)
+        return redis.Redis(
+            unix_socket_path=str(self.path), socket_timeout=5, decode_responses=True, protocol=2
+        )
 
     def signal(self, number: signal.Signals) -> None:
         """Send its process a signal."""

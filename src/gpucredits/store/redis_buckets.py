@@ -90,7 +90,7 @@ class RedisBuckets:
                 socket_timeout=SOCKET_TIMEOUT_S,
                 socket_connect_timeout=SOCKET_TIMEOUT_S,
                 retry=Retry(NoBackoff(), 0),
-                protocol=2,  # what a Redis 5 speaks; a newer one's notices hide lost connections
+                protocol=2,  # a Redis 5 speaks no other
                 decode_responses=True,
                 client_name="gpucredits",
             )
@@ -154,9 +154,9 @@ class RedisBuckets:
     async def _tried(self, keys: list[str], values: list[Any]) -> Any:
         """The reply; a connection that turns out to be lost is replaced once.
 
-        A restart loses all idle connections together. Once the loop has heard of it on one, it has
-        on every one, and the pool opens those anew. If a draw was carried out and only its reply
-        was lost, it is drawn twice: one token, in the bucket's disfavour.
+        The one that failed goes back into the pool closed, is the next to be taken and is opened
+        anew; so do others that the loop has heard the end of. If a draw was carried out and only
+        its reply was lost, it is drawn twice: one token, in the bucket's disfavour.
         """
         try:
             return await self._sent(keys, values)
