@@ -65,7 +65,7 @@ class Config:
     test_clock: bool = False
     request_limits: Defaults = field(default_factory=Defaults)
     redis_url: str | None = field(default=None, repr=False)  # it may hold a password
-    redis_timeout_ms: int = 50
+    redis_timeout_ms: int = 250
     pool: PoolOptions = POOL
 
     @property
@@ -127,6 +127,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             line=line,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
+        stack.callback(api.log.close)
         yield App(config=config, api=api, services=services, database_url=url)
 
 

@@ -362,7 +362,7 @@ def test_a_database_that_cannot_say_lets_requests_through_and_counts_them(
             for limiter in (alone, shared):
                 assert await limiter.draw([ask(8)]) is None
                 assert limiter.health.let_through == 1
-                assert not limiter.health.is_open
+                assert not limiter.health.is_alone
             with shared_redis.client() as client:
                 assert client.keys("*key:8") == []
                 client.flushall()

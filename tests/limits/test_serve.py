@@ -34,7 +34,7 @@ def tried(*words: str, program: tuple[str, ...] = ("-m", "gpucredits")) -> tuple
 def test_two_servers_share_a_limit_and_an_outage_is_seen(
     postgres: TestServer, own_redis: RedisServer
 ) -> None:
-    """One limit for both; without Redis requests pass with an alarm; then the limit holds again."""
+    """One limit for both; without Redis each counts alone, with an alarm; then they share again."""
     with (
         postgres.database() as dsn,
         temporary_directory() as folder,
@@ -70,22 +70,20 @@ def share(secret: str, http: httpx.Client, url: str) -> None:
 
 
 def outage(caller: Caller, redis: RedisServer) -> None:
-    """Requests pass while Redis is away, health says so and counts, and then the limit is back."""
-    assert caller.read("/healthz")["request_limits"] == {
-        "home": "redis",
-        "state": "held",
-        "let_through": 0,
-    }
+    """Away, each key has what it had; health says so and counts, and then the limit is shared."""
+    held = {"home": "redis", "state": "held", "passed_alone": 0, "let_through": 0}
+    assert caller.read("/healthz")["request_limits"] == held
     redis.kill()
-    assert [caller.get("/v1/prices").status_code for _ in range(5)] == [200] * 5
+    assert [caller.get("/v1/prices").status_code for _ in range(5)] == [429] * 5  # none was left
+    until(lambda: caller.read("/healthz")["alarms"])
     answer = caller.get("/healthz")
     assert answer.status_code == 200
     [alarm] = answer.json()["alarms"]
-    assert (alarm["name"], alarm["count"]) == ("request_limits_suspended", 5)
-    assert answer.json()["request_limits"]["state"] == "suspended"
+    assert (alarm["name"], alarm["count"]) == ("request_limits_alone", 0)
+    assert answer.json()["request_limits"]["state"] == "alone"
     redis.start()
     until(lambda: caller.read("/healthz")["alarms"] == [])
-    assert caller.read("/healthz")["request_limits"]["let_through"] == 5
+    assert caller.read("/healthz")["request_limits"] == held
     assert problem(caller.get("/v1/prices")) == (429, "rate_limited")
 
 

@@ -1,9 +1,10 @@
-"""A real Redis of a test's own, on a socket in a short directory, stopped by its process."""
+"""A real Redis of a test's own, on a socket and a port of the loopback, stopped by its process."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,19 +19,29 @@ from support.waiting import until
 STOP_TIMEOUT_S = 10.0
 
 
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 class RedisServer:
     """One Redis server without persistence; it can be stopped in several ways and started again."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.path = folder / "redis.sock"
         self.url = f"unix://{self.path}"
+        self.port = free_port()
+        self.tcp_url = f"redis://127.0.0.1:{self.port}/0"
         self._folder = folder
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        words = ["--port", "0", "--unixsocket", str(self.path), "--dir", str(self._folder)]
+        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
+        words += ["--unixsocket", str(self.path)]
         quiet = ["--save", "", "--appendonly", "no", "--daemonize", "no"]
         with (self._folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -52,7 +63,9 @@ class RedisServer:
 
     def client(self) -> redis.Redis:
         """A plain connection of the test's own."""
-        return redis.Redis(unix_socket_path=str(self.path), socket_timeout=5, decode_responses=True)
+        return redis.Redis(
+            unix_socket_path=str(self.path), socket_timeout=5, decode_responses=True, protocol=2
+        )
 
     def signal(self, number: signal.Signals) -> None:
         """Send its process a signal."""

@@ -26,7 +26,7 @@ from gpucredits.api.errors import (
     refusal_problem,
     retry_after_of,
 )
-from gpucredits.api.log import Seen, log_request
+from gpucredits.api.log import RequestLog, Seen
 from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.core.reasons import InvariantBroken
@@ -68,6 +68,7 @@ class Api:
     """The ASGI application."""
 
     def __init__(self, services: Services, routes: Sequence[Route]) -> None:
+        self.log = RequestLog()
         self._services = services
         self._fixed: dict[str, dict[str, Prepared]] = {}
         self._patterns: list[Prepared] = []
@@ -105,7 +106,7 @@ class Api:
         )
         is_head = scope["method"] == "HEAD"
         await send({"type": "http.response.body", "body": b"" if is_head else body})
-        log_request(scope, seen, status=status, request_id=request_id, started=started)
+        self.log.add(scope, seen, status=status, request_id=request_id, started=started)
 
     async def _serve(  # one place where a request meets everything it needs
         self,
@@ -122,8 +123,7 @@ class Api:
         if route.longer_s:
             limit.reschedule((limit.when() or 0.0) + route.longer_s)
         seen.route = route.path
-        token, principal = await self._who(route, headers, reply_headers)
-        seen.actor = principal.actor if route.permission else ""
+        token, principal = await self._who(route, headers, reply_headers, seen)
         body = decode_body(prepared, headers, await read_body(receive, headers))
         query, dry_run = decode_query(route, scope["query_string"])
         key = key_of(route, headers, dry_run=dry_run)
@@ -174,7 +174,7 @@ class Api:
         raise ProblemError("not_found", "There is nothing at this path.")
 
     async def _who(
-        self, route: Route, headers: Headers, reply_headers: Headers
+        self, route: Route, headers: Headers, reply_headers: Headers, seen: Seen
     ) -> tuple[str, Principal]:
         if route.permission is None:
             return "", _NOBODY
@@ -189,6 +189,7 @@ class Api:
                 "Send a live API key as 'Authorization: Bearer gck_…'.",
                 headers={"www-authenticate": 'Bearer realm="gpucredits"'},
             )
+        seen.actor = principal.actor
         await throttle(self._services.limiter, principal, reply_headers)
         if not may(principal, route.permission):
             where = principal.scope or "the whole system"

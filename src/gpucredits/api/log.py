@@ -1,21 +1,27 @@
 """Logs as lines of JSON: one for each request that is worth a line, and everything else.
 
-Owns: what a line says. Heartbeats that went well are counted elsewhere, not logged.
+Owns: what a line says, and which requests get one. Heartbeats that went well are counted elsewhere,
+not logged. Of the requests of a key that come too fast one has a line; those after it are counted
+and told together, so that a caller who floods the server does not flood its log.
 Must not: write bodies, keys or secrets.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import msgspec
 
 logger = logging.getLogger("gpucredits.api")
 QUIET_ROUTES = frozenset({"/v1/heartbeats", "/healthz"})
+TOO_MANY: Final = 429
+QUIET_S: Final = 10.0  # at most one line of a key's refusals in so long
+QUIET_MAX: Final = 10_000  # keys that are quiet at once; the rest are told as one
 
 
 class Seen:
@@ -30,26 +36,73 @@ class Seen:
         self.error: Exception | None = None
 
 
-def log_request(
-    scope: Mapping[str, Any], seen: Seen, *, status: int, request_id: str, started: float
-) -> None:
-    """Write the line of a request."""
-    if status < 400 and seen.route in QUIET_ROUTES:
-        return
-    level = logging.ERROR if status == 500 else logging.INFO
-    if not logger.isEnabledFor(level):
-        return
-    line: dict[str, Any] = {
-        "request_id": request_id,
-        "method": scope["method"],
-        "path": scope["path"],
-        "route": seen.route,
-        "status": status,
-        "ms": round((time.perf_counter() - started) * 1_000, 2),
-        "actor": seen.actor,
-        "reason": seen.reason,
-    }
-    logger.log(level, "request", extra={"fields": line}, exc_info=seen.error)
+class RequestLog:
+    """The lines of requests."""
+
+    def __init__(self, *, quiet_s: float = QUIET_S, quiet_max: int = QUIET_MAX) -> None:
+        self._quiet_s = quiet_s
+        self._quiet_max = quiet_max
+        self._untold: dict[tuple[str, str], int] = {}
+
+    def add(
+        self,
+        scope: Mapping[str, Any],
+        seen: Seen,
+        *,
+        status: int,
+        request_id: str,
+        started: float,
+    ) -> None:
+        """Write the line of a request, if it is to have one."""
+        if status < 400 and seen.route in QUIET_ROUTES:
+            return
+        level = logging.ERROR if status == 500 else logging.INFO
+        if not logger.isEnabledFor(level) or (status == TOO_MANY and self._is_counted(seen)):
+            return
+        line: dict[str, Any] = {
+            "request_id": request_id,
+            "method": scope["method"],
+            "path": scope["path"],
+            "route": seen.route,
+            "status": status,
+            "ms": round((time.perf_counter() - started) * 1_000, 2),
+            "actor": seen.actor,
+            "reason": seen.reason,
+        }
+        logger.log(level, "request", extra={"fields": line}, exc_info=seen.error)
+
+    def close(self) -> None:
+        """Tell what was counted and not told."""
+        for who in list(self._untold):
+            self._tell(who, self._untold.pop(who))
+
+    def _is_counted(self, seen: Seen) -> bool:
+        """Whether a refusal is only counted; if not, those that follow it will be for a while."""
+        who = (seen.actor, seen.reason)
+        if who not in self._untold and len(self._untold) >= self._quiet_max:
+            who = ("", "")
+        if who in self._untold:
+            self._untold[who] += 1
+            return True
+        self._be_quiet(who)
+        return False
+
+    def _be_quiet(self, who: tuple[str, str]) -> None:
+        self._untold[who] = 0
+        asyncio.get_running_loop().call_later(self._quiet_s, self._speak, who)
+
+    def _speak(self, who: tuple[str, str]) -> None:
+        """Tell how many there were; a line was written, so it is quiet again for as long."""
+        count = self._untold.pop(who, 0)
+        if count:
+            self._tell(who, count)
+            self._be_quiet(who)
+
+    def _tell(self, who: tuple[str, str], count: int) -> None:
+        if count:
+            actor, reason = who
+            line = {"status": TOO_MANY, "actor": actor, "reason": reason, "count": count}
+            logger.info("more requests turned away", extra={"fields": line})
 
 
 class JsonLines(logging.Formatter):

@@ -36,7 +36,8 @@ async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
         alarms=[Alarm(name=name, detail=why, count=n) for name, why, n in alarms_of(limits)],
         request_limits=RequestLimitsHealth(
             home=limits.home,
-            state="suspended" if limits.is_open else "held",
+            state="alone" if limits.is_alone else "held",
+            passed_alone=limits.passed_alone,
             let_through=limits.let_through,
         ),
     )

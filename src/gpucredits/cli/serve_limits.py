@@ -62,9 +62,9 @@ def limit_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--redis-timeout-ms",
         type=click.IntRange(1, 10_000),
-        default=50,
+        default=250,
         show_default=True,
-        help="How long a request waits for Redis before it is let through.",
+        help="How long a request waits for Redis before this server counts it alone.",
     )
     @functools.wraps(command)
     def wrapped(  # one argument for each option

@@ -42,6 +42,7 @@ class Kept:
     """A bucket as this process knows it: ``level_at`` is by the process's own clock.
 
     ``epoch`` and ``shared_at`` say which bucket of a shared home was seen, and when by its clock.
+    Without an epoch the process counts it by itself, and knows of draws that nobody else does.
     """
 
     name: BucketName
@@ -82,12 +83,12 @@ class Levels:
         if saved is not None:
             since = now - saved.age_us
             known = bucket_of(ask, level=saved.level, fraction=saved.fraction, level_at=since)
-            best = _lower(best, known, now)
+            best = lower(best, known, now)
         kept = self.kept.get(ask.name)
         if kept is not None:
             seen = kept.bucket
             known = bucket_of(ask, level=seen.level, fraction=seen.fraction, level_at=seen.level_at)
-            best = _lower(best, known, now)
+            best = lower(best, known, now)
         return best
 
     async def save(self) -> bool:
@@ -140,7 +141,8 @@ class Levels:
                     self._wanted.pop(name).set_result(answer)
 
 
-def _lower(one: TokenBucket, other: TokenBucket, now: int) -> TokenBucket:
+def lower(one: TokenBucket, other: TokenBucket, now: int) -> TokenBucket:
+    """The one that holds less, both brought to now; of equals the first."""
     advance(one, (), now)
     advance(other, (), now)
     return min(one, other, key=lambda each: (each.level, each.fraction))

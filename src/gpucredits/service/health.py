@@ -37,10 +37,10 @@ async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
 
 def alarms_of(limits: LimiterHealth) -> list[tuple[str, str, int]]:
     """(name, what is wrong, how often) of what somebody should look at while work moves on."""
-    if not limits.is_open:
+    if not limits.is_alone:
         return []
-    why = "Redis does not answer: request limits are suspended, and every request is let through"
-    return [("request_limits_suspended", why, limits.let_through)]
+    why = "Redis does not answer: each server counts requests alone, and gives the whole limit"
+    return [("request_limits_alone", why, limits.passed_alone + limits.let_through)]
 
 
 def _longest_wait(lane: Lane, now: float) -> float:

@@ -34,11 +34,16 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LimiterHealth:
-    """Where the buckets live, whether limits are suspended, and how many requests that let in."""
+    """Where the buckets live, whether this process counts alone, and what passed meanwhile.
+
+    ``passed_alone`` passed by this process's own count since the shared one could not be had;
+    ``let_through`` passed by none, since nobody could say what their bucket held.
+    """
 
     home: Literal["process", "redis"]
-    is_open: bool
+    is_alone: bool
     let_through: int
+    passed_alone: int = 0
 
 
 class Limiter(Protocol):
@@ -74,14 +79,17 @@ class ProcessLimiter:
     @property
     def health(self) -> LimiterHealth:
         """Limits always hold here."""
-        return LimiterHealth("process", is_open=False, let_through=self._let_through)
+        return LimiterHealth("process", is_alone=False, let_through=self._let_through)
 
     async def draw(self, asks: Sequence[Ask]) -> Verdict | None:
-        """Draw from memory; a bucket is read from the database when it is first needed."""
+        """Draw from memory; a bucket is read from the database when it is first needed.
+
+        One that was counted elsewhere until now is taken over, at the least that is known of it.
+        """
         levels = self._levels
         kept = levels.kept
         for ask in asks:
-            if ask.name not in kept:
+            if ask.name not in kept or kept[ask.name].epoch:
                 try:
                     await self._recall(asks)
                 except LevelUnknown:
@@ -141,7 +149,9 @@ class ProcessLimiter:
         kept = self._levels.kept
         known = await asyncio.gather(*(self._levels.best_known(ask) for ask in asks))
         for ask, bucket in zip(asks, known, strict=True):
-            kept.setdefault(ask.name, Kept(ask.name, bucket))
+            before = kept.get(ask.name)
+            if before is None or before.epoch:
+                kept[ask.name] = Kept(ask.name, bucket)
 
 
 def verdict_of(

@@ -1,7 +1,8 @@
 """Request buckets in Redis, shared by every server: one script, one round trip for a request.
 
-Owns: the connection with its bounds, the names of the keys, and the script. The keys of one
-request have one hash tag, its org, so that a cluster keeps them on one node.
+Owns: the connections with their bounds, the names of the keys, and the script. The keys of one
+request have one hash tag, its org, so that a cluster keeps them on one node. A connection that was
+lost while nobody used it is no outage: what was sent on it is sent once more, on a fresh one.
 Must not: decide what an outage means, or put the address or its password into a message.
 """
 
@@ -17,13 +18,17 @@ from typing import Any, Final
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as ConnectionLost
 from redis.exceptions import NoScriptError, RedisError
 
 from gpucredits.core.request_limit import Ask, BucketName, Holder
+from gpucredits.store.own_time import patient_timeout
 
-TIMEOUT_S: Final = 0.05  # for one request, whatever it takes
+TIMEOUT_S: Final = 0.25  # for one round trip, connecting included
 PROBE_TIMEOUT_S: Final = 1.0
+SOCKET_TIMEOUT_S: Final = 30.0  # the client's own; beyond what any request or probe may take
 CONNECTIONS_MAX: Final = 64
+CONNECTIONS_WARM: Final = 16
 SCHEMES: Final = ("redis://", "rediss://", "unix://")
 SYSTEM: Final = "system:"  # the tag of keys for the whole system; no org's path has a colon
 CLOCK: Final = (
@@ -81,10 +86,11 @@ class RedisBuckets:
             pool = BlockingConnectionPool.from_url(
                 url,
                 max_connections=CONNECTIONS_MAX,
-                timeout=PROBE_TIMEOUT_S,
-                socket_timeout=PROBE_TIMEOUT_S,
-                socket_connect_timeout=PROBE_TIMEOUT_S,
+                timeout=SOCKET_TIMEOUT_S,
+                socket_timeout=SOCKET_TIMEOUT_S,
+                socket_connect_timeout=SOCKET_TIMEOUT_S,
                 retry=Retry(NoBackoff(), 0),
+                protocol=2,  # a Redis 5 speaks no other
                 decode_responses=True,
                 client_name="gpucredits",
             )
@@ -110,6 +116,12 @@ class RedisBuckets:
         await self._run(
             [_PROBE], [1, 1_000_000, 3_600_000_000, "", 1_000_000, 0, 0], timeout_s=PROBE_TIMEOUT_S
         )
+
+    async def warm(self) -> None:
+        """Probe, then open some connections, so that a first burst need not wait for them."""
+        await self.probe()
+        probes = (self.probe() for _ in range(CONNECTIONS_WARM))
+        await asyncio.gather(*probes, return_exceptions=True)  # fewer will do as well
 
     async def close(self) -> None:
         """Close the connections."""
@@ -138,16 +150,32 @@ class RedisBuckets:
 
     async def _run(self, keys: list[str], values: list[Any], *, timeout_s: float) -> list[Any]:
         try:
-            async with asyncio.timeout(timeout_s):
-                try:
-                    reply = await self._redis.evalsha(self._sha, len(keys), *keys, *values)
-                except NoScriptError:
-                    reply = await self._redis.eval(self._script, len(keys), *keys, *values)
+            async with patient_timeout(timeout_s):
+                reply = await self._tried(keys, values)
         except (RedisError, OSError, TimeoutError) as error:
             raise RedisAway(type(error).__name__) from error
         if not isinstance(reply, list):
             raise RedisAway("UnexpectedReply")
         return reply
+
+    async def _tried(self, keys: list[str], values: list[Any]) -> Any:
+        """The reply; a connection that turns out to be lost is replaced once.
+
+        The one that failed goes back into the pool closed, is the next to be taken and is opened
+        anew; so do others that the loop has heard the end of. If a draw was carried out and only
+        its reply was lost, it is drawn twice: one token, in the bucket's disfavour.
+        """
+        try:
+            return await self._sent(keys, values)
+        except (ConnectionLost, OSError):
+            await asyncio.sleep(0)
+            return await self._sent(keys, values)
+
+    async def _sent(self, keys: list[str], values: list[Any]) -> Any:
+        try:
+            return await self._redis.evalsha(self._sha, len(keys), *keys, *values)
+        except NoScriptError:
+            return await self._redis.eval(self._script, len(keys), *keys, *values)
 
 
 def key_of(name: BucketName) -> str:

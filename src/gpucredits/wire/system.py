@@ -20,10 +20,15 @@ class Alarm(Struct, kw_only=True):
 
 
 class RequestLimitsHealth(Struct, kw_only=True):
-    """Where request buckets live, whether limits hold, and how many requests passed unlimited."""
+    """Where request buckets live, and whether this server counts alone since Redis is away.
+
+    ``passed_alone`` requests passed by its own count instead of the shared one, and ``let_through``
+    by none, since the start.
+    """
 
     home: Literal["process", "redis"]
-    state: Literal["held", "suspended"]
+    state: Literal["held", "alone"]
+    passed_alone: int
     let_through: int
 
 
