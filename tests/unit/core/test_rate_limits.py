@@ -17,7 +17,6 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
-from gpucredits.core.decide import decide
 from gpucredits.core.outcome import (
     AccountSaved,
     Beaten,
@@ -171,41 +170,6 @@ def test_what_goes_back_spills_before_the_next_draw(ledger: Ledger) -> None:
     assert left(ledger) == 10 * CREDIT - A_WINDOW
 
 
-@pytest.mark.parametrize("end", ["settle", "cancel", "lapse", "cut"])
-def test_a_lease_gives_nothing_back_to_a_bucket_that_it_never_drew_from(
-    ledger: Ledger, end: str
-) -> None:
-    """What was held before the limit was set is no token: its end leaves the bucket as it is."""
-    old = ledger.lease(ALICE, window_ms=3_600_000).reservation_id
-    limit(ledger, "acme", A_WINDOW, refill=0)
-    ledger.lease(ALICE)
-    match end:
-        case "settle":
-            ledger.accept(Settle(reservation_id=old), Closed)
-        case "cancel":
-            ledger.accept(Cancel(reservation_id=old), Closed)
-        case "cut":
-            capped = SetQuota(account="acme", dimension=Dimension.CREDITS_PER_JOB, limit=A_WINDOW)
-            ledger.accept(capped, QuotaSaved)
-            ledger.wait(s=1)
-            assert beat(ledger, old, 1, 1_000).held == A_WINDOW - 10_000
-        case _:
-            ledger.wait(s=3_600)
-            assert beat(ledger, old, 1, 1_000).decision == "stop"
-    assert left(ledger) == (A_WINDOW if end == "lapse" else 0), "the other lease lapsed as well"
-
-
-def test_an_older_lease_draws_what_it_spends_from_then_on(ledger: Ledger) -> None:
-    """From when the limit was set a lease that ran before has drawn no less than it spent anew."""
-    old = ledger.lease(ALICE).reservation_id
-    limit(ledger, "acme", 10 * CREDIT, refill=0)
-    for seq in range(1, 6):
-        ledger.wait(s=20)
-        beat(ledger, old, seq, seq * 20_000)
-    ledger.accept(Settle(reservation_id=old), Closed)
-    assert left(ledger) == 9 * CREDIT
-
-
 def test_a_charge_beyond_the_tokens_is_owed(ledger: Ledger) -> None:
     """Charges are never refused: a settle beyond its hold takes the bucket below zero."""
     limit(ledger, "acme", A_WINDOW, refill=0)
@@ -337,55 +301,6 @@ def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:
     ledger.lease(ALICE, gpu_count=50)
     assert limit(ledger, "acme", A_WINDOW) != bucket
     assert left(ledger) == 1_000
-
-
-def test_a_limit_that_was_taken_away_comes_back_with_what_it_had(ledger: Ledger) -> None:
-    """Ended and set again, a bucket holds what it would hold had nothing been drawn meanwhile."""
-    limit(ledger, "acme", 2 * A_WINDOW, refill=SLOW)
-    ledger.lease(ALICE, gpu_count=2)
-    ledger.wait(s=10)
-    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
-    ledger.wait(s=20)
-    limit(ledger, "acme", 50 * A_WINDOW, refill=0)
-    assert left(ledger) == 30_000
-    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
-    between = ledger.lease(ALICE).reservation_id
-    smaller = SetRateLimit(account="acme", capacity=20_000, refill_per_hour=0)
-    assert ledger.accept(smaller, RateLimitSaved).bucket.level == 20_000, "as far as it fits"
-    ledger.accept(Cancel(reservation_id=between), Closed)
-    assert left(ledger) == 20_000
-    limit(ledger, "acme/vision", A_WINDOW, refill=0)
-    assert left(ledger, "acme/vision") == A_WINDOW, "the first of an account is full"
-
-
-def test_a_limit_that_was_set_for_a_try_leaves_the_ended_one(ledger: Ledger) -> None:
-    """What is taken back does not make anyone forget what the bucket before it held."""
-    limit(ledger, "acme", A_WINDOW, refill=0)
-    ledger.lease(ALICE)
-    ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
-    book = ledger.view()
-    again = SetRateLimit(account="acme", capacity=A_WINDOW, refill_per_hour=0)
-    for _ in range(2):
-        book.begin()
-        for command in (again, EndRateLimit(account="acme"), again):
-            decide(book, command, ledger.now)
-        book.take_back()
-    saved = decide(book, again, ledger.now)
-    assert isinstance(saved, RateLimitSaved)
-    assert saved.bucket.level == 0
-
-
-def test_a_limit_that_was_replaced_for_a_try_is_still_there(ledger: Ledger) -> None:
-    """Ending a limit and setting another, both taken back, leaves the first one in force."""
-    bucket = limit(ledger, "acme", A_WINDOW, refill=0)
-    book = ledger.view()
-    book.begin()
-    decide(book, EndRateLimit(account="acme"), ledger.now)
-    decide(book, SetRateLimit(account="acme", capacity=1, refill_per_hour=0), ledger.now)
-    book.take_back()
-    ended = decide(book, EndRateLimit(account="acme"), ledger.now)
-    assert isinstance(ended, RateLimitSaved)
-    assert ended.bucket.bucket_id == bucket
 
 
 def test_a_boosted_bucket_is_larger_and_faster_for_a_while(ledger: Ledger) -> None:

@@ -190,17 +190,7 @@ def post_charge(
     reserve_change = held - lease.held + due
     taken = consume(book, payer, covered) if covered else []
     if overrun:
-        book.post(
-            EntryType.OVERRUN,
-            payer,
-            overrun,
-            at=now,
-            grant_id=OVERRUN,
-            reservation_id=lease.reservation_id,
-            seq=lease.seq,
-        )
-        payer.overrun += overrun
-        lease.overdrawn += overrun
+        post_overrun(book, payer, lease, overrun, now)
         taken.append((OVERRUN, overrun))
     if not taken and reserve_change:
         kind = EntryType.RESERVE if reserve_change > 0 else EntryType.RELEASE
@@ -233,6 +223,21 @@ def post_charge(
     lease.settled += due
     if taken:
         lease.paid = join_paid(lease.paid, taken)
+
+
+def post_overrun(book: Book, payer: Account, lease: Reservation, overrun: int, now: int) -> None:
+    """The house covers what neither the hold nor the balance could."""
+    book.post(
+        EntryType.OVERRUN,
+        payer,
+        overrun,
+        at=now,
+        grant_id=OVERRUN,
+        reservation_id=lease.reservation_id,
+        seq=lease.seq,
+    )
+    payer.overrun += overrun
+    lease.overdrawn += overrun
 
 
 def believable(lease: Reservation, used_ms: int, now: int) -> tuple[int, str]:
