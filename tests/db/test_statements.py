@@ -124,10 +124,11 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
         await stage.advance(61)
         await run(stage)
         assert (await acme(stage)).delinquent
-        assert (await stage.beat(lease, 1, 1_000)).decision.value == "drain"
+        beaten = await stage.beat(lease, 1, 1_000)
+        assert (beaten.decision.value, beaten.reason) == ("drain", "account_delinquent")
         refused = await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1))
         assert isinstance(refused, Refused)
-        assert refused.reason is Reason.ACCOUNT_SUSPENDED
+        assert refused.reason is Reason.ACCOUNT_DELINQUENT
         await pay(stage, 99)
         await run(stage)
         assert (await acme(stage)).delinquent
@@ -252,7 +253,7 @@ def test_what_follows_a_pause_in_its_batch_is_refused(database: str) -> None:
         requests = [stage.request(await review(stage)), stage.request(job)]
         for outcome in await stage.ledger.submit_all("acme", requests, atomic=True):
             assert isinstance(outcome, Refused)
-            assert outcome.reason is Reason.ACCOUNT_SUSPENDED
+            assert outcome.reason is Reason.ACCOUNT_DELINQUENT
 
     play(database, act)
 

@@ -37,6 +37,7 @@ class Reason(StrEnum):
     ACCOUNT_EXISTS = "account_exists"
     PARENT_UNKNOWN = "parent_unknown"
     ACCOUNT_SUSPENDED = "account_suspended"
+    ACCOUNT_DELINQUENT = "account_delinquent"
     CROSS_ORG = "cross_org"
     SAME_ACCOUNT = "same_account"
     TOPUP_STATE = "topup_state"
@@ -100,7 +101,7 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.FAIR_SHARE
         ):
             return Kind.CONFLICT
-        case Reason.INSUFFICIENT_CREDITS | Reason.NO_PAYER:
+        case Reason.INSUFFICIENT_CREDITS | Reason.NO_PAYER | Reason.ACCOUNT_DELINQUENT:
             return Kind.FUNDS
         case Reason.QUOTA_EXCEEDED:
             return Kind.LIMIT

@@ -146,7 +146,7 @@ async def read(
                 moments[org_id] = (row[6], row[2], False)
                 page, known = kept[org_id]
                 if row[6] == known:  # otherwise what comes is not enough, and is read again
-                    page.book.suspended = ()
+                    page.book.suspended = page.book.overdue = ()
                     pages[org_id] = page
         else:
             page = pages[org_id]
@@ -186,8 +186,10 @@ def open_page(row: StoredRow) -> Page:
 
 
 def fill_suspended(page: Page, row: StoredRow) -> None:
-    """An account that is suspended, by an operator or by debt: (path)."""
+    """An account that is suspended, by an operator (1) or by debt alone (0): (status; path)."""
     page.book.suspended = (*page.book.suspended, row[21])
+    if not row[3]:
+        page.book.overdue = (*page.book.overdue, row[21])
 
 
 def fill_account(page: Page, row: StoredRow) -> None:

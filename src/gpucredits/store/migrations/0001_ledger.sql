@@ -466,7 +466,7 @@ BEGIN
     FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
     UNION ALL
     SELECT 1, s.org_id, NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        s.status, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, s.path, NULL, NULL, NULL, NULL, NULL, NULL
     FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND (s.status = 1 OR s.delinquent);
     IF gated_orgs IS NOT NULL OR budget_orgs IS NOT NULL THEN
