@@ -77,6 +77,11 @@ def test_an_unpaid_statement_pauses_and_its_payment_resumes(
     again = admin.post(f"{where}:pay", body, key=key)
     assert first.json() == again.json()
     assert again.headers["idempotency-replayed"] == "true"
+    twice = admin.post(f"{where}:pay", body)
+    assert problem(twice) == (409, "reference_used")
+    assert "'wire 2'" in twice.json()["detail"]
+    more = {**body, "payment_reference": "wire 3"}
+    assert problem(admin.post(f"{where}:pay", more)) == (409, "statement_paid")
     paid = first.json()
     assert (paid["statement"]["state"], paid["delinquent"]) == ("paid", False)
     assert not is_overdue(admin, debtor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime
 
 from gpucredits.core.account import Account, Model
@@ -14,6 +15,7 @@ from gpucredits.service.statements import Owner, Seen, StatementFilter
 from support.scene import CREDIT, Scene
 
 ALL = StatementFilter(before=2**62)
+PAYMENTS = itertools.count(1)
 DUE_DAYS = DUE_US // 86_400_000_000
 
 
@@ -62,8 +64,9 @@ async def acme(stage: Scene) -> Account:
 
 async def pay(stage: Scene, amount: int) -> ToppedUp:
     """A payment that has arrived."""
+    reference = f"p-{next(PAYMENTS)}"
     paid = await stage.do(
-        TopUp(account="acme", amount=amount * CREDIT, payment_reference="p", confirmed=True)
+        TopUp(account="acme", amount=amount * CREDIT, payment_reference=reference, confirmed=True)
     )
     assert isinstance(paid, ToppedUp)
     return paid

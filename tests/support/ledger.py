@@ -143,7 +143,7 @@ class Ledger:
         command = commands.TopUp(
             account=account,
             amount=amount,
-            payment_reference="p",
+            payment_reference=f"p-{len(self.stored.topups)}",
             confirmed=True,
             **fields,  # type: ignore[arg-type]
         )
@@ -257,6 +257,9 @@ class Ledger:
                 yield lease
         if payment:
             yield payment
+        for row in stored.topups.values():
+            if row.payment_reference == getattr(command, "payment_reference", None):
+                yield row
 
     def _save(self) -> None:
         stored, batch = self.stored, self.batch

@@ -71,7 +71,11 @@ class Issue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopUp:
-    """Record a payment; only a confirmed one makes a grant."""
+    """Record a payment; only a confirmed one makes a grant.
+
+    One for a statement has its ``bill``, and what was ever ``refunded`` to the account: a bill that
+    is paid cannot be paid again.
+    """
 
     account: str
     amount: int
@@ -80,6 +84,8 @@ class TopUp:
     expires_at: int = bounds.NEVER_US
     priority: int = bounds.PRIORITY_DEFAULT
     metadata: Metadata = field(default_factory=dict)
+    bill: Bill | None = None
+    refunded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,8 @@ class Reason(StrEnum):
     CROSS_ORG = "cross_org"
     SAME_ACCOUNT = "same_account"
     TOPUP_STATE = "topup_state"
+    REFERENCE_USED = "reference_used"
+    STATEMENT_PAID = "statement_paid"
     REQUEST_STATE = "request_state"
     REQUESTS_FULL = "requests_full"
     WINDOW_ENDED = "window_ended"
@@ -92,6 +94,8 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.ACCOUNT_SUSPENDED
             | Reason.GRANTS_FULL
             | Reason.TOPUP_STATE
+            | Reason.REFERENCE_USED
+            | Reason.STATEMENT_PAID
             | Reason.REQUEST_STATE
             | Reason.REQUESTS_FULL
             | Reason.RESERVATION_ENDED

@@ -76,14 +76,17 @@ async def payment(
 ) -> list[TopUp | ReviewStanding]:
     """The commands that pay a statement: the payment, and the look at the account after it."""
     number = ids.format_id(ids.STATEMENT, row.org_id, row.statement_id)
+    review = await review_of(pool, Owner(row.org_id, row.account_id, row.account))
     paid = TopUp(
         account=row.account,
         amount=amount,
         payment_reference=reference,
         confirmed=True,
         metadata={"statement": number},
+        bill=row.bill,
+        refunded=review.refunded,
     )
-    return [paid, await review_of(pool, Owner(row.org_id, row.account_id, row.account))]
+    return [paid, review]
 
 
 async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:

@@ -40,7 +40,7 @@ from gpucredits.store.statement import numbers
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2, $3::text::integer[], $4::text::bigint[],"
     " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
-    " $19, $20, $21, $22, $23, $24, $25)"
+    " $19, $20, $21, $22, $23, $24, $25, $26, $27)"
 )
 # A version that is known says that nothing else has changed, so one snapshot of the rest will do.
 LOCK_ORGS = """
@@ -135,6 +135,7 @@ async def read(
         *columns(needs.limits, 2),
         *columns(needs.jobs, 3),
         not needs.only_renews,
+        *columns(needs.references, 2),
     )
     moments: dict[int, tuple[int, int, bool]] = {}
     with_grants: dict[int, Page] = {}
