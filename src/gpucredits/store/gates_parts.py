@@ -97,9 +97,10 @@ BUDGETS = part(
 )
 PERIODS = part(
     "kept_periods",
-    "integer bigint bigint bigint bigint bigint bigint bigint code",
+    "integer bigint bigint bigint bigint bigint bigint bigint code code bigint bigint code text",
     """INSERT INTO budget_periods (org_id, budget_id, starts_at, ends_at, allowance, grant_id,
-        rolled, rolled_grant_id, warned_percent)
+        rolled, rolled_grant_id, warned_percent, rollover, rollover_cap, rollover_us, calendar,
+        zone)
     SELECT * FROM ROWS
     ON CONFLICT (org_id, budget_id, starts_at) DO UPDATE SET rolled = excluded.rolled,
         rolled_grant_id = excluded.rolled_grant_id, warned_percent = excluded.warned_percent""",

@@ -59,7 +59,9 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
         case BudgetPeriod():
             period = (row.budget_id, row.starts_at, row.ends_at, row.allowance, row.grant_id)
             rolled = (row.rolled, row.rolled_grant_id, row.warned_percent)
-            changes.add(PERIODS, (org_id, *period, *rolled))
+            ways = (row.rollover, row.rollover_cap, row.rollover_us)
+            months = (calendar_number(row.calendar), row.zone)
+            changes.add(PERIODS, (org_id, *period, *rolled, *ways, *months))
         case _:
             invariant(holds=False, claim="the store knows how to keep what a rule changed")
 
