@@ -32,6 +32,7 @@ ID_PREFIXES = {
     "key": ids.KEY,
     "queue": ids.QUEUE,
     "quota": ids.QUOTA,
+    "boost": ids.BOOST,
 }
 POOL_PARAMS = frozenset({"gpu_type", "region"})
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")

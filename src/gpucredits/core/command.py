@@ -277,6 +277,14 @@ class AddBoost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndBoost:
+    """Let a boost of a limit end now, before its time."""
+
+    target_id: int
+    boost_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetBudget:
     """Set an account's budget by its name; the first period begins now, or at ``starts_at``.
 
@@ -338,6 +346,7 @@ Command = (
     | SetRateLimit
     | EndRateLimit
     | AddBoost
+    | EndBoost
     | SetBudget
     | EndBudget
     | ReplaceBudgets

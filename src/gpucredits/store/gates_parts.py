@@ -71,6 +71,13 @@ NEW_BUCKETS = part(
         fraction, ended_at, account_id, kind)
     SELECT * FROM ROWS""",
 )
+BOOSTS = part(
+    "changed_boosts",
+    "integer bigint bigint bigint",
+    """UPDATE boosts t SET starts_at = x.starts_at, ends_at = x.ends_at
+    FROM ROWS AS x(org_id, boost_id, starts_at, ends_at)
+    WHERE t.org_id = x.org_id AND t.boost_id = x.boost_id""",
+)
 NEW_BOOSTS = part(
     "new_boosts",
     "integer bigint bigint bigint bigint bigint bigint bigint text bigint",

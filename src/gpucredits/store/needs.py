@@ -18,6 +18,7 @@ from gpucredits.core.command import (
     Command,
     ConfirmTopUp,
     CreateAccount,
+    EndBoost,
     EndBudget,
     EndQuota,
     EndRateLimit,
@@ -146,7 +147,7 @@ class Needs:
                 self.paths.add((org_id, command.account))
             case EndQuota():
                 self.limits.add((org_id, command.quota_id))
-            case AddBoost():
+            case AddBoost() | EndBoost():
                 self.limits.add((org_id, command.target_id))
             case _:
                 invariant(holds=False, claim="the store knows how to load what a command touches")

@@ -114,7 +114,7 @@ CREATE TABLE boosts (
     amount bigint NOT NULL CHECK (amount >= 0),
     refill_per_hour bigint NOT NULL CHECK (refill_per_hour >= 0),
     starts_at bigint NOT NULL,
-    ends_at bigint NOT NULL CHECK (ends_at > starts_at),
+    ends_at bigint NOT NULL CHECK (ends_at >= starts_at), -- equal: ended before it began
     note text NOT NULL,
     created_at bigint NOT NULL,
     PRIMARY KEY (org_id, boost_id)
