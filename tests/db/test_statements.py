@@ -148,6 +148,12 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
             ("system:", "false"),
         ]
         assert acts[0]["why"].startswith("100 credits are overdue since")
+        told = "SELECT type, payload ->> 'path' FROM outbox WHERE type LIKE 'account.%' ORDER BY 1"
+        assert [tuple(row) for row in await stage.pool.fetch(told)] == [
+            ("account.delinquent", "acme"),
+            ("account.opened", "acme"),
+            ("account.resumed", "acme"),
+        ]
 
     play(database, act)
 
