@@ -16,6 +16,7 @@ from typing import Final
 from gpucredits.api.asgi import Api
 from gpucredits.api.routes import routes
 from gpucredits.core.request_limit import Defaults
+from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.jobs.bucket_saver import BucketSaver
 from gpucredits.jobs.dispatcher import Dispatching
@@ -66,6 +67,8 @@ class Config:
     request_limits: Defaults = field(default_factory=Defaults)
     redis_url: str | None = field(default=None, repr=False)  # it may hold a password
     redis_timeout_ms: int = 250
+    statement_zone: str = "UTC"
+    statement_due_days: int = DUE_DAYS
     pool: PoolOptions = POOL
 
     @property
@@ -105,7 +108,7 @@ async def running(config: Config) -> AsyncIterator[App]:
         limiter = _limiter(config, pool)
         for job in (
             Requests(ledger),
-            Statements(ledger),
+            Statements(ledger, zone=config.statement_zone, due_days=config.statement_due_days),
             Anomalies(ledger),
             Sweeper(ledger),
             Sealer(pool),

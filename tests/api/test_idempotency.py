@@ -227,7 +227,7 @@ def every_write(org: str, lease: dict[str, Any], held: str, topup: str) -> list[
             {"from": org, "to": f"{org}/vision", "amount": "5000"},
             402,
         ),
-        ("POST", "/v1/topups", {"account": org, "amount": "1", "payment_reference": "r"}, 201),
+        ("POST", "/v1/topups", {"account": org, "amount": "1", "payment_reference": "s"}, 201),
         ("POST", f"/v1/topups/{topup}:confirm", None, 200),
         ("POST", "/v1/reservations", lease, 201),
         ("POST", "/v1/reservations:batch", {"items": [lease]}, 200),

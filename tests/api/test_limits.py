@@ -117,7 +117,7 @@ def test_a_rate_limit_is_set_shown_and_ended(admin: Caller, org: str, gpu_type: 
 
 
 def test_a_boost_raises_a_limit_and_lapses(admin: Caller, org: str) -> None:
-    """A boost is found by what it raises, shows in the cap, and ends by itself."""
+    """A boost is found by what it raises, shows in the cap, and ends early or by itself."""
     account = f"{org}/vision"
     quota = admin.made(f"/v1/accounts/{account}/quotas", GPUS)
     admin.call("PUT", f"/v1/accounts/{account}/rate-limit", BUCKET)
@@ -133,9 +133,22 @@ def test_a_boost_raises_a_limit_and_lapses(admin: Caller, org: str) -> None:
     assert (shown["limit"], shown["cap"], len(shown["boosts"])) == ("4", "7", 1)
     limit = admin.read(f"/v1/accounts/{account}/rate-limit")
     assert (limit["capacity"], limit["cap"], limit["refill"]) == ("5", "6", "40")
+    where = f"{path}/{boost['boost_id']}"
+    own = admin.with_key("operator", account)
+    assert problem(own.call("DELETE", where)) == (403, "forbidden")
+    other = f"/v1/accounts/{org}/boosts/{boost['boost_id']}"
+    assert problem(admin.call("DELETE", other)) == (404, "limit_unknown")
+    ended = admin.call("DELETE", where).json()
+    assert (ended["boost_id"], ended["ends_at"] < boost["ends_at"]) == (boost["boost_id"], True)
+    assert [each["unit"] for each in admin.read(path)["boosts"]] == ["credits"]
+    assert quotas_of(admin, account)[0]["cap"] == "4"
+    assert problem(admin.call("DELETE", where)) == (404, "limit_unknown")
+    acts = admin.read("/v1/audit", params={"account": account, "action": "boost.end"})["audit"]
+    assert [(act["old"]["ends_at"], act["new"]["ends_at"]) for act in acts] == [
+        (boost["ends_at"], ended["ends_at"])
+    ]
     admin.advance(3_601)
     assert admin.read(path)["boosts"] == []
-    assert quotas_of(admin, account)[0]["cap"] == "4"
     assert admin.read(f"/v1/accounts/{account}/rate-limit")["cap"] == "5"
 
 

@@ -59,7 +59,11 @@ def test_an_unpaid_statement_pauses_and_its_payment_resumes(
     admin.advance(DUE_S)
     until(lambda: is_overdue(admin, debtor))
     job = {"account": f"{debtor}/p", "job_id": "j", "gpu_type": gpu_type, "payer": debtor}
-    assert problem(admin.post("/v1/reservations", job)) == (409, "account_suspended")
+    answer = admin.post("/v1/reservations", job)
+    assert problem(answer) == (402, "account_delinquent")
+    assert "paying what is overdue resumes it" in answer.json()["detail"]
+    told = admin.post("/v1/admissions:check", job).json()
+    assert (told["admitted"], told["reason"]) == (False, "account_delinquent")
     where = f"/v1/statements/{owing['statement_id']}"
     assert admin.read(where)["state"] == "overdue"
     part = admin.made(f"{where}:pay", {"amount": "5", "payment_reference": "wire 1"})
@@ -73,6 +77,11 @@ def test_an_unpaid_statement_pauses_and_its_payment_resumes(
     again = admin.post(f"{where}:pay", body, key=key)
     assert first.json() == again.json()
     assert again.headers["idempotency-replayed"] == "true"
+    twice = admin.post(f"{where}:pay", body)
+    assert problem(twice) == (409, "reference_used")
+    assert "'wire 2'" in twice.json()["detail"]
+    more = {**body, "payment_reference": "wire 3"}
+    assert problem(admin.post(f"{where}:pay", more)) == (409, "statement_paid")
     paid = first.json()
     assert (paid["statement"]["state"], paid["delinquent"]) == ("paid", False)
     assert not is_overdue(admin, debtor)

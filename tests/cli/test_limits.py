@@ -105,6 +105,9 @@ def test_boosts(terminal: Terminal, client: Client, org: str) -> None:
     assert len(terminal.json("boost", "list", org)["boosts"]) == 3
     assert "deadline" in terminal.text("boost", "list", org)
     assert terminal.json("quota", "list", org)["quotas"][0]["cap"] == "9"
+    assert by_id["boost_id"] in terminal.text("boost", "end", org, by_id["boost_id"])
+    assert len(terminal.json("boost", "list", org)["boosts"]) == 2
+    assert terminal.json("quota", "list", org)["quotas"][0]["cap"] == "7"
 
 
 def test_explain_says_yes_and_no(terminal: Terminal, client: Client, org: str) -> None:

@@ -109,6 +109,7 @@ CALLS: dict[str, Call[Any]] = {
     "replace_quotas": quotas.replace_quotas("acme", [{"dimension": "concurrent_jobs", "limit": 2}]),
     "end_quota": quotas.end_quota("acme/vision", "qta_1_2"),
     "boosts": boosts.boosts("acme"),
+    "end_boost": boosts.end_boost("acme", "bst_1_2"),
     "add_boost": boosts.add_boost("acme", "2", dimension="concurrent_gpus", ends_at=NOON),
     "budgets": budgets.budgets("acme"),
     "set_budget": budgets.set_budget("acme", 5, calendar="month", warn_percent=[80]),

@@ -247,6 +247,21 @@ def test_a_new_window_begins_with_what_was_spent_in_it(database: str) -> None:
     play(database, act)
 
 
+def test_what_was_spent_before_adds_up_over_the_cells_of_a_window(database: str) -> None:
+    """Seven seconds and a bit over many minutes do not divide evenly, and nothing is lost."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        lease = await stage.reserve(ALICE, window_ms=700_000)
+        await stage.advance(613.7)
+        await stage.do(Settle(reservation_id=lease.reservation.reservation_id, used_ms=7_001))
+        await quota(stage, "acme", WINDOW, 15 * CREDIT, rolling_hours=1)
+        await quota(stage, "acme/vision", WINDOW, 15 * CREDIT, rolling_hours=24)
+        assert [row[2] for row in await counters(stage)] == [7_001_000, 7_001_000]
+
+    play(database, act)
+
+
 def test_an_org_without_limits_forgets_that_it_had_some(database: str) -> None:
     """The flag that makes a batch look for limits goes with the last of them."""
 

@@ -38,6 +38,7 @@ from gpucredits.core.reservation import Exhaustion, Reservation, ReservationStat
 from gpucredits.core.token_bucket import tokens
 from gpucredits.service import batch
 from gpucredits.store.book import load_and_lock
+from gpucredits.store.book_gates import calendar_of
 from gpucredits.store.needs import Needs
 from support.parity import PATHS, Players, Shadow
 from support.scene import CREDIT, HOUR_US, PRICE, Scene, play
@@ -201,7 +202,7 @@ async def compare(stage: Scene, shadow: Shadow) -> None:
     assert [(b["budget_id"], b["next_at"], b["ends_at"]) for b in budgets] == sorted(
         (b.budget_id, b.next_at, b.ends_at) for b in rows
     )
-    assert {tuple(row)[1:] for row in periods} == {
+    assert {(*row[1:12], calendar_of(row[12]), row[13]) for row in map(tuple, periods)} == {
         astuple(p) for every in known.periods.values() for p in every
     }
 

@@ -3,100 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 
 import pytest
 
-from gpucredits.core.account import Account, Model, Status
+from gpucredits.core.account import Status
 from gpucredits.core.command import (
     Adjust,
-    CreateAccount,
     Issue,
     Refund,
     Reserve,
     ReverseTopUp,
-    ReviewStanding,
-    Settle,
-    TopUp,
     UpdateAccount,
 )
-from gpucredits.core.outcome import AccountSaved, Reserved, Reviewed, ToppedUp
+from gpucredits.core.outcome import Reserved, Reviewed
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.statement import DUE_US
 from gpucredits.jobs.statements import Statements
-from gpucredits.service import statements
-from gpucredits.service.statements import Owner, Seen, StatementFilter
+from support.billing import (
+    DUE_DAYS,
+    acme,
+    lines,
+    listed,
+    next_month,
+    open_acme,
+    pay,
+    review,
+    run,
+    spend,
+)
 from support.scene import CREDIT, Scene, play, scene
-
-ALL = StatementFilter(before=2**62)
-DUE_DAYS = DUE_US // 86_400_000_000
-
-
-async def open_acme(stage: Scene) -> None:
-    """An org that pays later, with a limit of a thousand credits."""
-    made = await stage.do(
-        CreateAccount(path="acme", model=Model.POSTPAID, credit_limit=1_000 * CREDIT)
-    )
-    assert isinstance(made, AccountSaved)
-
-
-async def spend(stage: Scene, amount: int) -> int:
-    """Spend so many credits now; the lease that did."""
-    lease = await stage.reserve(gpu_count=amount, window_ms=1_000)
-    number = lease.reservation.reservation_id
-    await stage.do(Settle(reservation_id=number, used_ms=1_000))
-    return number
-
-
-async def next_month(stage: Scene) -> None:
-    """Let the clock go to the next month, past the moment of grace."""
-    now = (await stage.balance()).as_of
-    moment = datetime.fromtimestamp(now // 1_000_000, UTC)
-    first = datetime(moment.year + moment.month // 12, moment.month % 12 + 1, 1, tzinfo=UTC)
-    await stage.advance(first.timestamp() - now / 1_000_000 + 120)
-
-
-async def run(stage: Scene) -> None:
-    """Let the job do all there is to do."""
-    job = Statements(stage.ledger)
-    while await job.tick():
-        pass
-
-
-async def listed(stage: Scene) -> list[Seen]:
-    """Statements, the oldest first."""
-    return (await statements.list_statements(stage.pool, ALL))[::-1]
-
-
-async def acme(stage: Scene) -> Account:
-    """The account as it stands."""
-    account = await stage.reads.account("acme")
-    assert account is not None
-    return account
-
-
-async def pay(stage: Scene, amount: int) -> ToppedUp:
-    """A payment that has arrived."""
-    paid = await stage.do(
-        TopUp(account="acme", amount=amount * CREDIT, payment_reference="p", confirmed=True)
-    )
-    assert isinstance(paid, ToppedUp)
-    return paid
-
-
-async def review(stage: Scene) -> ReviewStanding:
-    """The command that looks at the account's standing."""
-    org_id = await stage.ledger.org_id("acme")
-    assert org_id is not None
-    account = await acme(stage)
-    return await statements.review_of(stage.pool, Owner(org_id, account.account_id, account.path))
-
-
-def lines(seen: Seen) -> tuple[int, ...]:
-    """Opening, charges, payments, other credits, closing and what it asks for, in credits."""
-    row = seen.row
-    numbers = (row.opening, row.charges, row.payments, row.credits, row.closing, row.amount)
-    return tuple(number // CREDIT for number in numbers)
 
 
 def test_a_month_is_closed_into_its_lines(database: str) -> None:
@@ -189,10 +124,11 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
         await stage.advance(61)
         await run(stage)
         assert (await acme(stage)).delinquent
-        assert (await stage.beat(lease, 1, 1_000)).decision.value == "drain"
+        beaten = await stage.beat(lease, 1, 1_000)
+        assert (beaten.decision.value, beaten.reason) == ("drain", "account_delinquent")
         refused = await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1))
         assert isinstance(refused, Refused)
-        assert refused.reason is Reason.ACCOUNT_SUSPENDED
+        assert refused.reason is Reason.ACCOUNT_DELINQUENT
         await pay(stage, 99)
         await run(stage)
         assert (await acme(stage)).delinquent
@@ -212,6 +148,12 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
             ("system:", "false"),
         ]
         assert acts[0]["why"].startswith("100 credits are overdue since")
+        told = "SELECT type, payload ->> 'path' FROM outbox WHERE type LIKE 'account.%' ORDER BY 1"
+        assert [tuple(row) for row in await stage.pool.fetch(told)] == [
+            ("account.delinquent", "acme"),
+            ("account.opened", "acme"),
+            ("account.resumed", "acme"),
+        ]
 
     play(database, act)
 
@@ -317,7 +259,7 @@ def test_what_follows_a_pause_in_its_batch_is_refused(database: str) -> None:
         requests = [stage.request(await review(stage)), stage.request(job)]
         for outcome in await stage.ledger.submit_all("acme", requests, atomic=True):
             assert isinstance(outcome, Refused)
-            assert outcome.reason is Reason.ACCOUNT_SUSPENDED
+            assert outcome.reason is Reason.ACCOUNT_DELINQUENT
 
     play(database, act)
 

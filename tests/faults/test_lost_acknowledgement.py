@@ -184,6 +184,9 @@ WRITES: dict[str, Making] = {
     "POST /v1/accounts/{account}/boosts": lambda on: boost_calls.add_boost(
         limited(on), "5", dimension="rate_limit", ends_at="2100-01-01T00:00:00Z"
     ),
+    "DELETE /v1/accounts/{account}/boosts/{boost}": lambda on: boost_calls.end_boost(
+        on.org, boosted(on)
+    ),
     "POST /v1/accounts/{account}/budgets": lambda on: budget_calls.set_budget(
         on.org, "4", calendar="month"
     ),
@@ -276,6 +279,13 @@ def limited(on: Stage) -> str:
     """The org, with a rate limit."""
     on.client.set_rate_limit(on.org, capacity="50", refill_per_hour="5")
     return on.org
+
+
+def boosted(on: Stage) -> str:
+    """A boost of the org's rate limit."""
+    return on.client.add_boost(
+        limited(on), "5", dimension="rate_limit", ends_at="2100-01-01T00:00:00Z"
+    ).boost_id
 
 
 def keyed(call: Call[Any]) -> Call[Any]:

@@ -131,9 +131,11 @@ def test_without_the_client_the_message_names_what_to_install(
         ("--org-requests-per-second", "1000001"),
         ("--request-burst", "5"),
         ("--org-request-burst", "5"),
+        ("--statement-due-days", "-1"),
+        ("--statement-zone", "Mars/Olympus"),
     ],
 )
-def test_limits_that_cannot_be_are_wrong_usage(words: tuple[str, ...]) -> None:
+def test_settings_that_cannot_be_are_wrong_usage(words: tuple[str, ...]) -> None:
     """Nothing is started, and the option is named."""
     code, said = tried(*words)
     assert code == 2

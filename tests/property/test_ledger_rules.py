@@ -125,7 +125,7 @@ class LedgerRules(RuleBasedStateMachine):
         command = commands.TopUp(
             account=path,
             amount=amount,
-            payment_reference="payment",
+            payment_reference=f"payment {len(self.model.payments)}",
             confirmed=confirmed,
             expires_at=ends,
         )

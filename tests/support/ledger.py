@@ -143,7 +143,7 @@ class Ledger:
         command = commands.TopUp(
             account=account,
             amount=amount,
-            payment_reference="p",
+            payment_reference=f"p-{len(self.stored.topups)}",
             confirmed=True,
             **fields,  # type: ignore[arg-type]
         )
@@ -188,7 +188,7 @@ class Ledger:
         return repr(
             [
                 [book.org, book.accounts, book.lots, book.grants, book.reservations, book.topups],
-                [book.suspended, book.entries, book.late_use, sorted(book.complete)],
+                [book.suspended, book.overdue, book.entries, book.late_use, sorted(book.complete)],
                 [sorted(book.paths), book.savepoint, sorted(book.changed)],
                 [book.budgets, book.periods, list(stored_policies(book)), book.limits.jobs],
             ]
@@ -207,6 +207,9 @@ class Ledger:
             account.path
             for account in stored.accounts.values()
             if account.status is Status.SUSPENDED or account.delinquent
+        )
+        book.overdue = tuple(
+            account.path for account in stored.accounts.values() if account.is_overdue
         )
         return book
 
@@ -254,6 +257,9 @@ class Ledger:
                 yield lease
         if payment:
             yield payment
+        for row in stored.topups.values():
+            if row.payment_reference == getattr(command, "payment_reference", None):
+                yield row
 
     def _save(self) -> None:
         stored, batch = self.stored, self.batch

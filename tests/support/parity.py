@@ -88,6 +88,7 @@ class Players:
         amount = dice.randrange(1, 60 * CREDIT)
         lease = dice.choice([*self.leases, 999])
         topup = dice.choice([*self.topups, 999])
+        reference = f"r-{len(self.topups)}"
         ends_at = now + dice.choice([1, 5, 1_000]) * HOUR_US // 60
         choices: list[tuple[type[Any], dict[str, Any]]] = [
             (CreateAccount, {"path": path}),
@@ -99,13 +100,13 @@ class Players:
             (Issue, {"account": path, "amount": amount, "expires_at": ends_at}),
             (Issue, {"account": path, "amount": amount}),
             (Issue, {"account": path, "amount": amount, "starts_at": ends_at}),
-            (TopUp, {"account": path, "amount": amount, "payment_reference": "r"}),
+            (TopUp, {"account": path, "amount": amount, "payment_reference": reference}),
             (
                 TopUp,
                 {
                     "account": path,
                     "amount": amount,
-                    "payment_reference": "r",
+                    "payment_reference": reference,
                     "confirmed": True,
                     "expires_at": ends_at,
                 },

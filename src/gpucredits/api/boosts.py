@@ -15,7 +15,8 @@ from gpucredits.api.standing import (
     standing_of,
 )
 from gpucredits.api.submit import submit
-from gpucredits.core.command import AddBoost
+from gpucredits.core import ids
+from gpucredits.core.command import AddBoost, EndBoost
 from gpucredits.core.gate import Unit
 from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import Boosted
@@ -83,6 +84,20 @@ async def post_boost(call: Call[BoostRequest, NoQuery]) -> BoostAnswer:
     return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
 
 
+async def delete_boost(call: Call[None, NoQuery]) -> BoostAnswer:
+    """Let a boost end now."""
+    account = account_param(call)
+    require_wider(call, account)
+    standing = await standing_of(call, account)
+    org_id = standing.book.org.org_id
+    command = EndBoost(target_id=UNKNOWN, boost_id=UNKNOWN)
+    for limit in limits_of(standing):
+        for boost in coming_boosts(standing.book, number_of(limit), standing.now):
+            if ids.format_id(ids.BOOST, org_id, boost.boost_id) == call.params["boost"]:
+                command = EndBoost(target_id=boost.target_id, boost_id=boost.boost_id)
+    return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
+
+
 def wanted_limit(body: BoostRequest, standing: Standing) -> Limit | None:
     """The limit that a boost is for, if the account has it."""
     if body.target_id is not None:
@@ -136,6 +151,17 @@ ROUTES = [
         status=201,
         needs_key=True,
         reasons=(*NO_ACCOUNT, *NO_LIMIT, "window_ended", "limit_invalid"),
+        tag="limits",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{PATH}/{{boost}}",
+        summary="Let a boost end now",
+        handler=delete_boost,
+        permission=Permission.SET_POLICY,
+        answer=BoostAnswer,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT),
         tag="limits",
     ),
 ]

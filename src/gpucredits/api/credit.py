@@ -190,7 +190,7 @@ ROUTES = [
         answer=TopUpAnswer,
         status=201,
         needs_key=True,
-        reasons=GRANTING,
+        reasons=(*GRANTING, "reference_used"),
         tag="credits",
     ),
     *(

@@ -35,6 +35,7 @@ ID_PREFIXES = {
     "key": ids.KEY,
     "queue": ids.QUEUE,
     "quota": ids.QUOTA,
+    "boost": ids.BOOST,
 }
 PARAMS = {
     "account": "The path of the account, its slashes as they are.",

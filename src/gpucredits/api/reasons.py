@@ -10,6 +10,7 @@ GRANTING = (*NO_ACCOUNT, "window_ended", "grants_full")
 RESERVING = (
     *NO_ACCOUNT,
     "account_suspended",
+    "account_delinquent",
     "price_unknown",
     "payer_invalid",
     "no_payer",
@@ -24,6 +25,7 @@ ASKING = (*NO_ACCOUNT, "limit_unknown", "limit_invalid", "window_ended", "reques
 DECIDING = (
     *GRANTING,
     "account_suspended",
+    "account_delinquent",
     "same_account",
     "insufficient_credits",
     "request_unknown",

@@ -141,7 +141,7 @@ ROUTES = [
         body=PaymentRequest,
         answer=PaymentAnswer,
         needs_key=True,
-        reasons=("statement_unknown", *GRANTING),
+        reasons=("statement_unknown", "statement_paid", "reference_used", *GRANTING),
         tag="statements",
     ),
 ]

@@ -82,6 +82,15 @@ def add_boost(  # noqa: PLR0913  # one argument for each option
     session.run(call, show_boost)
 
 
+@boost.command("end")
+@click.argument("account", type=values.account)
+@click.argument("boost_id")
+@writes
+def end_boost(session: Session, account: str, boost_id: str, *, write: Write) -> None:
+    """Let a boost end now."""
+    session.run(boosts.end_boost(account, boost_id, **write), show_boost)
+
+
 def show_boost(answer: BoostAnswer) -> None:
     """One boost."""
     output.print_facts(

@@ -21,6 +21,8 @@ from gpucredits.api.log import log_json
 from gpucredits.app import App, ClockMovedError, Config, RedisSetupError, running
 from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
 from gpucredits.cli.serve_limits import LimitOptions, limit_options
+from gpucredits.core.period import check_zone
+from gpucredits.core.statement import DUE_DAYS, DUE_DAYS_MAX
 from gpucredits.store.cluster import Layout
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.embedded import lock
@@ -38,6 +40,14 @@ START_ERRORS = (
 )
 GRACE_S = 20
 BACKLOG = 2_048
+
+
+def known_zone(context: click.Context, option: click.Parameter, zone: str) -> str:
+    """The zone itself, if it is one."""
+    try:
+        return check_zone(zone)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 @click.command()
@@ -68,8 +78,26 @@ BACKLOG = 2_048
     help="Let POST /v1/test/clock move time on. The database is for tests ever after.",
 )
 @limit_options
+@click.option(
+    "--statement-due-days",
+    type=click.IntRange(0, DUE_DAYS_MAX),
+    default=DUE_DAYS,
+    show_default=True,
+    envvar="GPUCREDITS_STATEMENT_DUE_DAYS",
+    show_envvar=True,
+    help="How long after its closing a statement is due.",
+)
+@click.option(
+    "--statement-zone",
+    default="UTC",
+    show_default=True,
+    callback=known_zone,
+    envvar="GPUCREDITS_STATEMENT_ZONE",
+    show_envvar=True,
+    help="The time zone that the months of statements are in.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
-def serve(  # one argument for each option
+def serve(  # noqa: PLR0913  # one argument for each option
     *,
     data_dir: Path,
     database_url: str | None,
@@ -78,6 +106,8 @@ def serve(  # one argument for each option
     test_clock: bool,
     as_json: bool,
     limits: LimitOptions,
+    statement_due_days: int,
+    statement_zone: str,
 ) -> None:
     """Run the server: its own PostgreSQL by default, restarted and recovered by itself."""
     config = Config(
@@ -89,6 +119,8 @@ def serve(  # one argument for each option
         request_limits=limits.defaults,
         redis_url=limits.redis_url,
         redis_timeout_ms=limits.redis_timeout_ms,
+        statement_zone=statement_zone,
+        statement_due_days=statement_due_days,
     )
     log_json(sys.stderr)
     try:

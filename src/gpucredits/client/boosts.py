@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from gpucredits.client.call import Call, Number, When, account_path, body_of, read, write
+from gpucredits.client.errors import Invalid
 from gpucredits.wire.boost import BoostAnswer, BoostRequest, BoostsAnswer, TargetName
 from gpucredits.wire.quota import CalendarName
 
@@ -48,3 +51,13 @@ def add_boost(  # noqa: PLR0913  # one argument for each field of the request
         note=note,
     )
     return write(account_path(account, "/boosts"), BoostAnswer, body=body, key=key, dry_run=dry_run)
+
+
+def end_boost(
+    account: str, boost_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[BoostAnswer]:
+    """Let a boost end now, before its time."""
+    if not boost_id:
+        raise Invalid("must not be empty", field="boost_id")
+    path = account_path(account, f"/boosts/{quote(boost_id, safe='')}")
+    return write(path, BoostAnswer, key=key, dry_run=dry_run, method="DELETE")

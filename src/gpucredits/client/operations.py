@@ -240,6 +240,7 @@ class Operations:
     end_quota = Operation(quota_calls.end_quota)
     boosts = Operation(boost_calls.boosts)
     add_boost = Operation(boost_calls.add_boost)
+    end_boost = Operation(boost_calls.end_boost)
     budgets = Operation(budget_calls.budgets)
     set_budget = Operation(budget_calls.set_budget)
     replace_budgets = Operation(budget_calls.replace_budgets)

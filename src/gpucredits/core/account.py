@@ -126,6 +126,11 @@ class Account:
         return self.remaining - self.reserved - self.debt
 
     @property
+    def is_overdue(self) -> bool:
+        """Whether it is paused for what it owes, and for nothing else."""
+        return self.delinquent and self.status is Status.ACTIVE
+
+    @property
     def floor(self) -> int:
         """The least that ``available`` may be."""
         return -self.credit_limit if self.model is Model.POSTPAID else 0

@@ -56,7 +56,8 @@ class Budget:
 class BudgetPeriod:
     """One period of a budget, the grant that was issued for it, and what rolled out of it.
 
-    ``warned_percent`` is the highest warning that was reported.
+    ``warned_percent`` is the highest warning that was reported. What becomes of its rest was agreed
+    when it began: a change of the budget does not change it.
     """
 
     budget_id: int
@@ -67,6 +68,11 @@ class BudgetPeriod:
     rolled: int = 0
     rolled_grant_id: int = 0
     warned_percent: int = 0
+    rollover: Rollover = Rollover.NONE
+    rollover_cap: int = 0
+    rollover_us: int = 0
+    calendar: Calendar | None = None
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +97,22 @@ def next_period(budget: Budget) -> tuple[int, int]:
     return budget.next_at, min(ends_at, budget.ends_at)
 
 
-def rolled_until(budget: Budget, ended_at: int) -> int:
+def rolled_until(period: BudgetPeriod, ended_at: int) -> int:
     """When the part that rolled over at ``ended_at`` ends in its turn."""
-    if budget.rollover_us or budget.calendar is None:
-        return ended_at + budget.rollover_us
-    return period_at(budget.calendar, budget.zone, ended_at)[1]
+    if period.rollover_us or period.calendar is None:
+        return ended_at + period.rollover_us
+    return period_at(period.calendar, period.zone, ended_at)[1]
 
 
-def rolled_amount(budget: Budget, remaining: int) -> int:
+def rolled_amount(period: BudgetPeriod, remaining: int) -> int:
     """How much of what remains at a period's end goes on."""
-    match budget.rollover:
+    match period.rollover:
         case Rollover.NONE:
             return 0
         case Rollover.ALL:
             return remaining
         case Rollover.CAPPED:
-            return min(remaining, budget.rollover_cap)
+            return min(remaining, period.rollover_cap)
 
 
 def reached(thresholds: tuple[int, ...], limit: int, used: int) -> int:

@@ -71,7 +71,11 @@ class Issue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopUp:
-    """Record a payment; only a confirmed one makes a grant."""
+    """Record a payment; only a confirmed one makes a grant.
+
+    One for a statement has its ``bill``, and what was ever ``refunded`` to the account: a bill that
+    is paid cannot be paid again.
+    """
 
     account: str
     amount: int
@@ -80,6 +84,8 @@ class TopUp:
     expires_at: int = bounds.NEVER_US
     priority: int = bounds.PRIORITY_DEFAULT
     metadata: Metadata = field(default_factory=dict)
+    bill: Bill | None = None
+    refunded: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +277,14 @@ class AddBoost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndBoost:
+    """Let a boost of a limit end now, before its time."""
+
+    target_id: int
+    boost_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetBudget:
     """Set an account's budget by its name; the first period begins now, or at ``starts_at``.
 
@@ -332,6 +346,7 @@ Command = (
     | SetRateLimit
     | EndRateLimit
     | AddBoost
+    | EndBoost
     | SetBudget
     | EndBudget
     | ReplaceBudgets

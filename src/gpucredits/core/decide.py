@@ -15,6 +15,7 @@ from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
 from gpucredits.core.rules import (
     accounts,
+    boosts,
     corrections,
     grants,
     heartbeats,
@@ -56,7 +57,8 @@ RULES: dict[type[Command], Rule] = {
     commands.ReplaceQuotas: replacements.replace_quotas,
     commands.SetRateLimit: policies.set_rate_limit,
     commands.EndRateLimit: policies.end_rate_limit,
-    commands.AddBoost: policies.add_boost,
+    commands.AddBoost: boosts.add_boost,
+    commands.EndBoost: boosts.end_boost,
     commands.SetBudget: policies.set_budget,
     commands.EndBudget: policies.end_budget,
     commands.ReplaceBudgets: replacements.replace_budgets,

@@ -37,9 +37,12 @@ class Reason(StrEnum):
     ACCOUNT_EXISTS = "account_exists"
     PARENT_UNKNOWN = "parent_unknown"
     ACCOUNT_SUSPENDED = "account_suspended"
+    ACCOUNT_DELINQUENT = "account_delinquent"
     CROSS_ORG = "cross_org"
     SAME_ACCOUNT = "same_account"
     TOPUP_STATE = "topup_state"
+    REFERENCE_USED = "reference_used"
+    STATEMENT_PAID = "statement_paid"
     REQUEST_STATE = "request_state"
     REQUESTS_FULL = "requests_full"
     WINDOW_ENDED = "window_ended"
@@ -91,6 +94,8 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.ACCOUNT_SUSPENDED
             | Reason.GRANTS_FULL
             | Reason.TOPUP_STATE
+            | Reason.REFERENCE_USED
+            | Reason.STATEMENT_PAID
             | Reason.REQUEST_STATE
             | Reason.REQUESTS_FULL
             | Reason.RESERVATION_ENDED
@@ -100,7 +105,7 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.FAIR_SHARE
         ):
             return Kind.CONFLICT
-        case Reason.INSUFFICIENT_CREDITS | Reason.NO_PAYER:
+        case Reason.INSUFFICIENT_CREDITS | Reason.NO_PAYER | Reason.ACCOUNT_DELINQUENT:
             return Kind.FUNDS
         case Reason.QUOTA_EXCEEDED:
             return Kind.LIMIT

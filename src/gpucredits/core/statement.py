@@ -18,7 +18,11 @@ from gpucredits.core.account import Account
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.risk import Standing, Statement, standing
 
-DUE_US: Final = 14 * 24 * 3_600 * bounds.SECOND_US  # from the closing of a statement
+DAY_US: Final = 24 * 3_600 * bounds.SECOND_US
+DUE_DAYS: Final = 14  # from the closing of a statement, unless the server was told otherwise
+DUE_DAYS_MAX: Final = 365
+DUE_US: Final = DUE_DAYS * DAY_US
+SHORTEST_US: Final = 15 * DAY_US  # what is left of a month, for a statement of its own
 BILLS_MAX: Final = 60  # of one account that are looked at, the latest
 
 
@@ -65,6 +69,18 @@ class Figures:
 def month_after(starts_at: int, zone: str) -> tuple[int, int]:
     """The month that an instant lies in."""
     return period_at(Calendar.MONTH, zone, starts_at)
+
+
+def month_from(starts_at: int, zone: str) -> tuple[int, int]:
+    """The month that a statement from an instant on covers.
+
+    Statements follow each other without a gap. After the zone was changed the last one may end
+    some hours before a month does: those belong to the month that follows.
+    """
+    ends_at = month_after(starts_at, zone)[1]
+    if ends_at - starts_at < SHORTEST_US:
+        ends_at = month_after(ends_at, zone)[1]
+    return starts_at, ends_at
 
 
 def figures(before: Totals, after: Totals) -> Figures:

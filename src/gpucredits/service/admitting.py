@@ -43,6 +43,7 @@ GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.QUOTA_EXCEEDED: "quota",
     Reason.RATE_LIMITED: "rate limit",
     Reason.ACCOUNT_SUSPENDED: "suspension",
+    Reason.ACCOUNT_DELINQUENT: "unpaid statement",
 }
 Ended = tuple[int, int, int, int, int, bytes]
 

@@ -15,6 +15,7 @@ from gpucredits.core.book import Book
 from gpucredits.core.budget import Budget
 from gpucredits.core.command import (
     Command,
+    EndBoost,
     EndBudget,
     EndQuota,
     EndRateLimit,
@@ -34,6 +35,7 @@ from gpucredits.core.outcome import (
     RateLimitSaved,
 )
 from gpucredits.core.quota import Quota
+from gpucredits.core.rules.boosts import find_target, told
 from gpucredits.core.rules.policies import find_quota, open_quotas, same_quota
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.wire.boost import boosted_to_wire
@@ -49,6 +51,8 @@ def limit_before(book: Book, command: Command) -> State | None:
     match command:
         case SetQuota() | EndQuota() | ReplaceQuotas():
             return _quotas_before(book, command)
+        case EndBoost():
+            return _boost_before(book, command)
         case SetRateLimit(account=path) | EndRateLimit(account=path):
             account = book.paths.get(path)
             bucket = None if account is None else book.limits.buckets.get(account.account_id)
@@ -95,6 +99,15 @@ def _quotas_before(book: Book, command: SetQuota | EndQuota | ReplaceQuotas) -> 
             else None
         )
     return None if quota is None or account is None else _quota(org_id, account.path, quota)
+
+
+def _boost_before(book: Book, command: EndBoost) -> State | None:
+    target = find_target(book, command.target_id)
+    boosts = book.limits.boosts.get(command.target_id, ())
+    boost = next((each for each in boosts if each.boost_id == command.boost_id), None)
+    if boost is None or target is None:
+        return None
+    return _state(boosted_to_wire(book.org.org_id, told(book, boost, target)))
 
 
 def _budgets_before(book: Book, command: SetBudget | EndBudget | ReplaceBudgets) -> State | None:

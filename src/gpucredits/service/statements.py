@@ -14,10 +14,13 @@ from gpucredits.core import ids
 from gpucredits.core.command import ReviewStanding, TopUp
 from gpucredits.core.money import format_credits
 from gpucredits.core.statement import (
-    DUE_US,
+    DAY_US,
+    DUE_DAYS,
+    SHORTEST_US,
     Totals,
     figures,
     month_after,
+    month_from,
     outstanding,
 )
 from gpucredits.service.ledger import Ledger, Request
@@ -73,14 +76,17 @@ async def payment(
 ) -> list[TopUp | ReviewStanding]:
     """The commands that pay a statement: the payment, and the look at the account after it."""
     number = ids.format_id(ids.STATEMENT, row.org_id, row.statement_id)
+    review = await review_of(pool, Owner(row.org_id, row.account_id, row.account))
     paid = TopUp(
         account=row.account,
         amount=amount,
         payment_reference=reference,
         confirmed=True,
         metadata={"statement": number},
+        bill=row.bill,
+        refunded=review.refunded,
     )
-    return [paid, await review_of(pool, Owner(row.org_id, row.account_id, row.account))]
+    return [paid, review]
 
 
 async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:
@@ -91,27 +97,33 @@ async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:
     return ReviewStanding(path=owner.path, bills=bills, refunded=refunded)
 
 
-async def close_months(ledger: Ledger, *, limit: int, zone: str = ZONE) -> int:
+async def close_months(
+    ledger: Ledger, *, limit: int, zone: str = ZONE, due_days: int = DUE_DAYS
+) -> int:
     """Close the next open month of some accounts; how many were found."""
     with driver_errors():
         async with ledger.pool.acquire() as db:
             now = await read_clock(db)
             until, _ = month_after(now - GRACE_US, zone)
-            owners = await statements.open_months(db, until=until, limit=limit)
+            owners = await statements.open_months(
+                db, until=until, reached=until - SHORTEST_US, limit=limit
+            )
     for owner in owners:
         await ledger.sweep(owner.org_id, [owner.account_id])
-        await close_month(ledger.pool, owner, until=until, zone=zone)
+        await close_month(ledger.pool, owner, until=until, zone=zone, due_days=due_days)
     return len(owners)
 
 
-async def close_month(pool: Pool, owner: Owner, *, until: int, zone: str = ZONE) -> int | None:
+async def close_month(
+    pool: Pool, owner: Owner, *, until: int, zone: str = ZONE, due_days: int = DUE_DAYS
+) -> int | None:
     """Close the month after an account's last statement; its number, unless another did."""
     async with snapshot(pool) as db:
         last = await statements.latest(db, owner)
         if last is None:
             starts_at, ends_at = month_after(owner.created_at, zone)
         else:
-            starts_at, ends_at = last.ends_at, month_after(last.ends_at, zone)[1]
+            starts_at, ends_at = month_from(last.ends_at, zone)
         if ends_at > until:
             return None
         before = Totals() if last is None else last.totals
@@ -128,7 +140,7 @@ async def close_month(pool: Pool, owner: Owner, *, until: int, zone: str = ZONE)
                 starts_at=starts_at,
                 ends_at=ends_at,
                 closed_at=now,
-                due_at=now + DUE_US,
+                due_at=now + due_days * DAY_US,
                 lines=lines,
                 after=after,
             )

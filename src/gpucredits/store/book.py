@@ -41,7 +41,7 @@ from gpucredits.store.statement import numbers
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2, $3::text::integer[], $4::text::bigint[],"
     " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
-    " $19, $20, $21, $22, $23, $24, $25)"
+    " $19, $20, $21, $22, $23, $24, $25, $26, $27)"
 )
 # A version that is known says that nothing else has changed, so one snapshot of the rest will do.
 LOCK_ORGS = """
@@ -145,6 +145,7 @@ async def read(
         *columns(needs.limits, 2),
         *columns(needs.jobs, 3),
         not needs.only_renews,
+        *columns(needs.references, 2),
     )
     moments: dict[int, tuple[int, int, bool]] = {}
     with_grants: dict[int, Page] = {}
@@ -156,7 +157,7 @@ async def read(
                 moments[org_id] = (row[6], row[2], False)
                 page, known = kept[org_id]
                 if row[6] == known:  # otherwise what comes is not enough, and is read again
-                    page.book.suspended = ()
+                    page.book.suspended = page.book.overdue = ()
                     pages[org_id] = page
         else:
             page = pages[org_id]
@@ -196,8 +197,10 @@ def open_page(row: StoredRow) -> Page:
 
 
 def fill_suspended(page: Page, row: StoredRow) -> None:
-    """An account that is suspended, by an operator or by debt: (path)."""
+    """An account that is suspended, by an operator (1) or by debt alone (0): (status; path)."""
     page.book.suspended = (*page.book.suspended, row[21])
+    if not row[3]:
+        page.book.overdue = (*page.book.overdue, row[21])
 
 
 def fill_account(page: Page, row: StoredRow) -> None:

@@ -7,6 +7,7 @@ Must not: decide anything or write (gates_save does).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
@@ -183,9 +184,17 @@ def fill_budget(page: Page, row: StoredRow) -> None:
     page.book.budgets.setdefault(budget.account_id, []).append(budget)
 
 
+def period_of(row: Sequence[Any]) -> BudgetPeriod:
+    """A period as its columns are stored."""
+    period = BudgetPeriod(*row[:8])
+    period.rollover, period.rollover_cap, period.rollover_us = ROLLOVERS[row[8]], row[9], row[10]
+    period.calendar, period.zone = calendar_of(row[11]), row[12]
+    return period
+
+
 def fill_period(page: Page, row: StoredRow) -> None:
     """The last period of a budget."""
-    period = BudgetPeriod(*row[2:10])
+    period = period_of((*row[2:14], row[21]))
     page.passing = True
     page.book.periods.setdefault(period.budget_id, []).append(period)
     known = (period.budget_id, period.starts_at, period.warned_percent)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.budget import BudgetPeriod
+from gpucredits.store.book_gates import period_of
 from gpucredits.store.connection import Connection
 
 PERIODS = """
 SELECT p.budget_id, p.starts_at, p.ends_at, p.allowance, p.grant_id, p.rolled, p.rolled_grant_id,
-    p.warned_percent, g.remaining, (
+    p.warned_percent, p.rollover, p.rollover_cap, p.rollover_us, p.calendar, p.zone, g.remaining, (
         SELECT coalesce(sum(e.amount), 0)::bigint FROM entries e
         WHERE e.org_id = p.org_id AND e.grant_id = p.grant_id AND e.type = 8
     ) AS expired
@@ -34,4 +35,4 @@ async def list_periods(
 ) -> list[PeriodRow]:
     """The periods of a budget that began before an instant, the latest first, as stored."""
     rows = await connection.fetch(PERIODS, org_id, budget_id, before, limit)
-    return [PeriodRow(BudgetPeriod(*row[:8]), row["remaining"], row["expired"]) for row in rows]
+    return [PeriodRow(period_of(row), row["remaining"], row["expired"]) for row in rows]

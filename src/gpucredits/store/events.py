@@ -42,8 +42,7 @@ def events_of(page: Page, row: Row, events: list[Event]) -> None:
                 payload: Payload = {"amount": format_credits(row.amount), "grant": row.grant_id}
                 events.append(event(f"topup.{row.status.name.lower()}", row.topup_id, payload))
         case Account():
-            if row.account_id >= page.first_new_id:
-                events.append(event("account.opened", row.account_id, {"path": row.path}))
+            account_events(page, row, events)
         case BudgetPeriod():
             known = (row.budget_id, row.starts_at, row.warned_percent)
             if row.warned_percent and known not in page.warned:
@@ -69,6 +68,16 @@ def lease_events(page: Page, row: Reservation, events: list[Event]) -> None:
         events.append(event(ENDINGS[row.state], number, payload))
     elif row.decision is not decision and row.decision is Decision.DRAIN:
         events.append(event("reservation.draining", number, payload))
+
+
+def account_events(page: Page, row: Account, events: list[Event]) -> None:
+    """An account was opened, was paused for what it owes, or has paid."""
+    told: Payload = {"path": row.path}
+    if row.account_id >= page.first_new_id:
+        events.append(event("account.opened", row.account_id, told))
+    if row.delinquent is not page.was_delinquent(row.account_id):
+        kind = "account.delinquent" if row.delinquent else "account.resumed"
+        events.append(event(kind, row.account_id, told))
 
 
 def grant_events(page: Page, row: Grant, events: list[Event]) -> None:

@@ -86,6 +86,13 @@ NEW_BUCKETS = part(
         fraction, ended_at, account_id, kind)
     SELECT * FROM ROWS""",
 )
+BOOSTS = part(
+    "changed_boosts",
+    "integer bigint bigint bigint",
+    """UPDATE boosts t SET starts_at = x.starts_at, ends_at = x.ends_at
+    FROM ROWS AS x(org_id, boost_id, starts_at, ends_at)
+    WHERE t.org_id = x.org_id AND t.boost_id = x.boost_id""",
+)
 NEW_BOOSTS = part(
     "new_boosts",
     "integer bigint bigint bigint bigint bigint bigint bigint text bigint",
@@ -112,9 +119,10 @@ BUDGETS = part(
 )
 PERIODS = part(
     "kept_periods",
-    "integer bigint bigint bigint bigint bigint bigint bigint code",
+    "integer bigint bigint bigint bigint bigint bigint bigint code code bigint bigint code text",
     """INSERT INTO budget_periods (org_id, budget_id, starts_at, ends_at, allowance, grant_id,
-        rolled, rolled_grant_id, warned_percent)
+        rolled, rolled_grant_id, warned_percent, rollover, rollover_cap, rollover_us, calendar,
+        zone)
     SELECT * FROM ROWS
     ON CONFLICT (org_id, budget_id, starts_at) DO UPDATE SET rolled = excluded.rolled,
         rolled_grant_id = excluded.rolled_grant_id, warned_percent = excluded.warned_percent""",

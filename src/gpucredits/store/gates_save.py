@@ -17,6 +17,7 @@ from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.store.book_gates import NO_CALENDAR, terms_of
 from gpucredits.store.changes import Changes
 from gpucredits.store.gates_parts import (
+    BOOSTS,
     BUCKETS,
     BUDGETS,
     GATED_ORGS,
@@ -58,14 +59,19 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
         case Boost():
             amounts = (row.amount, row.refill_per_hour, row.starts_at, row.ends_at)
             owner = (row.boost_id, row.account_id, row.target_id)
-            changes.add(NEW_BOOSTS, (org_id, *owner, *amounts, row.note, row.created_at))
+            if row.boost_id < page.first_new_id:
+                changes.add(BOOSTS, (org_id, row.boost_id, row.starts_at, row.ends_at))
+            else:
+                changes.add(NEW_BOOSTS, (org_id, *owner, *amounts, row.note, row.created_at))
         case Budget():
             page.has_new_budget = not page.budgeted
             add_budget(changes, org_id, row)
         case BudgetPeriod():
             period = (row.budget_id, row.starts_at, row.ends_at, row.allowance, row.grant_id)
             rolled = (row.rolled, row.rolled_grant_id, row.warned_percent)
-            changes.add(PERIODS, (org_id, *period, *rolled))
+            ways = (row.rollover, row.rollover_cap, row.rollover_us)
+            months = (calendar_number(row.calendar), row.zone)
+            changes.add(PERIODS, (org_id, *period, *rolled, *ways, *months))
         case _:
             invariant(holds=False, claim="the store knows how to keep what a rule changed")
 

@@ -18,6 +18,7 @@ from gpucredits.core.command import (
     Command,
     ConfirmTopUp,
     CreateAccount,
+    EndBoost,
     EndBudget,
     EndQuota,
     EndRateLimit,
@@ -55,6 +56,7 @@ class Needs:
     paths: set[tuple[int, str]] = field(default_factory=set)
     account_ids: set[tuple[int, int]] = field(default_factory=set)
     topups: set[tuple[int, int]] = field(default_factory=set)
+    references: set[tuple[int, str]] = field(default_factory=set)
     corrected: set[tuple[int, int]] = field(default_factory=set)
     prices: set[tuple[int, str, str, str]] = field(default_factory=set)
     keys: set[tuple[int, str]] = field(default_factory=set)
@@ -99,6 +101,7 @@ class Needs:
             paths=some(self.paths),
             account_ids=some(self.account_ids),
             topups=some(self.topups),
+            references=some(self.references),
             corrected=some(self.corrected),
             prices=some(self.prices),
             keys=some(self.keys),
@@ -122,8 +125,11 @@ class Needs:
                 self._reserve(org_id, asked)
             case CreateAccount() | UpdateAccount() | ReviewStanding():
                 self.paths.update((org_id, path) for path in lineage(command.path))
-            case Issue() | TopUp():
+            case Issue():
                 self.paths.add((org_id, command.account))
+            case TopUp():
+                self.paths.add((org_id, command.account))
+                self.references.add((org_id, command.payment_reference))
             case Transfer():
                 self.paths.update(((org_id, command.source), (org_id, command.target)))
             case ConfirmTopUp() | FailTopUp() | ReverseTopUp():
@@ -141,7 +147,7 @@ class Needs:
                 self.paths.add((org_id, command.account))
             case EndQuota():
                 self.limits.add((org_id, command.quota_id))
-            case AddBoost():
+            case AddBoost() | EndBoost():
                 self.limits.add((org_id, command.target_id))
             case _:
                 invariant(holds=False, claim="the store knows how to load what a command touches")

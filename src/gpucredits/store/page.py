@@ -54,9 +54,17 @@ class Page:
     leases: int = 0  # as counted when it was put on the shelf
     outdated: bool = False  # what was set for the org has changed: read it anew
 
+    def was_delinquent(self, account_id: int) -> bool:
+        """Whether an account was paused for what it owes when it was read."""
+        settings = self.settings.get(account_id)
+        return settings is not None and settings[DELINQUENT] is True
+
 
 Pages = dict[int, Page]
 Kept = dict[int, tuple[Page, int]]  # pages of a shelf, with the version that was seen
+
+
+DELINQUENT = 5  # its place among the settings of an account
 
 
 def settings_of(account: Account) -> tuple[object, ...]:

@@ -8,16 +8,18 @@ from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
 # What a lease settled is spread evenly from its admission to its last beat, as its beats were but
-# for their rounding; of a lease that lies within one window it is exact.
+# for their rounding. A window gets what was settled by its end less what was settled by its start,
+# so that windows which follow each other add up to what was spent, to the micro-credit.
 SPENT = """
 WITH leases AS (
     SELECT r.settled, r.admitted_at, greatest(r.admitted_at + 1,
         lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows)) AS until
     FROM reservations r WHERE [where] AND r.settled > 0
 )
-SELECT coalesce(sum(div(l.settled::numeric
-    * (least(w.ends_at, l.until) - greatest(w.starts_at, l.admitted_at)),
-    l.until - l.admitted_at)), 0)::bigint
+SELECT coalesce(sum(
+    div(l.settled::numeric * (least(w.ends_at, l.until) - l.admitted_at), l.until - l.admitted_at)
+    - div(l.settled::numeric * (greatest(w.starts_at, l.admitted_at) - l.admitted_at),
+        l.until - l.admitted_at)), 0)::bigint
 FROM unnest([starts]::bigint[], [ends]::bigint[]) WITH ORDINALITY AS w(starts_at, ends_at, place)
 LEFT JOIN leases l ON l.until > w.starts_at AND l.admitted_at < w.ends_at
 GROUP BY w.place ORDER BY w.place

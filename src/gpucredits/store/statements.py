@@ -29,13 +29,13 @@ LATEST = f"""
 SELECT {COLUMNS} FROM statements s WHERE s.org_id = $1 AND s.account_id = $2
 ORDER BY s.ends_at DESC LIMIT 1
 """  # noqa: S608  # constant texts only
-# Accounts of orgs that pay later and have no statement that reaches up to an instant.
+# Accounts that pay later, at any scope, and have no statement that reaches far enough.
 OPEN_MONTHS = """
 SELECT a.org_id, a.account_id, a.path, a.created_at FROM accounts a
-WHERE a.parent_id = 0 AND (a.model = 1 OR a.delinquent) AND a.model = 1 AND a.created_at < $1
+WHERE (a.model = 1 OR a.delinquent) AND a.model = 1 AND a.created_at < $1
     AND NOT EXISTS (SELECT 1 FROM statements s WHERE s.org_id = a.org_id
-        AND s.account_id = a.account_id AND s.ends_at >= $1)
-ORDER BY a.org_id LIMIT $2
+        AND s.account_id = a.account_id AND s.ends_at >= $2)
+ORDER BY a.org_id, a.account_id LIMIT $3
 """
 # Where what came in and what is overdue say other than the account's mark. The latest bill that is
 # due tells of all before it. The ledger decides; this only finds who is to be looked at.
@@ -46,10 +46,10 @@ LEFT JOIN LATERAL (
         AND s.account_id = a.account_id AND s.due_at <= ledger_now() AND s.amount > 0
     ORDER BY s.due_at DESC LIMIT 1
 ) AS due ON true
-WHERE a.parent_id = 0 AND (a.model = 1 OR a.delinquent)
+WHERE (a.model = 1 OR a.delinquent)
     AND a.delinquent <> coalesce(
         due.charged_through > a.remaining - a.debt + a.spent + {REFUNDED}, false)
-ORDER BY a.org_id LIMIT $1
+ORDER BY a.org_id, a.account_id LIMIT $1
 """  # noqa: S608  # constant texts only
 BILLS = """
 SELECT statement_id, amount, charged_through, due_at FROM statements
@@ -142,9 +142,9 @@ async def latest(db: Connection, owner: Owner) -> StatementRow | None:
     return None if row is None else statement_of(row)
 
 
-async def open_months(db: Connection, *, until: int, limit: int) -> list[Owner]:
-    """Accounts whose statements do not reach up to an instant."""
-    return [Owner(*row) for row in await db.fetch(OPEN_MONTHS, until, limit)]
+async def open_months(db: Connection, *, until: int, reached: int, limit: int) -> list[Owner]:
+    """Accounts opened before ``until`` whose statements do not reach up to ``reached``."""
+    return [Owner(*row) for row in await db.fetch(OPEN_MONTHS, until, reached, limit)]
 
 
 async def misjudged(db: Connection, *, limit: int) -> list[Owner]:

@@ -21,7 +21,7 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     """Why not, for machines (``reason``), for people (``detail``), and the numbers behind it.
 
     A refusal for lack of credits, room, tokens or a turn says what every gate says (``gates``), and
-    ``clears_at`` when the one it names would let the request through, where that is known.
+    ``clears_at`` when all gates that are closed would let the request through, where that is known.
     """
 
     title: str

@@ -173,6 +173,25 @@ def test_a_hold_over_the_end_of_a_period_keeps_its_credits(ledger: Ledger) -> No
     assert ledger.account("acme").spent == 600_000
 
 
+@pytest.mark.parametrize("before", [Rollover.ALL, Rollover.NONE])
+def test_the_open_period_keeps_the_terms_it_began_with(ledger: Ledger, before: Rollover) -> None:
+    """A change of rollover and calendar in its midst holds for the next period, not for this."""
+    after = Rollover.NONE if before is Rollover.ALL else Rollover.ALL
+    budget(ledger, rollover=before)
+    month = {"calendar": Calendar.MONTH, "allowance": 7 * CREDIT, "rollover": after}
+    budget(ledger, **month, rollover_cap=CREDIT, rollover_us=5 * DAY)
+    ledger.now = us("2026-03-28T00:00")
+    sweep(ledger)
+    grants = [(g.remaining, g.expires_at) for g in ledger.stored.grants[1] if g.remaining]
+    rolled = [(10 * CREDIT, us("2026-03-29T00:00"))] if before is Rollover.ALL else []
+    assert sorted(grants) == [(7 * CREDIT, us("2026-04-01T00:00")), *rolled]
+    ledger.now = us("2026-04-01T00:00")
+    sweep(ledger)
+    grants = [(g.remaining, g.expires_at) for g in ledger.stored.grants[1] if g.remaining]
+    rolled = [(7 * CREDIT, us("2026-04-06T00:00"))] if after is Rollover.ALL else []
+    assert sorted(grants) == [*rolled, (7 * CREDIT, us("2026-05-01T00:00"))]
+
+
 def test_rollover_and_holds_share_what_is_left(ledger: Ledger) -> None:
     """A capped rollover with a live hold: nothing is lost that the hold counts on."""
     ledger.now = us("2026-03-27T23:59:00")

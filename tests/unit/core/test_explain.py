@@ -12,6 +12,7 @@ from gpucredits.core.command import (
     SetBudget,
     SetQuota,
     SetRateLimit,
+    Settle,
     UpdateAccount,
 )
 from gpucredits.core.gate import Gate, Verdict
@@ -19,6 +20,7 @@ from gpucredits.core.outcome import (
     AccountSaved,
     Boosted,
     BudgetSaved,
+    Closed,
     Explained,
     QuotaSaved,
     RateLimitSaved,
@@ -240,3 +242,24 @@ def test_sentences_that_pass_say_what_is_left(ledger: Ledger) -> None:
         "acme passes its credits: 0 of 2 credits are taken, 1.2 would be added and 0.8 would be "
         "left."
     )
+
+
+def test_a_refusal_clears_when_every_closed_gate_does(ledger: Ledger) -> None:
+    """Of an hour and a month that are both full, the month says when; of a cap, nobody does."""
+    ledger.grant("acme", 100 * CREDIT)
+    window = Dimension.CREDITS_PER_WINDOW
+    for calendar in (Calendar.DAY, Calendar.MONTH):
+        quota = SetQuota(account="acme", dimension=window, limit=A_WINDOW, calendar=calendar)
+        ledger.accept(quota, QuotaSaved)
+    lease = ledger.lease(ALICE).reservation_id
+    ledger.wait(s=100)
+    ledger.accept(Settle(reservation_id=lease, used_ms=100_000), Closed)
+    refused = ledger.refuse(ask())
+    instants = [report.clears_at for report in refused.reports if not report.passes]
+    assert len(set(instants)) == 2
+    assert instants[0] < instants[1] == refused.detail["clears_at"]  # type: ignore[operator]
+    cap = SetQuota(account="acme", dimension=Dimension.CREDITS_PER_JOB, limit=1)
+    ledger.accept(cap, QuotaSaved)
+    gpus = SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=0)
+    ledger.accept(gpus, QuotaSaved)
+    assert "clears_at" not in ledger.refuse(ask()).detail

@@ -8,6 +8,7 @@ from gpucredits.core.command import (
     AddBoost,
     Beat,
     Cancel,
+    EndBoost,
     EndQuota,
     Reserve,
     SetQuota,
@@ -234,6 +235,24 @@ def test_a_boost_lapses_by_itself(ledger: Ledger) -> None:
     assert ledger.accept(Beat(second, 2, 50_000), Beaten).decision == "drain"
     assert ledger.accept(Beat(first, 1, 60_000), Beaten).decision == "continue"
     assert ledger.reason(ask(job_id="c")) is Reason.QUOTA_EXCEEDED
+
+
+@pytest.mark.parametrize("after_s", [0, 5, 30])
+def test_a_boost_can_be_ended_early(ledger: Ledger, after_s: int) -> None:
+    """Before it begins, as it begins or in its midst: from then on the limit is its own."""
+    quota = set_quota(ledger, ALICE, GPUS, 1)
+    boost = AddBoost(
+        target_id=quota, amount=1, starts_at=START + 5 * SECOND, ends_at=START + 60 * SECOND
+    )
+    number = ledger.accept(boost, Boosted).boost.boost_id
+    ledger.wait(s=after_s)
+    ended = ledger.accept(EndBoost(target_id=quota, boost_id=number), Boosted).boost
+    assert (ended.starts_at, ended.ends_at) == (min(START + 5 * SECOND, ledger.now), ledger.now)
+    ledger.wait(s=10)
+    ledger.lease(ALICE, job_id="a")
+    assert ledger.reason(ask(job_id="b")) is Reason.QUOTA_EXCEEDED
+    unknown = EndBoost(target_id=quota, boost_id=number + 99)
+    assert ledger.reason(unknown) is Reason.LIMIT_UNKNOWN
 
 
 def test_one_job_may_cost_no_more_than_its_cap(ledger: Ledger) -> None:

@@ -10,6 +10,7 @@ from gpucredits.core.command import (
     AddBoost,
     Beat,
     Cancel,
+    EndBoost,
     EndRateLimit,
     Reserve,
     SetQuota,
@@ -323,3 +324,42 @@ def test_a_boosted_bucket_is_larger_and_faster_for_a_while(ledger: Ledger) -> No
     ledger.accept(Settle(reservation_id=lease), Closed)
     assert left(ledger) == A_WINDOW
     assert ledger.reason(ask(gpu_count=2)) is Reason.RATE_LIMITED
+
+
+def test_a_boost_that_is_ended_early_fills_by_its_terms_until_then(ledger: Ledger) -> None:
+    """The bucket gained by the boost up to its end, keeps what fits, and gains no more by it."""
+    bucket = limit(ledger, "acme", A_WINDOW, refill=0)
+    ledger.lease(ALICE)
+    assert left(ledger) == 0
+    boost = AddBoost(
+        target_id=bucket,
+        amount=A_WINDOW,
+        refill_per_hour=3_600 * 10_000,
+        ends_at=START + 3_600 * SECOND,
+    )
+    number = ledger.accept(boost, Boosted).boost.boost_id
+    ledger.wait(s=20)
+    ended = ledger.accept(EndBoost(target_id=bucket, boost_id=number), Boosted)
+    assert (ended.boost.ends_at, ended.is_rate_limit) == (ledger.now, True)
+    assert left(ledger) == 200_000
+    ledger.wait(s=20)
+    assert left(ledger) == 200_000
+    again = EndBoost(target_id=bucket, boost_id=number)
+    assert ledger.reason(again) is Reason.LIMIT_UNKNOWN
+
+
+def test_what_a_boost_had_room_for_spills_when_it_is_ended(ledger: Ledger) -> None:
+    """A bucket that a boost had filled beyond its capacity is full, and no more."""
+    bucket = limit(ledger, "acme", A_WINDOW, refill=0)
+    boost = AddBoost(
+        target_id=bucket,
+        amount=A_WINDOW,
+        refill_per_hour=3_600 * 10_000,
+        ends_at=START + 3_600 * SECOND,
+    )
+    number = ledger.accept(boost, Boosted).boost.boost_id
+    ledger.wait(s=100)
+    ledger.accept(EndBoost(target_id=bucket, boost_id=number), Boosted)
+    assert left(ledger) == A_WINDOW
+    ledger.lease(ALICE)
+    assert ledger.reason(ask()) is Reason.RATE_LIMITED

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.account import Status
-from gpucredits.core.command import Beat, Reserve, UpdateAccount
+from gpucredits.core.command import Beat, Explain, Reserve, UpdateAccount
 from gpucredits.core.outcome import AccountSaved, Beaten
-from gpucredits.core.reasons import Reason
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.risk import AnomalyTerms, Statement, check_spend, hourly_sums, standing
 from support.ledger import CREDIT, START, Ledger
 
@@ -72,9 +72,18 @@ def test_a_delinquent_account_is_paused_until_it_pays(ledger: Ledger) -> None:
     lease = ledger.lease("acme").reservation_id
     ledger.accept(UpdateAccount(path="acme", delinquent=True), AccountSaved)
     ask = Reserve(account="acme/vision", job_id="b", gpu_type="h100", gpu_count=1)
-    assert ledger.reason(ask) is Reason.ACCOUNT_SUSPENDED
+    for command in (ask, Explain(reserve=ask)):
+        refused = ledger.do(command)
+        assert isinstance(refused, Refused)
+        assert refused.reason is Reason.ACCOUNT_DELINQUENT
+        assert refused.message == (
+            "A statement of acme is unpaid past its due date, so acme admits nothing; paying what "
+            "is overdue resumes it."
+        )
+        assert refused.detail == {"account": "acme"}
     ledger.wait(s=10)
-    assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "drain"
+    beaten = ledger.accept(Beat(lease, 1, 10_000), Beaten)
+    assert (beaten.decision, beaten.reason) == ("drain", "account_delinquent")
     ledger.accept(UpdateAccount(path="acme", delinquent=False), AccountSaved)
     ledger.lease("acme/vision")
     assert ledger.accept(Beat(lease, 2, 10_000), Beaten).decision == "continue"

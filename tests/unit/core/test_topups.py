@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpucredits.core.account import Model
@@ -15,18 +17,23 @@ from gpucredits.core.command import (
     ReverseTopUp,
     Settle,
     TopUp,
+    UpdateAccount,
 )
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import GrantState, Source
-from gpucredits.core.outcome import Closed, Refunded, ToppedUp
+from gpucredits.core.outcome import AccountSaved, Closed, Refunded, ToppedUp
 from gpucredits.core.reasons import Reason
+from gpucredits.core.statement import Bill
 from gpucredits.core.topup import TopUpStatus
 from support.ledger import CREDIT, SECOND, START, Ledger
 
 
 def pending(ledger: Ledger, amount: int = CREDIT, expires_at: int = NEVER_US) -> int:
     """A payment that has not arrived."""
-    command = TopUp(account="acme", amount=amount, payment_reference="p", expires_at=expires_at)
+    reference = f"pending-{len(ledger.stored.topups)}"
+    command = TopUp(
+        account="acme", amount=amount, payment_reference=reference, expires_at=expires_at
+    )
     return ledger.accept(command, ToppedUp).topup.topup_id
 
 
@@ -163,3 +170,31 @@ def test_refusals_of_top_ups_in_order_of_precedence(ledger: Ledger) -> None:
     assert reasons.index(Reason.TOPUP_STATE) < reasons.index(Reason.WINDOW_ENDED)
     ended = TopUp(account="acme", amount=1, payment_reference="p", expires_at=ledger.now)
     assert ledger.reason(ended) is Reason.WINDOW_ENDED
+
+
+def test_a_reference_names_one_payment(ledger: Ledger) -> None:
+    """Recorded twice it is refused, whoever it is for; one that failed may come again."""
+    first = TopUp(account="acme", amount=CREDIT, payment_reference="wire 1")
+    number = ledger.accept(first, ToppedUp).topup.topup_id
+    again = TopUp(account="acme/vision", amount=2, payment_reference="wire 1", confirmed=True)
+    assert ledger.reason(again) is Reason.REFERENCE_USED
+    ledger.accept(FailTopUp(topup_id=number), ToppedUp)
+    paid = ledger.accept(again, ToppedUp).topup.topup_id
+    assert ledger.reason(first) is Reason.REFERENCE_USED
+    ledger.accept(ReverseTopUp(topup_id=paid), ToppedUp)
+    assert ledger.reason(first) is Reason.REFERENCE_USED
+
+
+def test_a_bill_that_is_paid_cannot_be_paid_again(ledger: Ledger) -> None:
+    """A part may be paid, and then the rest; after that nothing is outstanding."""
+    ledger.accept(
+        UpdateAccount(path="acme", model=Model.POSTPAID, credit_limit=10 * CREDIT), AccountSaved
+    )
+    spend(ledger, "acme", 100)
+    bill = Bill(1, CREDIT, CREDIT, ledger.now)
+    for part, reference in ((1, "a"), (CREDIT, "b")):
+        paid = TopUp(
+            account="acme", amount=part, payment_reference=reference, confirmed=True, bill=bill
+        )
+        ledger.accept(paid, ToppedUp)
+    assert ledger.reason(replace(paid, payment_reference="c")) is Reason.STATEMENT_PAID

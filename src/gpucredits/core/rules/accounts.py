@@ -31,6 +31,23 @@ def suspended_above(book: Book, path: str) -> str:
     return min(above, key=len, default="")
 
 
+def suspension(book: Book, path: str) -> Refused | None:
+    """Why nothing is admitted at a path: an operator's suspension, or an unpaid statement."""
+    above = suspended_above(book, path)
+    if not above:
+        return None
+    if above in book.overdue:
+        return Refused(
+            Reason.ACCOUNT_DELINQUENT,
+            f"A statement of {above} is unpaid past its due date, so {above} admits nothing; "
+            "paying what is overdue resumes it.",
+            {"account": above},
+        )
+    return Refused(
+        Reason.ACCOUNT_SUSPENDED, f"{above} is suspended and admits nothing.", {"account": above}
+    )
+
+
 def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refused:
     """Open an account under a parent that exists."""
     path = command.path
@@ -100,6 +117,8 @@ def note_suspension(book: Book, account: Account) -> None:
     others = tuple(path for path in book.suspended if path != account.path)
     suspended = account.status is Status.SUSPENDED or account.delinquent
     book.suspended = (*others, account.path) if suspended else others
+    owing = tuple(path for path in book.overdue if path != account.path)
+    book.overdue = (*owing, account.path) if account.is_overdue else owing
 
 
 def sweep(book: Book, command: Sweep, now: int) -> Swept:

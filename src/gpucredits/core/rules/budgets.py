@@ -42,7 +42,20 @@ def issue_period(book: Book, account: Account, budget: Budget) -> Grant:
         budget_id=budget.budget_id,
     )
     book.add(grant)
-    book.add(BudgetPeriod(budget.budget_id, starts_at, ends_at, budget.allowance, grant.grant_id))
+    book.add(
+        BudgetPeriod(
+            budget_id=budget.budget_id,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            allowance=budget.allowance,
+            grant_id=grant.grant_id,
+            rollover=budget.rollover,
+            rollover_cap=budget.rollover_cap,
+            rollover_us=budget.rollover_us,
+            calendar=budget.calendar,
+            zone=budget.zone,
+        )
+    )
     budget.next_at = ends_at
     account.has_budget = has_open_budget(book, account)
     account.funded_until = max(account.funded_until, ends_at)
@@ -52,9 +65,10 @@ def issue_period(book: Book, account: Account, budget: Budget) -> Grant:
 
 def roll_over(book: Book, account: Account, grant: Grant, at: int) -> Grant | None:
     """Take what goes on out of an allowance that ends now, into a grant with its own end."""
-    budget = find_budget(book, account, grant.budget_id)
-    amount = rolled_amount(budget, grant.remaining) if budget else 0
-    if budget is None or not amount:
+    periods = book.periods.get(grant.budget_id, ())
+    period = next((each for each in periods if each.grant_id == grant.grant_id), None)
+    amount = rolled_amount(period, grant.remaining) if period else 0
+    if period is None or not amount:
         return None
     rolled = Grant(
         grant_id=book.next_id(),
@@ -62,7 +76,7 @@ def roll_over(book: Book, account: Account, grant: Grant, at: int) -> Grant | No
         amount=amount,
         remaining=amount,
         starts_at=at,
-        expires_at=rolled_until(budget, at),
+        expires_at=rolled_until(period, at),
         priority=grant.priority,
         source=grant.source,
         origin_id=grant.grant_id,
@@ -84,11 +98,9 @@ def roll_over(book: Book, account: Account, grant: Grant, at: int) -> Grant | No
         other_id=account.account_id,
         other_grant_id=rolled.grant_id,
     )
-    for period in book.periods.get(budget.budget_id, ()):
-        if period.grant_id == grant.grant_id:
-            book.touch(period)
-            period.rolled = amount
-            period.rolled_grant_id = rolled.grant_id
+    book.touch(period)
+    period.rolled = amount
+    period.rolled_grant_id = rolled.grant_id
     return rolled
 
 
@@ -103,12 +115,6 @@ def next_issue(book: Book, account: Account) -> int:
 def has_open_budget(book: Book, account: Account) -> bool:
     """Whether another period of any budget will come."""
     return any(budget.is_open for budget in book.budgets.get(account.account_id, ()))
-
-
-def find_budget(book: Book, account: Account, budget_id: int) -> Budget | None:
-    """A budget of an account by its id."""
-    budgets = book.budgets.get(account.account_id, ())
-    return next((budget for budget in budgets if budget.budget_id == budget_id), None)
 
 
 def new_warnings(book: Book, account: Account, now: int) -> tuple[BudgetWarning, ...]:

@@ -80,21 +80,17 @@ def refusal(reports: tuple[GateReport, ...], now: int) -> Refused | None:
         "current": number(report.current),
         "requested": number(report.requested),
     }
-    if report.clears_at is not None:
-        detail["clears_at"] = report.clears_at
-    if report.gate is Gate.RATE_LIMIT and (clears := tokens_at(reports)):
+    if clears := all_clear_at(reports):
         detail["clears_at"] = clears
-        detail["clears_in_ms"] = -((now - clears) // 1_000)
+    limits = tuple(each for each in reports if each.gate is Gate.RATE_LIMIT)
+    if report.gate is Gate.RATE_LIMIT and (refilled := all_clear_at(limits)):
+        detail["clears_in_ms"] = -((now - refilled) // 1_000)
     return Refused(REASONS[report.gate], report.sentence, detail, reports)
 
 
-def tokens_at(reports: tuple[GateReport, ...]) -> int | None:
-    """When every rate limit would let the request through; None where one never would."""
-    instants = [
-        report.clears_at
-        for report in reports
-        if report.gate is Gate.RATE_LIMIT and not report.passes
-    ]
+def all_clear_at(reports: tuple[GateReport, ...]) -> int | None:
+    """When all gates that are closed would be open; None where of one no instant is known."""
+    instants = [report.clears_at for report in reports if not report.passes]
     known = [at for at in instants if at is not None]
     return max(known) if known and len(known) == len(instants) else None
 

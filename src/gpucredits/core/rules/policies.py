@@ -1,4 +1,4 @@
-"""Rules for what operators set: quotas, rate limits, boosts and budgets.
+"""Rules for what operators set: quotas, rate limits and budgets (boosts have their own).
 
 Owns: making and changing them. A new quota counts at once what already runs.
 Must not: end or refuse anything that runs; the next renewal sees the new limit.
@@ -11,10 +11,9 @@ from copy import copy
 from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
-from gpucredits.core.boost import Boost, bucket_terms
+from gpucredits.core.boost import bucket_terms
 from gpucredits.core.budget import Budget, Rollover
 from gpucredits.core.command import (
-    AddBoost,
     EndBudget,
     EndQuota,
     EndRateLimit,
@@ -22,9 +21,9 @@ from gpucredits.core.command import (
     SetQuota,
     SetRateLimit,
 )
-from gpucredits.core.outcome import Boosted, BudgetSaved, QuotaSaved, RateLimitSaved
+from gpucredits.core.outcome import BudgetSaved, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import check_zone
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, unit_of, window_at
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, window_at
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.accounts import find
@@ -259,42 +258,6 @@ def end_rate_limit(book: Book, command: EndRateLimit, now: int) -> RateLimitSave
     bucket.ended_at = now
     book.limits.lanes.clear()
     return RateLimitSaved(bucket, account.path)
-
-
-def add_boost(book: Book, command: AddBoost, now: int) -> Boosted | Refused:
-    """Raise a limit on [starts_at, ends_at); it lapses by itself."""
-    quota = find_quota(book, command.target_id)
-    buckets = (b for b in book.limits.buckets.values() if not b.ended_at)
-    bucket = next((b for b in buckets if b.bucket_id == command.target_id), None)
-    target = quota or bucket
-    if target is None:
-        return Refused(Reason.LIMIT_UNKNOWN, "There is no such quota or rate limit.")
-    account = book.accounts[target.account_id]
-    starts_at = max(now, command.starts_at or now)
-    if command.ends_at <= starts_at:
-        return Refused(
-            Reason.WINDOW_ENDED,
-            "The boost would end before it begins: ends_at must be later than now and starts_at.",
-            {"account": account.path},
-        )
-    running = [b for b in book.limits.boosts.get(command.target_id, ()) if b.ends_at > now]
-    if full := too_many("boosts of this limit", len(running), bounds.BOOSTS_MAX, account):
-        return full
-    boost = Boost(
-        boost_id=book.next_id(),
-        account_id=target.account_id,
-        target_id=command.target_id,
-        amount=command.amount,
-        starts_at=starts_at,
-        ends_at=command.ends_at,
-        refill_per_hour=command.refill_per_hour,
-        note=command.note,
-        created_at=now,
-    )
-    book.add(boost)
-    if quota is None:
-        return Boosted(boost, account.path, is_rate_limit=True)
-    return Boosted(boost, account.path, unit_of(quota.dimension))
 
 
 def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refused:

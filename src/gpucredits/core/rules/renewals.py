@@ -17,7 +17,7 @@ from gpucredits.core.limits import NO_CAP, Lane
 from gpucredits.core.money import cost
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Exhaustion, Reservation, hold_wanted, job_cap
-from gpucredits.core.rules.accounts import suspended_above
+from gpucredits.core.rules.accounts import suspension
 from gpucredits.core.rules.counting import (
     GPUS,
     bring_forward,
@@ -67,8 +67,8 @@ def renewal(
     free = max(payer.spendable - max(due - lease.held, 0), 0)
     result = Renewal(min(wanted, kept + free))
     short = result.held < wanted
-    if book.suspended and suspended_above(book, lease.account):
-        return Renewal(min(result.held, kept), Reason.ACCOUNT_SUSPENDED.value, no_longer=True)
+    if book.suspended and (paused := suspension(book, lease.account)):
+        return Renewal(min(result.held, kept), paused.reason.value, no_longer=True)
     if lane and told_to_go(book, lease, lane):
         return Renewal(min(result.held, kept), Reason.QUOTA_EXCEEDED.value, no_longer=True)
     room = max(window_room(lane, lease, due, now), kept) if lane else wanted

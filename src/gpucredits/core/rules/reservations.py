@@ -21,7 +21,7 @@ from gpucredits.core.reservation import (
     job_cap,
     lease_end,
 )
-from gpucredits.core.rules.accounts import find, suspended_above
+from gpucredits.core.rules.accounts import find, suspension
 from gpucredits.core.rules.counting import enter, lane_of
 from gpucredits.core.rules.gates import evaluate, refusal, who_would_pay
 from gpucredits.core.rules.heartbeats import believable, note_late_use, post_charge
@@ -164,12 +164,8 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
 def find_open(book: Book, path: str) -> Account | Refused:
     """The account at a path, unless it or one above it is suspended."""
     account = find(book, path)
-    if isinstance(account, Account) and (above := suspended_above(book, path)):
-        return Refused(
-            Reason.ACCOUNT_SUSPENDED,
-            f"{above} is suspended and admits nothing.",
-            {"account": above},
-        )
+    if isinstance(account, Account) and (refused := suspension(book, path)):
+        return refused
     return account
 
 

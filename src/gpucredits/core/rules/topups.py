@@ -13,6 +13,7 @@ from gpucredits.core.rules.accounts import find
 from gpucredits.core.rules.grants import grants_full, open_grant
 from gpucredits.core.rules.lots import consume, draw
 from gpucredits.core.rules.roll import roll
+from gpucredits.core.statement import outstanding, received_by
 from gpucredits.core.topup import TopUpRow, TopUpStatus
 
 
@@ -27,7 +28,15 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
             "The credits would end before they can be used: expires_at must be later than now.",
             {"account": account.path},
         )
+    if used := reference_used(book, command.payment_reference):
+        return used
     roll(book, account, now)
+    if command.bill and not outstanding(command.bill, received_by(account, command.refunded)):
+        return Refused(
+            Reason.STATEMENT_PAID,
+            "The statement is paid: nothing of what it asks for is outstanding.",
+            {"account": account.path},
+        )
     if command.confirmed and (full := grants_full(book, account)):
         return full
     payment = TopUpRow(
@@ -43,6 +52,23 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
     book.add(payment)
     grant = pay_out(book, account, payment, now) if command.confirmed else None
     return ToppedUp(payment, account.path, grant)
+
+
+def reference_used(book: Book, reference: str) -> Refused | None:
+    """Refuse to count a payment twice: a reference names one payment of an org.
+
+    That of a payment that failed may be used again.
+    """
+    for payment in book.topups.values():
+        if payment.payment_reference == reference and payment.status is not TopUpStatus.FAILED:
+            state = payment.status.name.lower()
+            return Refused(
+                Reason.REFERENCE_USED,
+                f"A payment with the reference {reference!r} is recorded already, and is {state}: "
+                "a reference names one payment.",
+                {"payment_reference": reference, "status": state},
+            )
+    return None
 
 
 def confirm_top_up(book: Book, command: ConfirmTopUp, now: int) -> ToppedUp | Refused:

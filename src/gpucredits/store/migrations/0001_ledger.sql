@@ -116,6 +116,8 @@ CREATE TABLE topups (
     PRIMARY KEY (org_id, topup_id)
 );
 CREATE INDEX topups_account ON topups (org_id, account_id, topup_id);
+CREATE UNIQUE INDEX topups_reference ON topups (org_id, payment_reference)
+    WHERE status <> 2; -- one payment has one reference, unless it failed
 
 CREATE TABLE reservations (
     org_id integer NOT NULL,
@@ -434,7 +436,8 @@ CREATE FUNCTION open_book(
     price_orgs integer[], price_types text[], price_regions text[], price_accounts text[],
     key_orgs integer[], keys text[],
     whole_orgs integer[], limit_orgs integer[], limit_ids bigint[],
-    job_orgs integer[], job_paths text[], job_ids text[], may_end boolean
+    job_orgs integer[], job_paths text[], job_ids text[], may_end boolean,
+    reference_orgs integer[], reference_texts text[]
 ) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
 DECLARE
     instant_now bigint;
@@ -466,7 +469,7 @@ BEGIN
     FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
     UNION ALL
     SELECT 1, s.org_id, NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        s.status, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, s.path, NULL, NULL, NULL, NULL, NULL, NULL
     FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND (s.status = 1 OR s.delinquent);
     IF gated_orgs IS NOT NULL OR budget_orgs IS NOT NULL THEN
@@ -543,16 +546,22 @@ BEGIN
         l.account, NULL, NULL, l.paid, NULL, NULL, l.terms
     FROM leases l;
     END IF;
-    IF cardinality(topup_ids) > 0 THEN
-        RETURN QUERY
+    IF cardinality(topup_ids) > 0 OR cardinality(reference_texts) > 0 THEN
+        RETURN QUERY -- those named, and those whose references are to be used
         SELECT 5, t.org_id, t.topup_id,
             t.account_id, t.amount, t.status::bigint, t.grant_id, t.expires_at, t.priority::bigint,
             t.created_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             t.payment_reference, t.metadata::text, NULL::text, NULL::bigint[],
             NULL::bytea, NULL::bytea, NULL::bigint[]
-        FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
-        JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id;
+        FROM (
+            SELECT n.* FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
+            JOIN topups n ON n.org_id = w.org_id AND n.topup_id = w.id
+            UNION ALL
+            SELECT n.* FROM unnest(reference_orgs, reference_texts) AS w(org_id, reference)
+            JOIN topups n ON n.org_id = w.org_id AND n.payment_reference = w.reference
+                AND n.status <> 2
+        ) AS t;
     END IF;
     IF cardinality(topup_ids) > 0 OR cardinality(corrected_ids) > 0 THEN
         RETURN QUERY -- grants that may be spent or ended, and are given back to all the same

@@ -139,7 +139,7 @@ CREATE TABLE boosts (
     amount bigint NOT NULL CHECK (amount >= 0),
     refill_per_hour bigint NOT NULL CHECK (refill_per_hour >= 0),
     starts_at bigint NOT NULL,
-    ends_at bigint NOT NULL CHECK (ends_at > starts_at),
+    ends_at bigint NOT NULL CHECK (ends_at >= starts_at), -- equal: ended before it began
     note text NOT NULL,
     created_at bigint NOT NULL,
     PRIMARY KEY (org_id, boost_id)
@@ -177,6 +177,11 @@ CREATE TABLE budget_periods (
     rolled bigint NOT NULL CHECK (rolled BETWEEN 0 AND allowance),
     rolled_grant_id bigint NOT NULL,
     warned_percent smallint NOT NULL,
+    rollover smallint NOT NULL CHECK (rollover BETWEEN 0 AND 2), -- as agreed when it began
+    rollover_cap bigint NOT NULL CHECK (rollover_cap >= 0),
+    rollover_us bigint NOT NULL CHECK (rollover_us >= 0),
+    calendar smallint NOT NULL CHECK (calendar BETWEEN -1 AND 2),
+    zone text NOT NULL,
     PRIMARY KEY (org_id, budget_id, starts_at)
 );
 
@@ -435,8 +440,8 @@ BEGIN
     UNION ALL -- the last period of each: those before it are over and written down
     SELECT 14, p.org_id, p.budget_id,
         p.starts_at, p.ends_at, p.allowance, p.grant_id, p.rolled, p.rolled_grant_id,
-        p.warned_percent, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+        p.warned_percent, p.rollover, p.rollover_cap, p.rollover_us, p.calendar, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, p.zone, NULL, NULL, NULL, NULL, NULL, NULL
     FROM spending b
     CROSS JOIN LATERAL (
         SELECT * FROM budget_periods v WHERE v.org_id = b.org_id AND v.budget_id = b.budget_id

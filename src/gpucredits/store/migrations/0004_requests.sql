@@ -57,7 +57,7 @@ CREATE INDEX statements_due ON statements (org_id, account_id, due_at);
 CREATE TRIGGER statements_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON statements
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE INDEX accounts_postpaid ON accounts (org_id, account_id)
-    WHERE parent_id = 0 AND (model = 1 OR delinquent);
+    WHERE model = 1 OR delinquent;
 -- Payments, their reversals and refunds: few, and looked for among very many entries.
 CREATE INDEX entries_paid ON entries (org_id, account_id, type) INCLUDE (amount, effective_at)
     WHERE type IN (2, 7, 13);
