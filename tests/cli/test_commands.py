@@ -39,7 +39,7 @@ def test_accounts(terminal: Terminal, org: str, name: str) -> None:
 
 def test_grants_and_balances(terminal: Terminal, org: str) -> None:
     """A grant is issued with a human expiry, listed, and counted in the balance."""
-    grant = terminal.json("grant", "issue", org, "1_000.5", "--expires", "30d", "--priority", "5")
+    grant = terminal.json("grant", "issue", org, "1000.5", "--expires", "30d", "--priority", "5")
     assert (grant["amount"], grant["priority"]) == ("1000.5", 5)
     assert "expires    never" in terminal.text("grant", "issue", org, "1", "--source", "promo")
     listed = terminal.text("grant", "list", org, "--open")

@@ -130,6 +130,34 @@ def test_the_data_of_a_server_in_this_directory_is_found(
     assert result.exit_code == 0, result.output
 
 
+def test_the_key_of_a_data_directory_is_for_its_own_server_only(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other address is sent the local admin key, however it was named; the own one is."""
+    data_dir = tmp_path / "gpucredits-data"
+    data_dir.mkdir()
+    (data_dir / "admin.key").write_text(f"{terminal.server.key}\n")
+    monkeypatch.chdir(tmp_path)
+    unset = {"GPUCREDITS_URL": None, "GPUCREDITS_API_KEY": None}
+    stopped = terminal.run("balance", "acme", **unset)
+    assert stopped.exit_code == 3
+    assert "no server runs on gpucredits-data" in stopped.stderr
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        stranger.settimeout(0)
+        url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        for own in (None, terminal.server.url):
+            if own:
+                (data_dir / "server.json").write_text(json.dumps({"url": own}))
+            for words in (("--url", url), ("--url", url, "--data-dir", "gpucredits-data")):
+                result = terminal.run("balance", "acme", "--timeout", "0.3", *words, **unset)
+                assert result.exit_code == 2, result.output
+                assert f"No API key for {url}" in result.stderr
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+    mine = terminal.run("key", "list", "--url", f"{terminal.server.url}/", **unset)
+    assert mine.exit_code == 0, mine.output
+
+
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """The words of every command, groups included."""
     found: list[tuple[str, ...]] = []

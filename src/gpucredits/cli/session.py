@@ -17,7 +17,7 @@ import msgspec
 
 from gpucredits.cli import output
 from gpucredits.cli.address import DATA_DIR_DEFAULT, address_in
-from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
+from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Unavailable, Undecided
 from gpucredits.client.operations import Paged
 
 Answer = TypeVar("Answer")
@@ -64,14 +64,31 @@ class Session:
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
-        url = self._url or address_in_use(self._data_dir) or URL_DEFAULT
-        key = self._key or key_in(self._data_dir)
+        own = address_in_use(self._data_dir)
+        url = self._url or own or URL_DEFAULT
+        key = self._key or self._own_key(url, own)
+        return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
+
+    def _own_key(self, url: str, own: str | None) -> str:
+        """The admin key of the data directory, which only the server that runs on it may see."""
+        key = key_in(self._data_dir)
         if not key:
             raise click.UsageError(
                 "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
                 "directory with --data-dir."
             )
-        return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
+        if own is not None and url.rstrip("/") == own.rstrip("/"):
+            return key
+        if self._url is None:
+            raise Unavailable(
+                f"no server runs on {self._data_dir}: start one with gpucredits serve, or give "
+                "--url and --key"
+            )
+        server = "none runs now" if own is None else f"at {own}"
+        raise click.UsageError(
+            f"No API key for {url}: the one in {self._data_dir} is for the server of that "
+            f"directory only ({server}). Give --key or set GPUCREDITS_API_KEY."
+        )
 
     def run(self, call: Call[Answer], show: Callable[[Answer], None]) -> None:
         """Make a call, and print its answer as JSON or as ``show`` does."""
