@@ -44,9 +44,24 @@ def test_pools_are_set_listed_weighed_and_removed(
     weighed = terminal.json("pool", "weights", gpu_type, f"{org}=3", "--no-borrowing", org)
     assert weighed["weights"] == [{"account": org, "weight": 3, "may_borrow": False}]
     assert org in terminal.text("pool", "weights", gpu_type)
+    terminal.json("account", "create", f"{org}/lab")
+    more = terminal.json("pool", "weights", gpu_type, f"{org}/lab=2")
+    assert [(row["account"], row["weight"], row["may_borrow"]) for row in more["weights"]] == [
+        (org, 3, False),
+        (f"{org}/lab", 2, True),
+    ]
+    nobody = terminal.run("pool", "weights", gpu_type, f"{org}/nobody=2")
+    assert (nobody.exit_code, "account_unknown" in nobody.stderr) == (1, True)
+    lent = terminal.json("pool", "weights", gpu_type, "--borrowing", org)
+    assert lent["weights"][0] == {"account": org, "weight": 3, "may_borrow": True}
+    only = terminal.json("pool", "weights", gpu_type, f"{org}=4", "--replace")
+    assert only["weights"] == [{"account": org, "weight": 4, "may_borrow": True}]
+    assert terminal.run("pool", "weights", gpu_type, f"{org}=4", "--clear").exit_code == 2
     assert terminal.json("pool", "weights", gpu_type, "--clear")["weights"] == []
     text = terminal.text("pool", "set", f"{gpu_type}/eu")
     assert "no limit" in text
+    assert terminal.text("pool", "remove", f"{gpu_type}/eu").startswith("Removed ")
+    terminal.json("pool", "set", f"{gpu_type}/eu")
     assert terminal.json("pool", "remove", f"{gpu_type}/eu")["region"] == "eu"
     assert terminal.run("pool", "remove", f"{gpu_type}/eu").exit_code == 1
     for wrong in (("set", "a/b/c"), ("weights", "a", "acme"), ("set", gpu_type, "--grace", "1ms")):
