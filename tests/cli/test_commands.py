@@ -124,6 +124,40 @@ def test_a_lease_from_end_to_end(terminal: Terminal, client: Client, org: str) -
     assert [entry["amount"] for entry in entries if entry["type"] == "settle"] == ["60"]
 
 
+def test_a_settle_says_when_it_did_not_believe_the_report(
+    terminal: Terminal, client: Client, org: str
+) -> None:
+    """Use that went back, use that cannot be, and the end of a lease that had lapsed are noted."""
+    client.issue(org, "10000")
+    went_back, beyond, lapsed, plain = (
+        client.reserve(org, job_id=f"j{number}", gpu_type="h100").reservation_id
+        for number in range(4)
+    )
+    client.advance_clock(30)
+    terminal.json("heartbeat", went_back, "--used", "30s")
+    assert "less than was reported" in terminal.text("settle", went_back, "--used", "20s")
+    assert "more than can have passed" in terminal.text("settle", beyond, "--used", "99h")
+    assert terminal.json("settle", plain, "--used", "30s")["flagged"] == ""
+    client.advance_clock(600)
+    assert "had lapsed" in terminal.text("settle", lapsed, "--used", "600s")
+    again = terminal.json("settle", lapsed, "--used", "600s")
+    assert (again["flagged"], again["settled"]) == ("lapsed", "0")
+
+
+def test_a_credit_limit_is_for_who_pays_later(terminal: Terminal, org: str) -> None:
+    """A prepaid account takes no credit limit, and one that becomes prepaid keeps none."""
+    path = f"{org}/lab"
+    assert terminal.run("account", "create", path, "--credit-limit", "5").exit_code == 2
+    terminal.json("account", "create", path)
+    for words in ([], ["--model", "prepaid"]):
+        refused = terminal.run("account", "set", path, "--credit-limit", "5", *words)
+        assert (refused.exit_code, "postpaid accounts" in refused.stderr) == (1, True)
+    terminal.json("account", "set", path, "--credit-limit", "5", "--model", "postpaid")
+    terminal.json("account", "set", path, "--model", "prepaid")
+    later = terminal.json("account", "set", path, "--model", "postpaid")
+    assert later["credit_limit"] == "0"
+
+
 def test_cancel(terminal: Terminal, client: Client, org: str) -> None:
     """A lease that never ran gives all of its hold back."""
     client.issue(org, "1000")
@@ -207,8 +241,12 @@ def test_pages_are_followed(terminal: Terminal, client: Client, org: str) -> Non
 
 
 def test_a_dry_run_changes_nothing(terminal: Terminal, org: str) -> None:
-    """--dry-run answers as if it were done."""
+    """--dry-run answers as if it were done, and says that it was not."""
     assert terminal.json("grant", "issue", org, "10", "--dry-run")["amount"] == "10"
+    text = terminal.text("grant", "issue", org, "10", "--dry-run")
+    assert text.startswith("Dry run: nothing was changed.")
+    scripted = terminal.run("grant", "issue", org, "10", "--dry-run", "--json")
+    assert scripted.stderr.startswith("Dry run: nothing was changed.")
     assert terminal.json("balance", org)["available"] == "0"
 
 

@@ -145,6 +145,8 @@ class Api:
         finally:  # a refusal may be the answer of an earlier call too
             if call.replayed:
                 reply_headers["idempotency-replayed"] = "true"
+            if dry_run:
+                reply_headers["dry-run"] = "true"
         reply_headers["content-type"] = "application/json"
         if isinstance(answer, msgspec.Raw):
             return call.status or route.status, bytes(answer)

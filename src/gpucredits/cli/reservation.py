@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import click
 
@@ -22,6 +22,13 @@ from gpucredits.wire.reservation import (
     ReservationPage,
     StateName,
 )
+
+_DUPLICATE: Final = "a duplicate: nothing was charged"
+_NOTES: Final = {
+    "used_ms_went_back": "less than was reported before: the last report stands",
+    "used_ms_beyond_elapsed": "more than can have passed: charged up to now",
+    "lapsed": "the lease had lapsed: what was settled by then stands, nothing more was charged",
+}
 
 
 @click.command()
@@ -131,7 +138,7 @@ def heartbeat(
         if seq is None:
             seq = client.reservation(reservation_id).seq + 1
         call = reservations.extend(reservation_id, seq=seq, used_ms=used_ms, dry_run=dry_run)
-        session.print(client.fetch(call), show_beat)
+        session.print(client.fetch(call), show_beat, is_dry=dry_run)
 
 
 @click.command()
@@ -279,7 +286,7 @@ def show_beat(answer: BeatAnswer) -> None:
             ("lease ends in", values.format_ms(answer.expires_in_ms)),
             ("signal it in", _span(answer.signal_in_ms)),
             ("clears in", _span(answer.clears_in_ms)),
-            ("note", "a duplicate: nothing was charged" if answer.duplicate else answer.flagged),
+            ("note", _DUPLICATE if answer.duplicate else _NOTES.get(answer.flagged, answer.flagged)),
         ]
     )
 
@@ -297,6 +304,7 @@ def show_closed(answer: ClosedAnswer) -> None:
             ("settled", answer.settled),
             ("released", answer.released),
             ("used", values.format_ms(answer.used_ms)),
+            ("note", _NOTES.get(answer.flagged, answer.flagged)),
         ]
     )
 

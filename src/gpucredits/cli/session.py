@@ -26,6 +26,7 @@ Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
 ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
+DRY_RUN: Final = "Dry run: nothing was changed."
 KEY_FILE: Final = "admin.key"
 
 
@@ -93,12 +94,14 @@ class Session:
     def run(self, call: Call[Answer], show: Callable[[Answer], None]) -> None:
         """Make a call, and print its answer as JSON or as ``show`` does."""
         with self.client() as client:
-            self.print(client.fetch(call), show)
-        if "dry_run" in call.query and not self.as_json:
-            click.echo("A dry run: nothing was done.", err=True)
+            self.print(client.fetch(call), show, is_dry="dry_run" in call.query)
 
-    def print(self, reply: Reply[Answer], show: Callable[[Answer], None]) -> None:
-        """Print an answer as JSON or as ``show`` does."""
+    def print(
+        self, reply: Reply[Answer], show: Callable[[Answer], None], *, is_dry: bool = False
+    ) -> None:
+        """Print an answer as JSON or as ``show`` does; a dry run says that it is one."""
+        if is_dry:  # the answer for scripts stays as it came
+            click.echo(DRY_RUN, err=self.as_json)
         if self.as_json:
             output.print_json(reply.body)
         else:

@@ -124,11 +124,12 @@ def create_from_wire(request: AccountRequest) -> CreateAccount:
 
 
 def change_from_wire(path: str, request: AccountChange) -> UpdateAccount:
-    """The core's command."""
+    """The core's command; an account that becomes prepaid keeps no limit to come back later."""
+    limit = 0 if request.model == "prepaid" else request.credit_limit
     return UpdateAccount(
         path=path,
         model=None if request.model is None else _MODELS[request.model],
-        credit_limit=None if request.credit_limit is None else int(request.credit_limit),
+        credit_limit=None if limit is None else int(limit),
         metadata=None if request.metadata is None else dict(request.metadata),
         overdraft_limit=None if request.overdraft_limit is None else int(request.overdraft_limit),
     )
