@@ -194,7 +194,7 @@ def test_more_than_the_pool_has_waits_for_a_larger_pool(pool: PoolScene) -> None
     org = pool.org()
     queued = pool.wait(org, 9)
     shown = pool.until_told(queued["queue_id"], reason="exceeds_pool")
-    assert shown["sentence"] == "It needs 9 gpu, and the whole pool has 8."
+    assert shown["sentence"] == "It needs 9 GPUs, and the whole pool has 8."
     pool.settle(pool.take(org, 8))
     pool.set(10)
     pool.until_state(queued["queue_id"], "admitted")

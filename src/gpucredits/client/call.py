@@ -108,7 +108,7 @@ def body_of(shape: type[Struct], **fields: object) -> bytes:
     try:
         msgspec.convert(given, shape, dec_hook=from_wire)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from error
+        raise _invalid(str(error), shape) from error
     return msgspec.json.encode(given)
 
 
@@ -170,6 +170,6 @@ def decode(answer: type[Answer], body: bytes) -> Answer:
     return decoder.decode(body)
 
 
-def _invalid(message: str) -> Invalid:
-    field, text = misfit(message)
+def _invalid(message: str, shape: type[Struct]) -> Invalid:
+    field, text = misfit(message, shape)
     return Invalid(text, field=field or "")

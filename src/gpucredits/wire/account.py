@@ -71,7 +71,8 @@ class AccountPage(Struct, kw_only=True):
 class BalanceAnswer(Struct, kw_only=True):
     """What an account, or its whole subtree, holds at an instant.
 
-    ``pending`` and ``overrun`` are told of now, and are null in answers about the past.
+    ``pending`` and ``overrun`` are told of now, and are null in answers about the past;
+    ``credit_limit`` is told of one postpaid account now.
     """
 
     account: str
@@ -83,6 +84,7 @@ class BalanceAnswer(Struct, kw_only=True):
     overrun: CreditsText | None
     version: int
     as_of: InstantText
+    credit_limit: CreditsText | None = None
     tree: bool = False
 
 
