@@ -8,6 +8,7 @@ import re
 import pytest
 
 from gpucredits.client import Client
+from support.orgs import new_org
 from support.terminal import Terminal
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*[349]\d(?:;\d+)*m")
@@ -156,6 +157,72 @@ def test_a_credit_limit_is_for_who_pays_later(terminal: Terminal, org: str) -> N
     terminal.json("account", "set", path, "--model", "prepaid")
     later = terminal.json("account", "set", path, "--model", "postpaid")
     assert later["credit_limit"] == "0"
+
+
+def test_the_decision_of_a_heartbeat_can_be_the_exit_code(
+    terminal: Terminal, client: Client, org: str
+) -> None:
+    """Drain is 5 and stop is 6 for who asks; without the option both are 0."""
+    client.issue(org, "130")
+    lease = client.reserve(org, job_id="j", gpu_type="h100").reservation_id
+    words = ("heartbeat", lease, "--exit-code", "--used")
+    client.advance_clock(5)
+    assert terminal.run(*words, "5s").exit_code == 0
+    client.advance_clock(60)
+    draining = terminal.run(*words, "65s")
+    assert (draining.exit_code, "drain" in draining.stdout) == (5, True)
+    client.advance_clock(600)
+    assert terminal.run(*words, "130s").exit_code == 6
+    assert terminal.run("heartbeat", lease, "--used", "130s").exit_code == 0
+
+
+def test_a_full_last_page_has_no_page_after_it(terminal: Terminal, client: Client) -> None:
+    """A cursor is given only where there is more."""
+    org = new_org(client)
+    for _ in range(3):
+        client.issue(org, "1")
+    for words, rows in (
+        (("ledger", org), "entries"),
+        (("grant", "list", org), "grants"),
+        (("audit", org), "audit"),
+    ):
+        whole = terminal.json(*words)[rows]
+        full = terminal.json(*words, "--limit", str(len(whole)))
+        assert (len(full[rows]), full["next_cursor"]) == (len(whole), None)
+        page = terminal.json(*words, "--limit", str(len(whole) - 1))
+        rest = terminal.json(*words, "--cursor", page["next_cursor"])
+        assert page[rows] + rest[rows] == whole
+    assert "There is more" not in terminal.run("ledger", org, "--limit", "3").stderr
+
+
+def test_corrections_and_what_is_left(terminal: Terminal, client: Client, org: str) -> None:
+    """A lease is charged more and refunded in words; a postpaid balance shows its credit."""
+    terminal.json("account", "set", org, "--model", "postpaid", "--credit-limit", "500")
+    lease = client.reserve(org, job_id="j", gpu_type="h100").reservation_id
+    client.advance_clock(30)
+    client.settle(lease, used_ms=30_000)
+    assert f"Charged 2 credits for {lease}." in terminal.text("adjust", lease, "2")
+    assert f"Refunded 1 credit for {lease}." in terminal.text("refund", lease, "1")
+    balance = terminal.text("balance", org)
+    assert "credit limit      500" in balance
+    assert "left with credit  469" in balance
+    header, row = terminal.text("usage", org).splitlines()[3:5]
+    assert (header.split()[-1], row.split()[-1]) == ("REFUNDED", "1")
+    assert terminal.json("usage", org, "--by", "gpu-type")["by"] == "gpu_type"
+
+
+def test_prices_say_which_is_in_force(terminal: Terminal, org: str, name: str) -> None:
+    """Of the versions of a price one is in force, others are to come or were replaced."""
+    for words in (["60"], ["50"], ["40", "--from", "1000d"], ["30", "--account", org]):
+        terminal.json("price", "set", name, *words)
+    rows = terminal.json("price", "list", "--type", name)["prices"]
+    assert [(row["credits_per_gpu_hour"], row["state"]) for row in rows] == [
+        ("30", "in_force"),
+        ("40", "future"),
+        ("50", "in_force"),
+        ("60", "replaced"),
+    ]
+    assert "in force" in terminal.text("price", "list", "--type", name)
 
 
 def test_cancel(terminal: Terminal, client: Client, org: str) -> None:

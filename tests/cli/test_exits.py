@@ -52,7 +52,11 @@ def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> N
         (["grant", "issue", "acme", "1", "--label", "team"], "key=value"),
         (["grant", "issue", "acme", "1", "--label", "a b=c"], "letters, digits"),
         (["reserve", "acme", "--job", "j", "--type", "t", "--window", "1ms"], "whole seconds"),
-        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "86400"),
+        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "--window: must be"),
+        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "at most 86400"),
+        (["explain", "--type", "h100"], "ACCOUNT or --account"),
+        (["explain", "a", "--account", "a", "--type", "h100"], "ACCOUNT or --account"),
+        (["account", "create", "acme", "--credit-limit", "5"], "--model postpaid"),
         (["reserve", "acme", "--job", "j"], "--type"),
         (["heartbeat", "rsv_1_1", "--used", "long"], "1h30m"),
         (["key", "create", "king"], "operator"),
@@ -187,6 +191,23 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
     assert summary
     is_local = words[0] in ("demo", "completion") or "Commands:" in result.stdout
     assert is_local or "--json" in result.stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["completion", "bash"], ["key", "list"]])
+def test_a_reader_that_goes_away_is_no_failure(terminal: Terminal, words: list[str]) -> None:
+    """When the pipe of the output is closed the command ends as SIGPIPE would end it, quietly."""
+    program = Path(sys.executable).with_name("gpucredits")
+    env = {**os.environ, **{name: value for name, value in terminal.env.items() if value}}
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [program, *words], env=env, stdout=writer, stderr=subprocess.PIPE, check=False,
+            timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

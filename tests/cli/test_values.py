@@ -73,7 +73,9 @@ def test_what_is_no_instant(text: str) -> None:
         values.instant(text)
 
 
-@pytest.mark.parametrize(("text", "amount"), [("12.5", "12.5"), ("1000000000", "1000000000"), ("0", "0")])
+@pytest.mark.parametrize(
+    ("text", "amount"), [("12.5", "12.5"), ("1000000000", "1000000000"), ("0", "0")]
+)
 def test_amounts(text: str, amount: str) -> None:
     """Amounts stay the text that they are."""
     assert values.amount(text) == amount

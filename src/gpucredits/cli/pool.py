@@ -104,12 +104,12 @@ def weights(
         with session.client() as client:
             answer = client.weights(*place)
         rows = {row.account: msgspec.structs.asdict(row) for row in answer.weights}
-    for account, changed in (
-        *((account, {"weight": weight}) for account, weight in given),
-        *((account, {"may_borrow": False}) for account in kept),
-        *((account, {"may_borrow": True}) for account in freed),
+    for account, name, value in (
+        *((account, "weight", weight) for account, weight in given),
+        *((account, "may_borrow", False) for account in kept),
+        *((account, "may_borrow", True) for account in freed),
     ):
-        rows.setdefault(account, {"account": account}).update(changed)
+        rows.setdefault(account, {"account": account})[name] = value
     call = pools.set_weights(*place, weights=list(rows.values()), **write)
     session.run(call, show_weights)
 

@@ -198,18 +198,37 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         try:
             command(session, *args, **given)
         except Invalid as error:
-            raise click.UsageError(f"{error}.".replace("..", ".")) from error
+            raise click.UsageError(_told(error.field, str(error))) from error
         except Refused as refused:
             if as_json:
                 output.print_json(refused.body)
             else:
-                output.print_refusal(refused)
+                field = refused.problem.field or ""
+                output.print_refusal(refused, text=_told(field, str(refused)))
             raise click.exceptions.Exit(output.EXIT_REFUSED) from refused
         except Undecided as error:
             output.print_undecided(error)
             raise click.exceptions.Exit(output.EXIT_UNAVAILABLE) from error
 
     return with_session
+
+
+def _told(field: str, text: str) -> str:
+    """What is wrong with a field of a request, said of the option that it was given by."""
+    text = f"{text}.".replace("..", ".")
+    option = option_of(field)
+    return text.replace(f"{field}: ", f"{option}: ", 1) if option else text
+
+
+def option_of(field: str) -> str | None:
+    """The option or argument of the command being run that gives a field of its request."""
+    context = click.get_current_context(silent=True)
+    names = {field, field.replace("_seconds", "_ms"), field.removesuffix("_id")}
+    for param in context.command.params if field and context else ():
+        if param.name in names:
+            is_option = isinstance(param, click.Option)
+            return max(param.opts, key=len) if is_option else param.human_readable_name
+    return None
 
 
 def writes(command: Callable[..., None]) -> Callable[..., None]:

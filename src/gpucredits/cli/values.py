@@ -7,8 +7,10 @@ Must not: talk to a server.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import click
 
@@ -29,6 +31,17 @@ _PART = re.compile(r"(\d{1,12})(ms|s|m|h|d|w)", re.ASCII)
 _DURATION = re.compile(r"(?:\d{1,12}(?:ms|s|m|h|d|w))+", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,400}(?:\.\d{1,6})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+class Words(click.Choice[str]):
+    """A choice of the wire's words, written with hyphens; underscores are as good."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__([word.replace("_", "-") for word in words])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word as the wire has it."""
+        return super().convert(str(value).replace("_", "-"), param, ctx).replace("-", "_")
 
 
 def account(text: str) -> str:
