@@ -53,7 +53,10 @@ def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> N
         (["grant", "issue", "acme", "1", "--label", "a b=c"], "letters, digits"),
         (["reserve", "acme", "--job", "j", "--type", "t", "--window", "1ms"], "whole seconds"),
         (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "--window: must be"),
-        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "at most 86400"),
+        (
+            ["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"],
+            "at most 86400 seconds.",
+        ),
         (["explain", "--type", "h100"], "ACCOUNT or --account"),
         (["explain", "a", "--account", "a", "--type", "h100"], "ACCOUNT or --account"),
         (["account", "create", "acme", "--credit-limit", "5"], "--model postpaid"),

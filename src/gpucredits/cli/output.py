@@ -123,12 +123,12 @@ def print_refusal(refused: Refused, *, text: str = "") -> None:
     if problem.gates:
         print_gates(problem.gates, err=True)
     else:
-        _print_numbers(refused)
+        _print_numbers(refused, is_named=text in ("", str(refused)))
     if problem.request_id:
         click.echo(f"  request: {problem.request_id}", err=True)
 
 
-def _print_numbers(refused: Refused) -> None:
+def _print_numbers(refused: Refused, *, is_named: bool) -> None:
     problem = refused.problem
     facts: list[tuple[str, str]] = [
         (name, value)
@@ -137,7 +137,7 @@ def _print_numbers(refused: Refused) -> None:
             ("scope", problem.scope),
             ("available", problem.available),
             ("needed", problem.needed),
-            ("field", problem.field),
+            ("field", problem.field if is_named else None),
         )
         if value
     ]

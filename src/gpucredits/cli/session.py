@@ -8,6 +8,7 @@ Must not: know single commands.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
@@ -26,6 +27,7 @@ Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
 ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
+_BOUND: Final = re.compile(r"must be at (?:most|least) \d+")
 DRY_RUN: Final = "Dry run: nothing was changed."
 KEY_FILE: Final = "admin.key"
 
@@ -215,9 +217,13 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
 
 def _told(field: str, text: str) -> str:
     """What is wrong with a field of a request, said of the option that it was given by."""
-    text = f"{text}.".replace("..", ".")
+    text = text if text.endswith(".") else f"{text}."
     option = option_of(field)
-    return text.replace(f"{field}: ", f"{option}: ", 1) if option else text
+    if option is None:
+        return text
+    if field.endswith("_seconds"):
+        text = _BOUND.sub(r"\g<0> seconds", text)
+    return text.replace(f"{field}: ", f"{option}: ", 1)
 
 
 def option_of(field: str) -> str | None:

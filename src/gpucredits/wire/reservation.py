@@ -361,19 +361,16 @@ def closed_to_wire(
     reservation_id: str, outcome: Closed, *, reported_ms: int | None = None
 ) -> ClosedAnswer:
     """The answer to a settle or a cancel."""
-    accepted_ms = outcome.used_ms
-    flagged = ""
-    if outcome.state is ReservationState.EXPIRED:
-        flagged = "lapsed"
-    elif reported_ms is not None and reported_ms != accepted_ms:
-        went_back = reported_ms < accepted_ms
-        flagged = "used_ms_went_back" if went_back else "used_ms_beyond_elapsed"
+    flagged = "lapsed" if outcome.state is ReservationState.EXPIRED else ""
+    if not flagged and reported_ms is not None and reported_ms != outcome.used_ms:
+        is_less = reported_ms < outcome.used_ms
+        flagged = "used_ms_went_back" if is_less else "used_ms_beyond_elapsed"
     return ClosedAnswer(
         reservation_id=reservation_id,
         state=_STATES[outcome.state],
         settled=format_credits(outcome.settled),
         released=format_credits(outcome.released),
-        used_ms=accepted_ms,
+        used_ms=outcome.used_ms,
         flagged=flagged,
     )
 
