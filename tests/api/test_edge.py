@@ -268,3 +268,37 @@ def test_a_past_balance_claims_nothing_that_is_known_of_now_only(admin: Caller, 
     assert admin.read(balance)["pending"] == "10"
     past = admin.read(balance, params={"at": admin.instant()})
     assert (past["available"], past["pending"], past["overrun"]) == ("0", None, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        (
+            "/v1/credits/issue",
+            {"account": "acme", "amount": "1", "source": "gift"},
+            "source: must be one of allowance, promo.",
+        ),
+        (
+            "/v1/credits/issue:batch",
+            {"items": [{"account": "acme", "amount": "1", "source": "gift"}]},
+            "items[0].source: must be one of allowance, promo.",
+        ),
+        ("/v1/accounts", {"path": "a", "model": 7}, "model: Expected `str`, got `int`."),
+        (
+            "/v1/reservations",
+            {"account": "a", "job_id": "j", "gpu_type": "t", "window_seconds": 10**6},
+            "window_seconds: must be at most 86400.",
+        ),
+    ],
+)
+def test_what_would_be_right_is_said(admin: Caller, path: str, body: Any, said: str) -> None:
+    """A word that is none of a few is told which they are, and a number its bound."""
+    answer = admin.post(path, body)
+    assert problem(answer) == (422, "invalid_request")
+    assert answer.json()["detail"] == said
+
+
+def test_a_filter_that_is_no_word_is_told_the_words(admin: Caller) -> None:
+    """Queries say it as bodies do."""
+    answer = admin.get("/v1/accounts?model=gift")
+    assert answer.json()["detail"] == "model: must be one of postpaid, prepaid."

@@ -266,6 +266,7 @@ def test_a_dry_run_leaves_nothing_behind(
     for method, path, body, status in writes:
         answer = admin.call(method, path, body, params={"dry_run": "true"})
         assert answer.status_code == status, (path, answer.text)
+        assert answer.headers["dry-run"] == "true"
     assert rows_of(database_of_server, org) == before
     answer = http.post(
         "/v1/credits/issue?dry_run=true",

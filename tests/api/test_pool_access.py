@@ -9,7 +9,7 @@ import pytest
 
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
-from support.http import Caller, problem
+from support.http import Caller, fresh_name, problem
 from support.pools import PoolScene
 from support.waiting import until
 
@@ -140,11 +140,26 @@ def test_a_pool_that_makes_no_sense_is_refused(pool: PoolScene, body: Any) -> No
 )
 def test_weights_that_make_no_sense_are_refused(pool: PoolScene, weights: Any) -> None:
     """Bad weights replace nothing."""
-    pool.weigh(acme=5)
+    org = pool.org()
+    pool.weigh(**{org: 5})
     answer = pool.admin.call("PUT", f"{pool.place}/weights", {"weights": weights})
     assert problem(answer) == (422, "invalid_request")
     rows = pool.admin.read(f"{pool.place}/weights")["weights"]
-    assert rows == [{"account": "acme", "weight": 5, "may_borrow": True}]
+    assert rows == [{"account": org, "weight": 5, "may_borrow": True}]
+
+
+@pytest.mark.parametrize("query", ["", "?dry_run=true"])
+def test_weights_are_for_accounts_that_exist(pool: PoolScene, query: str) -> None:
+    """A weight for nobody is refused, whether the org or what is below it is unknown."""
+    org = pool.org()
+    pool.weigh(**{org: 5})
+    for nobody in (fresh_name("nobody"), f"{org}/nobody"):
+        rows = [{"account": org, "weight": 2}, {"account": nobody, "weight": 3}]
+        answer = pool.admin.call("PUT", f"{pool.place}/weights{query}", {"weights": rows})
+        assert problem(answer) == (404, "account_unknown")
+        assert answer.json()["account"] == nobody
+    kept = pool.admin.read(f"{pool.place}/weights")["weights"]
+    assert kept == [{"account": org, "weight": 5, "may_borrow": True}]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +193,7 @@ def test_more_than_the_pool_has_waits_for_a_larger_pool(pool: PoolScene) -> None
     org = pool.org()
     queued = pool.wait(org, 9)
     shown = pool.until_told(queued["queue_id"], reason="exceeds_pool")
-    assert shown["sentence"] == "It needs 9 gpu, and the whole pool has 8."
+    assert shown["sentence"] == "It needs 9 GPUs, and the whole pool has 8."
     pool.settle(pool.take(org, 8))
     pool.set(10)
     pool.until_state(queued["queue_id"], "admitted")

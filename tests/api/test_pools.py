@@ -24,7 +24,7 @@ def test_a_plain_reserve_is_let_in_while_there_is_room(pool: PoolScene) -> None:
     answer = pool.ask(org, 1)
     assert problem(answer) == (409, "fair_share")
     body = answer.json()
-    assert body["detail"] == "It needs 1 gpu, and 0 are free."
+    assert body["detail"] == "It needs 1 GPU, and 0 are free."
     assert {**body["numbers"], "name": ""} == {
         "account": org,
         "scope": "org",
@@ -45,7 +45,7 @@ def test_a_request_waits_and_is_admitted_when_a_lease_ends(pool: PoolScene) -> N
     lease = pool.take(org, 8)
     queued = pool.wait(org, 2)
     assert (queued["state"], queued["position"], queued["waits_for"]) == ("waiting", 1, "capacity")
-    assert queued["sentence"] == "Number 1 in the queue: it needs 2 gpu, and 0 are free."
+    assert queued["sentence"] == "Number 1 in the queue: it needs 2 GPUs, and 0 are free."
     pool.settle(lease)
     shown = pool.admin.read(f"/v1/queue/{queued['queue_id']}?wait_seconds=20")
     assert shown["state"] == "admitted"
@@ -209,19 +209,19 @@ def test_one_may_wait_for_credits_where_there_is_no_pool(admin: Caller, gpu_type
         scene.until_state(queued["queue_id"], "admitted")
 
 
-def test_a_request_can_be_cancelled_while_it_waits(pool: PoolScene) -> None:
+def test_a_request_can_be_canceled_while_it_waits(pool: PoolScene) -> None:
     """Cancelling ends the wait once; what was admitted is no longer the queue's."""
     org = pool.org()
     lease = pool.take(org, 8)
     queued = pool.wait(org, 2)
     path = f"/v1/queue/{queued['queue_id']}:cancel"
-    assert pool.admin.made(path, key="cancel-it")["state"] == "cancelled"
+    assert pool.admin.made(path, key="cancel-it")["state"] == "canceled"
     assert pool.admin.post(path, key="cancel-it").headers["idempotency-replayed"] == "true"
-    assert pool.admin.made(path)["state"] == "cancelled"
+    assert pool.admin.made(path)["state"] == "canceled"
     pool.settle(lease)
     admitted = pool.wait(org, 2)
     pool.until_state(admitted["queue_id"], "admitted")
-    assert pool.state(queued["queue_id"])["state"] == "cancelled"
+    assert pool.state(queued["queue_id"])["state"] == "canceled"
     answer = pool.admin.post(f"/v1/queue/{admitted['queue_id']}:cancel")
     assert problem(answer) == (409, "queue_ended")
     assert "cancel or settle its reservation" in answer.json()["detail"]
@@ -368,4 +368,4 @@ def test_an_explanation_asks_the_pool_too(pool: PoolScene) -> None:
     pool.take(org, 6)
     full = gate()
     assert (full["admitted"], full["passes"], full["current"]) == (False, False, "6")
-    assert full["sentence"] == "It needs 3 gpu, and 2 are free."
+    assert full["sentence"] == "It needs 3 GPUs, and 2 are free."

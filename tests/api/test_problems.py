@@ -63,7 +63,7 @@ def test_each_reason_has_its_status(admin: Caller, org: str, gpu_type: str) -> N
 
 
 def test_a_lease_ends_once(admin: Caller, org: str, gpu_type: str) -> None:
-    """What has ended cannot be cancelled or started again, and says so."""
+    """What has ended cannot be canceled or started again, and says so."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
     lease = admin.made("/v1/reservations", {"account": org, "job_id": "j", "gpu_type": gpu_type})
     path = f"/v1/reservations/{lease['reservation_id']}"

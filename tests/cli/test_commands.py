@@ -10,6 +10,7 @@ import pytest
 
 from gpucredits.cli.demo.server import DemoServer
 from gpucredits.client import Client
+from support.orgs import new_org
 from support.terminal import Terminal
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*[349]\d(?:;\d+)*m")
@@ -41,7 +42,7 @@ def test_accounts(terminal: Terminal, org: str, name: str) -> None:
 
 def test_grants_and_balances(terminal: Terminal, org: str) -> None:
     """A grant is issued with a human expiry, listed, and counted in the balance."""
-    grant = terminal.json("grant", "issue", org, "1_000.5", "--expires", "30d", "--priority", "5")
+    grant = terminal.json("grant", "issue", org, "1000.5", "--expires", "30d", "--priority", "5")
     assert (grant["amount"], grant["priority"]) == ("1000.5", 5)
     assert "expires    never" in terminal.text("grant", "issue", org, "1", "--source", "promo")
     listed = terminal.text("grant", "list", org, "--open")
@@ -151,6 +152,106 @@ def test_a_lease_from_end_to_end(terminal: Terminal, client: Client, org: str) -
     assert [entry["amount"] for entry in entries if entry["type"] == "settle"] == ["60"]
 
 
+def test_a_settle_says_when_it_did_not_believe_the_report(
+    terminal: Terminal, client: Client, org: str
+) -> None:
+    """Use that went back, use that cannot be, and the end of a lease that had lapsed are noted."""
+    client.issue(org, "10000")
+    went_back, beyond, lapsed, plain = (
+        client.reserve(org, job_id=f"j{number}", gpu_type="h100").reservation_id
+        for number in range(4)
+    )
+    client.advance_clock(30)
+    terminal.json("heartbeat", went_back, "--used", "30s")
+    assert "less than was reported" in terminal.text("settle", went_back, "--used", "20s")
+    assert "more than can have passed" in terminal.text("settle", beyond, "--used", "99h")
+    assert terminal.json("settle", plain, "--used", "30s")["flagged"] == ""
+    client.advance_clock(600)
+    assert "had lapsed" in terminal.text("settle", lapsed, "--used", "600s")
+    again = terminal.json("settle", lapsed, "--used", "600s")
+    assert (again["flagged"], again["settled"]) == ("lapsed", "0")
+
+
+def test_a_credit_limit_is_for_who_pays_later(terminal: Terminal, org: str) -> None:
+    """A prepaid account takes no credit limit, and one that becomes prepaid keeps none."""
+    path = f"{org}/lab"
+    assert terminal.run("account", "create", path, "--credit-limit", "5").exit_code == 2
+    terminal.json("account", "create", path)
+    for words in ([], ["--model", "prepaid"]):
+        refused = terminal.run("account", "set", path, "--credit-limit", "5", *words)
+        assert (refused.exit_code, "postpaid accounts" in refused.stderr) == (1, True)
+    terminal.json("account", "set", path, "--credit-limit", "5", "--model", "postpaid")
+    terminal.json("account", "set", path, "--model", "prepaid")
+    later = terminal.json("account", "set", path, "--model", "postpaid")
+    assert later["credit_limit"] == "0"
+
+
+def test_the_decision_of_a_heartbeat_can_be_the_exit_code(
+    terminal: Terminal, client: Client, org: str
+) -> None:
+    """Drain is 5 and stop is 6 for who asks; without the option both are 0."""
+    client.issue(org, "130")
+    lease = client.reserve(org, job_id="j", gpu_type="h100").reservation_id
+    words = ("heartbeat", lease, "--exit-code", "--used")
+    client.advance_clock(5)
+    assert terminal.run(*words, "5s").exit_code == 0
+    client.advance_clock(60)
+    draining = terminal.run(*words, "65s")
+    assert (draining.exit_code, "drain" in draining.stdout) == (5, True)
+    client.advance_clock(600)
+    assert terminal.run(*words, "130s").exit_code == 6
+    assert terminal.run("heartbeat", lease, "--used", "130s").exit_code == 0
+
+
+def test_a_full_last_page_has_no_page_after_it(terminal: Terminal, client: Client) -> None:
+    """A cursor is given only where there is more."""
+    org = new_org(client)
+    for _ in range(3):
+        client.issue(org, "1")
+    for words, rows in (
+        (("ledger", org), "entries"),
+        (("grant", "list", org), "grants"),
+        (("audit", org), "audit"),
+    ):
+        whole = terminal.json(*words)[rows]
+        full = terminal.json(*words, "--limit", str(len(whole)))
+        assert (len(full[rows]), full["next_cursor"]) == (len(whole), None)
+        page = terminal.json(*words, "--limit", str(len(whole) - 1))
+        rest = terminal.json(*words, "--cursor", page["next_cursor"])
+        assert page[rows] + rest[rows] == whole
+    assert "There is more" not in terminal.run("ledger", org, "--limit", "3").stderr
+
+
+def test_corrections_and_what_is_left(terminal: Terminal, client: Client, org: str) -> None:
+    """A lease is charged more and refunded in words; a postpaid balance shows its credit."""
+    terminal.json("account", "set", org, "--model", "postpaid", "--credit-limit", "500")
+    lease = client.reserve(org, job_id="j", gpu_type="h100").reservation_id
+    client.advance_clock(30)
+    client.settle(lease, used_ms=30_000)
+    assert f"Charged 2 credits for {lease}." in terminal.text("adjust", lease, "2")
+    assert f"Refunded 1 credit for {lease}." in terminal.text("refund", lease, "1")
+    balance = terminal.text("balance", org)
+    assert "credit limit      500" in balance
+    assert "left with credit  469" in balance
+    header, row = terminal.text("usage", org).splitlines()[3:5]
+    assert (header.split()[-1], row.split()[-1]) == ("REFUNDED", "1")
+    assert terminal.json("usage", org, "--by", "gpu-type")["by"] == "gpu_type"
+
+
+def test_prices_say_which_is_in_force(terminal: Terminal, org: str, name: str) -> None:
+    """Of the versions of a price one is in force, others are to come or were replaced."""
+    for words in (["60"], ["50"], ["40", "--from", "1000d"], ["30", "--account", org]):
+        terminal.json("price", "set", name, *words)
+    rows = terminal.json("price", "list", "--type", name)["prices"]
+    assert [(row["credits_per_gpu_hour"], row["state"]) for row in rows] == [
+        ("30", "in_force"),
+        ("40", "future"),
+        ("50", "in_force"),
+        ("60", "replaced"),
+    ]
+    assert "in force" in terminal.text("price", "list", "--type", name)
+
+
 def test_cancel(terminal: Terminal, client: Client, org: str) -> None:
     """A lease that never ran gives all of its hold back."""
     client.issue(org, "1000")
@@ -234,8 +335,12 @@ def test_pages_are_followed(terminal: Terminal, client: Client, org: str) -> Non
 
 
 def test_a_dry_run_changes_nothing(terminal: Terminal, org: str) -> None:
-    """--dry-run answers as if it were done."""
+    """--dry-run answers as if it were done, and says that it was not."""
     assert terminal.json("grant", "issue", org, "10", "--dry-run")["amount"] == "10"
+    text = terminal.text("grant", "issue", org, "10", "--dry-run")
+    assert text.startswith("Dry run: nothing was changed.")
+    scripted = terminal.run("grant", "issue", org, "10", "--dry-run", "--json")
+    assert scripted.stderr.startswith("Dry run: nothing was changed.")
     assert terminal.json("balance", org)["available"] == "0"
 
 

@@ -52,7 +52,14 @@ def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> N
         (["grant", "issue", "acme", "1", "--label", "team"], "key=value"),
         (["grant", "issue", "acme", "1", "--label", "a b=c"], "letters, digits"),
         (["reserve", "acme", "--job", "j", "--type", "t", "--window", "1ms"], "whole seconds"),
-        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "86400"),
+        (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "--window: must be"),
+        (
+            ["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"],
+            "at most 86400 seconds.",
+        ),
+        (["explain", "--type", "h100"], "ACCOUNT or --account"),
+        (["explain", "a", "--account", "a", "--type", "h100"], "ACCOUNT or --account"),
+        (["account", "create", "acme", "--credit-limit", "5"], "--model postpaid"),
         (["reserve", "acme", "--job", "j"], "--type"),
         (["heartbeat", "rsv_1_1", "--used", "long"], "1h30m"),
         (["key", "create", "king"], "operator"),
@@ -130,6 +137,34 @@ def test_the_data_of_a_server_in_this_directory_is_found(
     assert result.exit_code == 0, result.output
 
 
+def test_the_key_of_a_data_directory_is_for_its_own_server_only(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other address is sent the local admin key, however it was named; the own one is."""
+    data_dir = tmp_path / "gpucredits-data"
+    data_dir.mkdir()
+    (data_dir / "admin.key").write_text(f"{terminal.server.key}\n")
+    monkeypatch.chdir(tmp_path)
+    unset = {"GPUCREDITS_URL": None, "GPUCREDITS_API_KEY": None}
+    stopped = terminal.run("balance", "acme", **unset)
+    assert stopped.exit_code == 3
+    assert "no server runs on gpucredits-data" in stopped.stderr
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        stranger.settimeout(0)
+        url = f"http://127.0.0.1:{stranger.getsockname()[1]}"
+        for own in (None, terminal.server.url):
+            if own:
+                (data_dir / "server.json").write_text(json.dumps({"url": own}))
+            for words in (("--url", url), ("--url", url, "--data-dir", "gpucredits-data")):
+                result = terminal.run("balance", "acme", "--timeout", "0.3", *words, **unset)
+                assert result.exit_code == 2, result.output
+                assert f"No API key for {url}" in result.stderr
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+    mine = terminal.run("key", "list", "--url", f"{terminal.server.url}/", **unset)
+    assert mine.exit_code == 0, mine.output
+
+
 def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     """The words of every command, groups included."""
     found: list[tuple[str, ...]] = []
@@ -159,6 +194,23 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
     assert summary
     is_local = words[0] in ("demo", "completion") or "Commands:" in result.stdout
     assert is_local or "--json" in result.stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["completion", "bash"], ["key", "list"]])
+def test_a_reader_that_goes_away_is_no_failure(terminal: Terminal, words: list[str]) -> None:
+    """When the pipe of the output is closed the command ends as SIGPIPE would end it, quietly."""
+    program = Path(sys.executable).with_name("gpucredits")
+    env = {**os.environ, **{name: value for name, value in terminal.env.items() if value}}
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [program, *words], env=env, stdout=writer, stderr=subprocess.PIPE, check=False,
+            timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -36,7 +36,7 @@ def test_quotas(terminal: Terminal, client: Client, org: str) -> None:
 def test_rate_limits_and_the_overview(terminal: Terminal, client: Client, org: str) -> None:
     """A rate limit is set and ended, and every limit stands in one table."""
     assert terminal.text("limit", "show", org) == "No limits.\n"
-    text = terminal.text("limit", "set", org, "--capacity", "50", "--refill", "1_000")
+    text = terminal.text("limit", "set", org, "--capacity", "50", "--refill", "1000")
     assert "refill      1000 credits/hour" in text
     client.set_quota(org, "concurrent_jobs", 7)
     client.set_budget(org, "30", calendar="week")

@@ -44,9 +44,24 @@ def test_pools_are_set_listed_weighed_and_removed(
     weighed = terminal.json("pool", "weights", gpu_type, f"{org}=3", "--no-borrowing", org)
     assert weighed["weights"] == [{"account": org, "weight": 3, "may_borrow": False}]
     assert org in terminal.text("pool", "weights", gpu_type)
+    terminal.json("account", "create", f"{org}/lab")
+    more = terminal.json("pool", "weights", gpu_type, f"{org}/lab=2")
+    assert [(row["account"], row["weight"], row["may_borrow"]) for row in more["weights"]] == [
+        (org, 3, False),
+        (f"{org}/lab", 2, True),
+    ]
+    nobody = terminal.run("pool", "weights", gpu_type, f"{org}/nobody=2")
+    assert (nobody.exit_code, "account_unknown" in nobody.stderr) == (1, True)
+    lent = terminal.json("pool", "weights", gpu_type, "--borrowing", org)
+    assert lent["weights"][0] == {"account": org, "weight": 3, "may_borrow": True}
+    only = terminal.json("pool", "weights", gpu_type, f"{org}=4", "--replace")
+    assert only["weights"] == [{"account": org, "weight": 4, "may_borrow": True}]
+    assert terminal.run("pool", "weights", gpu_type, f"{org}=4", "--clear").exit_code == 2
     assert terminal.json("pool", "weights", gpu_type, "--clear")["weights"] == []
     text = terminal.text("pool", "set", f"{gpu_type}/eu")
     assert "no limit" in text
+    assert terminal.text("pool", "remove", f"{gpu_type}/eu").startswith("Removed ")
+    terminal.json("pool", "set", f"{gpu_type}/eu")
     assert terminal.json("pool", "remove", f"{gpu_type}/eu")["region"] == "eu"
     assert terminal.run("pool", "remove", f"{gpu_type}/eu").exit_code == 1
     for wrong in (("set", "a/b/c"), ("weights", "a", "acme"), ("set", gpu_type, "--grace", "1ms")):
@@ -60,20 +75,20 @@ def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str,
     first = terminal.json("reserve", org, "--job", "a", "--type", gpu_type, "--gpus", "4")
     refused = terminal.run("reserve", org, "--job", "b", "--type", gpu_type)
     assert refused.exit_code == 1
-    assert "Refused (fair_share): It needs 1 gpu, and 0 are free." in refused.stderr
+    assert "Refused (fair_share): It needs 1 GPU, and 0 are free." in refused.stderr
     asked = ("reserve", org, "--job", "b", "--type", gpu_type, "--wait", "--expect", "1h")
     queued = terminal.json(*asked, "--priority", "2", "--until", "1000d")
     assert (queued["state"], queued["priority"]) == ("waiting", 2)
     until(lambda: client.queued(queued["queue_id"]).position)
     text = terminal.text("queue", "show", queued["queue_id"])
-    assert "because    Number 1 in the queue: it needs 1 gpu, and 0 are free." in text
+    assert "because    Number 1 in the queue: it needs 1 GPU, and 0 are free." in text
     assert queued["queue_id"] in terminal.text("queue", "list", org, "--pool", gpu_type)
     assert terminal.json("queue", "list", "--state", "admitted", "--pool", gpu_type)["queue"]
     still = terminal.run("queue", "wait", queued["queue_id"], "--for", "1s")
     assert still.exit_code == 3
     other = terminal.json(*asked[:-2])
     gone = terminal.text("queue", "cancel", other["queue_id"])
-    assert "cancelled" in gone
+    assert "canceled" in gone
     assert terminal.run("queue", "wait", other["queue_id"]).exit_code == 1
     terminal.json("settle", first["reservation_id"])
     admitted = terminal.json("queue", "wait", queued["queue_id"])
@@ -84,6 +99,8 @@ def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str,
                             "--partial")  # fmt: skip
     assert partial["gpu_count"] == 3
     assert terminal.run(*asked, "--dry-run").exit_code == 2
+    late = terminal.run(*asked, "--gpus", "4", "--until", "2026-01-02")
+    assert (late.exit_code, "expired" in late.stdout) == (1, True)
 
 
 def test_shares_are_shown_dumped_and_replayed(

@@ -75,15 +75,27 @@ def test_what_is_no_instant(text: str) -> None:
         values.instant(text)
 
 
-@pytest.mark.parametrize(("text", "amount"), [("12.5", "12.5"), ("10_000", "10000"), ("0", "0")])
+@pytest.mark.parametrize(
+    ("text", "amount"), [("12.5", "12.5"), ("1000000000", "1000000000"), ("0", "0")]
+)
 def test_amounts(text: str, amount: str) -> None:
     """Amounts stay the text that they are."""
     assert values.amount(text) == amount
 
 
-@pytest.mark.parametrize("text", ["", "-1", "1e3", "0.0000001", "ten", "1.", "NaN"])
+@pytest.mark.parametrize("text", ["1000000000.000001", "9999999999", "9" * 40])
+def test_an_amount_that_is_too_large_is_told_the_limit(text: str) -> None:
+    """How much is too much is said."""
+    with pytest.raises(click.BadParameter, match="at most 1000000000 credits"):
+        values.amount(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "-1", "1e3", "0.0000001", "ten", "1.", "NaN", "1,5", ",5", "1,500", "1_000", "1 000"],
+)
 def test_what_is_no_amount(text: str) -> None:
-    """Anything else is refused with an example."""
+    """Anything else is refused with an example: a comma may be a point or a separator."""
     with pytest.raises(click.BadParameter, match=r"12\.5"):
         values.amount(text)
 

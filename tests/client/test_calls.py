@@ -243,7 +243,7 @@ WRONG: dict[str, tuple[Callable[[], object], str, str]] = {
     "no GPUs": (
         lambda: reservations.reserve("acme", job_id="j", gpu_type="h100", gpu_count=0),
         "gpu_count",
-        ">= 1",
+        "at least 1",
     ),
     "an unknown field in a batch": (
         lambda: credit.issue_all([{"account": "acme", "amount": "1", "colour": "red"}]),

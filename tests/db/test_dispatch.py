@@ -317,8 +317,8 @@ def test_partial_takes_what_a_quota_leaves(database: str) -> None:
     play(database, act)
 
 
-def test_a_cancelled_member_takes_its_gang_along(database: str) -> None:
-    """A gang of which one was cancelled between decision and claim starts nobody."""
+def test_a_canceled_member_takes_its_gang_along(database: str) -> None:
+    """A gang of which one was canceled between decision and claim starts nobody."""
 
     async def act(base: Scene) -> None:
         async with stage_on(base) as stage:
@@ -334,7 +334,7 @@ def test_a_cancelled_member_takes_its_gang_along(database: str) -> None:
             assert len(cycle.decisions.admissions) == 2
             await base.pool.execute("UPDATE queue SET state = 3 WHERE queue_id = $1", keys[0][1])
             await dispatcher.apply(lease, cycle)
-            assert await stage.states(keys) == [QueueState.CANCELLED, QueueState.WAITING]
+            assert await stage.states(keys) == [QueueState.CANCELED, QueueState.WAITING]
             assert await stage.held() == 0
 
     play(database, act)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.errors import ProblemError
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_param, org_number, require, require_wider, visible
 from gpucredits.api.submit import submit
-from gpucredits.core.account import Status, org_of
+from gpucredits.core.account import Model, Status, org_of
 from gpucredits.core.command import UpdateAccount
 from gpucredits.core.outcome import AccountSaved
 from gpucredits.service.access import Permission
@@ -29,6 +30,8 @@ async def post_account(call: Call[AccountRequest, NoQuery]) -> AccountAnswer:
         require(call.principal, Permission.CREATE_ORG, "Only a key for the system may open an org.")
     if call.body.model != "prepaid" or call.body.credit_limit:
         require(call.principal, Permission.SET_TERMS, _TERMS)
+    if call.body.model == "prepaid" and call.body.credit_limit:
+        raise _no_credit()
     outcome = await submit(call, org_of(path), create_from_wire(call.body), AccountSaved)
     return account_to_wire(outcome.account)
 
@@ -40,6 +43,10 @@ async def patch_account(call: Call[AccountChange, NoQuery]) -> AccountAnswer:
     if any(each is not None for each in terms):
         require(call.principal, Permission.SET_TERMS, _TERMS)
     org_id = await org_number(call, path)
+    if call.body.credit_limit and call.body.model != "postpaid":
+        account = await call.services.reads.account(path)
+        if call.body.model is not None or (account and account.model is Model.PREPAID):
+            raise _no_credit()
     outcome = await submit(call, org_id, change_from_wire(path, call.body), AccountSaved)
     return account_to_wire(outcome.account)
 
@@ -60,6 +67,14 @@ async def _set_status(call: Call[None, NoQuery], status: Status) -> AccountAnswe
     org_id = await org_number(call, path)
     command = UpdateAccount(path=path, status=status)
     return account_to_wire((await submit(call, org_id, command, AccountSaved)).account)
+
+
+def _no_credit() -> ProblemError:
+    return ProblemError(
+        "invalid_request",
+        "credit_limit: is for postpaid accounts: set the model to postpaid in the same request.",
+        field="credit_limit",
+    )
 
 
 ROUTES = [

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
     account_filter,
@@ -62,10 +62,11 @@ async def get_anomalies(call: Call[None, AnomalyQuery]) -> AnomalyPage:
             scope=scope,
             org_id=await org_number(call, scope) if scope else None,
             before=number_cursor(query, LAST),
-            limit=query.limit,
+            limit=query.limit + 1,
         ),
     )
-    following = str(rows[-1].anomaly_id) if len(rows) == query.limit else None
+    rows, last = cut(rows, query.limit)
+    following = str(last.anomaly_id) if last else None
     return AnomalyPage(anomalies=[to_wire(row) for row in rows], next_cursor=following)
 
 

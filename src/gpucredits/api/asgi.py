@@ -145,6 +145,8 @@ class Api:
         finally:  # a refusal may be the answer of an earlier call too
             if call.replayed:
                 reply_headers["idempotency-replayed"] = "true"
+            if dry_run:
+                reply_headers["dry-run"] = "true"
         reply_headers["content-type"] = "application/json"
         if isinstance(answer, msgspec.Raw):
             return call.status or route.status, bytes(answer)
@@ -328,7 +330,7 @@ def decode_body(prepared: Prepared, headers: Headers, body: bytes) -> Any:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise invalid(str(error)) from error
+        raise invalid(str(error), route.body) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ProblemError("malformed_request", f"The body is not JSON: {error}.") from error
 
@@ -355,7 +357,7 @@ def decode_query(route: Route, query_string: bytes) -> tuple[Any, bool]:
     try:
         return msgspec.convert(fields, route.query, strict=False, dec_hook=from_wire), dry_run
     except msgspec.ValidationError as error:
-        raise invalid(str(error)) from error
+        raise invalid(str(error), route.query) from error
 
 
 def fingerprint_of(route: Route, params: dict[str, str], body: Any, query: Any) -> bytes:
@@ -365,9 +367,9 @@ def fingerprint_of(route: Route, params: dict[str, str], body: Any, query: Any) 
     return hashlib.sha256(canonical).digest()
 
 
-def invalid(message: str) -> ProblemError:
+def invalid(message: str, shape: type | None = None) -> ProblemError:
     """The problem for a value that is not as it must be, with the name of its field."""
-    field, text = problem.misfit(message)
+    field, text = problem.misfit(message, shape)
     detail = f"{field}: {text}." if field else f"{text}."
     return ProblemError("invalid_request", detail, field=field)
 

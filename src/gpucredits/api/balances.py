@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import PageQuery
+from gpucredits.api.paging import PageQuery, cut
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
     account_exists,
@@ -73,10 +73,11 @@ async def get_accounts(call: Call[None, AccountQuery]) -> AccountPage:
     cursor = query.cursor or ""
     if under:
         await account_exists(call, await org_number(call, under), under)
-        accounts = await _of_org(call, org_of(under), under, cursor, query.limit)
+        accounts = await _of_org(call, org_of(under), under, cursor, query.limit + 1)
     else:
         return await _of_all_orgs(call, cursor)
-    following = accounts[-1].path if len(accounts) == query.limit else None
+    accounts, last = cut(accounts, query.limit)
+    following = last.path if last else None
     return AccountPage(
         accounts=[account_to_wire(account) for account in accounts], next_cursor=following
     )
@@ -122,6 +123,7 @@ def balance_to_wire(balance: Balance, *, tree: bool) -> BalanceAnswer:
         overrun=None if balance.overrun is None else format_credits(balance.overrun),
         version=balance.version,
         as_of=format_instant(balance.as_of),
+        credit_limit=None if balance.credit_limit is None else format_credits(balance.credit_limit),
         tree=tree,
     )
 
@@ -146,14 +148,16 @@ async def _of_org(
 async def _of_all_orgs(call: Call[None, AccountQuery], cursor: str) -> AccountPage:
     """A page over orgs in order; it may end early when many orgs have nothing to show."""
     found: list[Account] = []
+    following: str | None
     limit = call.query.limit
     start = org_of(cursor) if cursor else ""
     orgs = await call.services.directory.orgs(start=start, limit=ORGS_VISITED_MAX + 1)
     for org in orgs[:ORGS_VISITED_MAX]:
         after = cursor if org == start else ""
-        found.extend(await _of_org(call, org, "", after, limit - len(found)))
-        if len(found) == limit:
-            following: str | None = found[-1].path
+        found.extend(await _of_org(call, org, "", after, limit + 1 - len(found)))
+        if len(found) > limit:
+            found, last = cut(found, limit)
+            following = last.path if last else None
             break
     else:
         # A path above every account of the last org that was visited.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, RefusedError
-from gpucredits.api.paging import PageQuery, number_cursor
+from gpucredits.api.paging import PageQuery, cut, number_cursor
 from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number
 from gpucredits.api.standing import standing_of
@@ -63,11 +63,12 @@ async def get_budget_periods(call: Call[None, PageQuery]) -> PeriodsAnswer:
     await account_exists(call, org_id, account)
     before = number_cursor(call.query, bounds.NEVER_US)
     limit = call.query.limit
-    periods = await read_periods(call.services.pool, account, name, before=before, limit=limit)
+    periods = await read_periods(call.services.pool, account, name, before=before, limit=limit + 1)
     if periods is None:
         text = f"{account} has no budget {name}."
         raise RefusedError(Refused(Reason.LIMIT_UNKNOWN, text, {"account": account}))
-    following = str(periods[-1].period.starts_at) if len(periods) == limit else None
+    periods, last = cut(periods, limit)
+    following = str(last.period.starts_at) if last else None
     return PeriodsAnswer(
         account=account,
         name=name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
 from gpucredits.api.scope import AnyCall, account_exists, org_number, visible
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
@@ -84,9 +84,10 @@ async def get_keys(call: Call[None, PageQuery]) -> KeyPage:
         call.services.pool,
         scope=call.principal.scope,
         after=number_cursor(call.query, 0),
-        limit=limit,
+        limit=limit + 1,
     )
-    following = str(rows[-1].key_id) if len(rows) == limit else None
+    rows, last = cut(rows, limit)
+    following = str(last.key_id) if last else None
     return KeyPage(keys=[key_to_wire(row) for row in rows], next_cursor=following)
 
 
@@ -131,9 +132,10 @@ async def get_audit(call: Call[None, AuditQuery]) -> AuditPage:
             until=query.until,
         ),
         before=number_cursor(query, LAST),
-        limit=query.limit,
+        limit=query.limit + 1,
     )
-    following = str(rows[-1].audit_id) if len(rows) == query.limit else None
+    rows, last = cut(rows, query.limit)
+    following = str(last.audit_id) if last else None
     return AuditPage(audit=[audit_to_wire(row) for row in rows], next_cursor=following)
 
 

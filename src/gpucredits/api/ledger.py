@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.credit import topup_param
 from gpucredits.api.errors import ProblemError, RefusedError
-from gpucredits.api.paging import PageQuery, number_cursor
+from gpucredits.api.paging import PageQuery, cut, number_cursor
 from gpucredits.api.reasons import NO_ACCOUNT, NO_LEASE
 from gpucredits.api.scope import (
     LEASE_UNKNOWN,
@@ -95,10 +95,11 @@ async def get_grants(call: Call[None, GrantQuery]) -> GrantPage:
             open_only=query.open,
             metadata=dict(query.metadata) if query.metadata else None,
             after=number_cursor(query, 0),
-            limit=query.limit,
+            limit=query.limit + 1,
         ),
     )
-    following = str(listed[-1][0].grant_id) if len(listed) == query.limit else None
+    listed, last = cut(listed, query.limit)
+    following = str(last[0].grant_id) if last else None
     return GrantPage(
         grants=[grant_to_wire(org_id, grant, path) for grant, path in listed],
         next_cursor=following,
@@ -113,10 +114,11 @@ async def get_topups(call: Call[None, TopUpQuery]) -> TopUpPage:
     listed = await call.services.reads.topups(
         org_id,
         TopUpFilter(
-            account=account, status=status, before=number_cursor(query, 0), limit=query.limit
+            account=account, status=status, before=number_cursor(query, 0), limit=query.limit + 1
         ),
     )
-    following = str(listed[-1][0].topup_id) if len(listed) == query.limit else None
+    listed, last = cut(listed, query.limit)
+    following = str(last[0].topup_id) if last else None
     answers = [topup_to_wire(org_id, ToppedUp(row, path)) for row, path in listed]
     return TopUpPage(topups=answers, next_cursor=following)
 
@@ -152,10 +154,11 @@ async def get_entries(call: Call[None, EntryQuery]) -> EntryPage:
             since=query.since,
             until=query.until,
             before=number_cursor(query, 0),
-            limit=query.limit,
+            limit=query.limit + 1,
         ),
     )
-    following = str(listed[-1].entry.entry_id) if len(listed) == query.limit else None
+    listed, last = cut(listed, query.limit)
+    following = str(last.entry.entry_id) if last else None
     pairs = [
         pair
         for row in listed
@@ -186,10 +189,11 @@ async def get_reservations(call: Call[None, ReservationQuery]) -> ReservationPag
             state=None if query.state is None else int(ReservationState[query.state.upper()]),
             metadata=dict(query.metadata) if query.metadata else None,
             before=number_cursor(query, 0),
-            limit=query.limit,
+            limit=query.limit + 1,
         ),
     )
-    following = str(listed[-1][0].reservation_id) if len(listed) == query.limit else None
+    listed, last = cut(listed, query.limit)
+    following = str(last[0].reservation_id) if last else None
     now = await read_clock(call.services.pool)
     answers = [lease_to_wire(org_id, lease, payer, now) for lease, payer in listed]
     return ReservationPage(reservations=answers, next_cursor=following)

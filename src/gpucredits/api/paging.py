@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, Struct
 
 from gpucredits.api.errors import ProblemError
+
+Row = TypeVar("Row")
 
 PAGE_DEFAULT: Final = 100
 PAGE_MAX: Final = 1_000
@@ -21,6 +24,12 @@ class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 
     limit: Limit = PAGE_DEFAULT
     cursor: Cursor | None = None
+
+
+def cut(rows: Sequence[Row], limit: int) -> tuple[list[Row], Row | None]:
+    """A page of rows that were asked for with one more, and its last row if there are more."""
+    page = list(rows[:limit])
+    return page, page[-1] if len(rows) > limit else None
 
 
 def number_cursor(query: PageQuery, start: int) -> int:

@@ -12,14 +12,15 @@ import msgspec
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.scope import AnyCall
+from gpucredits.api.reasons import NO_ACCOUNT
+from gpucredits.api.scope import AnyCall, unknown_account
 from gpucredits.api.submit import act_of
 from gpucredits.core.account import lineage, org_of, scope_of
 from gpucredits.core.fairshare.decisions import Share
 from gpucredits.core.fairshare.filling import Fraction
 from gpucredits.core.fairshare.snapshot import Capacity
 from gpucredits.service.access import Permission
-from gpucredits.service.pools import GpuPool, PoolMissing, Sharing, Weight
+from gpucredits.service.pools import AccountMissing, GpuPool, PoolMissing, Sharing, Weight
 from gpucredits.wire.pool import (
     PoolAnswer,
     PoolList,
@@ -91,6 +92,8 @@ async def put_weights(call: Call[WeightsRequest, NoQuery]) -> WeightsAnswer:
         )
     except PoolMissing as missing:
         raise _unknown() from missing
+    except AccountMissing as missing:
+        raise unknown_account(missing.path) from missing
     return _weights(call, pool, saved)
 
 
@@ -288,7 +291,7 @@ def _route(method: str, path: str, summary: str, handler: Any, answer: Any, **mo
         answer=answer,
         permission=more.pop("permission", permission),
         needs_key=method != "GET",
-        reasons=NO_POOL if path else (),
+        reasons=(*(NO_POOL if path else ()), *more.pop("reasons", ())),
         tag="pools",
         **more,
     )
@@ -308,6 +311,7 @@ ROUTES = [
         put_weights,
         WeightsAnswer,
         body=WeightsRequest,
+        reasons=NO_ACCOUNT,
     ),
     _route("GET", f"{ONE}/shares", "Who holds how much of a pool", get_shares, SharesAnswer),
     _route(

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_exists, org_number, visible
 from gpucredits.api.submit import act_of
 from gpucredits.core.account import lineage
 from gpucredits.service.access import Permission
 from gpucredits.service.prices import NewPrice, PriceFilter, add_price, list_prices
-from gpucredits.wire.price import PriceAnswer, PricePage, PriceRequest, price_to_wire
+from gpucredits.wire.price import (
+    PriceAnswer,
+    PricePage,
+    PriceRequest,
+    listed_to_wire,
+    price_to_wire,
+)
 from gpucredits.wire.scalars import AccountPath, Instant, Name
 
 
@@ -62,10 +68,12 @@ async def get_prices(call: Call[None, PriceQuery]) -> PricePage:
             lineage=tuple(lineage(scope)),
         ),
         before=number_cursor(query, LAST),
-        limit=query.limit,
+        limit=query.limit + 1,
     )
-    following = str(rows[-1].price_id) if len(rows) == query.limit else None
-    return PricePage(prices=[price_to_wire(row) for row in rows], next_cursor=following)
+    rows, last = cut(rows, query.limit)
+    following = str(last[0].price_id) if last else None
+    listed = [listed_to_wire(price, state) for price, state in rows]
+    return PricePage(prices=listed, next_cursor=following)
 
 
 ROUTES = [

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import AnyCall, account_filter, org_number
 from gpucredits.api.submit import act_of
@@ -28,7 +28,7 @@ _STATES: dict[QueueState, QueueStateName] = {
     QueueState.WAITING: "waiting",
     QueueState.ADMITTING: "waiting",
     QueueState.ADMITTED: "admitted",
-    QueueState.CANCELLED: "cancelled",
+    QueueState.CANCELED: "canceled",
     QueueState.EXPIRED: "expired",
     QueueState.REFUSED: "refused",
 }
@@ -62,10 +62,11 @@ async def get_queue(call: Call[None, QueueQuery]) -> QueuePage:
             pool=None if query.pool is None else _pool_name(query.pool),
             states=states,
             before=number_cursor(query, LAST),
-            limit=query.limit,
+            limit=query.limit + 1,
         )
     )
-    following = str(tickets[-1].queue_id) if len(tickets) == query.limit else None
+    tickets, last = cut(tickets, query.limit)
+    following = str(last.queue_id) if last else None
     return QueuePage(queue=[ticket_to_wire(each) for each in tickets], next_cursor=following)
 
 
@@ -87,7 +88,7 @@ async def post_queue_cancel(call: Call[None, NoQuery]) -> QueueAnswer:
         act_of(call, ticket.org_id), key, actor=call.actor, request_id=call.request_id
     )
     seen = await call.services.line.wait(key, has_ended, timeout_s=0 if call.dry_run else 10)
-    if not is_closed and (seen is None or seen.state != QueueState.CANCELLED):
+    if not is_closed and (seen is None or seen.state != QueueState.CANCELED):
         now = _STATES[QueueState((seen or ticket).state)]
         hint = ": cancel or settle its reservation instead" if now == "admitted" else ""
         raise ProblemError("queue_ended", f"It is {now}, not waiting{hint}.")

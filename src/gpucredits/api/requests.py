@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, RefusedError
-from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
 from gpucredits.api.reasons import ASKING, DECIDING
 from gpucredits.api.scope import (
     AnyCall,
@@ -42,7 +42,8 @@ from gpucredits.wire.request import (
 from gpucredits.wire.scalars import AccountPath
 
 _CREDIT = (
-    "Only the system's own staff may approve what makes credits; name an account to take_from."
+    "Only the system's own staff may approve what makes credits; name an account to take "
+    "them from (take_from, --from on the command line)."
 )
 
 
@@ -99,10 +100,11 @@ async def get_requests(call: Call[None, RequestQuery]) -> RequestPage:
             kind=None if query.kind is None else KINDS[query.kind],
             now=0,
             before=number_cursor(query, LAST),
-            limit=query.limit,
+            limit=query.limit + 1,
         ),
     )
-    following = str(rows[-1].request_id) if len(rows) == query.limit else None
+    rows, last = cut(rows, query.limit)
+    following = str(last.request_id) if last else None
     return RequestPage(requests=[request_to_wire(row) for row in rows], next_cursor=following)
 
 

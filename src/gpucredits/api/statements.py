@@ -6,7 +6,7 @@ from typing import cast
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
-from gpucredits.api.paging import LAST, PageQuery, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
 from gpucredits.api.reasons import GRANTING
 from gpucredits.api.scope import AnyCall, account_filter, number_param, org_number
 from gpucredits.api.submit import accepted, submit_all
@@ -46,10 +46,11 @@ async def get_statements(call: Call[None, StatementQuery]) -> StatementPage:
             scope=scope,
             org_id=await org_number(call, scope) if scope else None,
             before=number_cursor(query, LAST),
-            limit=query.limit,
+            limit=query.limit + 1,
         ),
     )
-    following = str(listed[-1].row.statement_id) if len(listed) == query.limit else None
+    listed, last = cut(listed, query.limit)
+    following = str(last.row.statement_id) if last else None
     return StatementPage(statements=[to_wire(seen) for seen in listed], next_cursor=following)
 
 

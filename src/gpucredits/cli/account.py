@@ -43,6 +43,8 @@ def create(
     write: Write,
 ) -> None:
     """Open a wallet; its parent must exist."""
+    if credit_limit not in (None, "0") and model != "postpaid":
+        raise click.UsageError("A credit limit is for postpaid accounts: add --model postpaid.")
     call = accounts.create_account(
         path,
         model=model,

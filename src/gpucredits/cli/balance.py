@@ -9,6 +9,7 @@ import click
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, calls
 from gpucredits.client import accounts
+from gpucredits.core.money import format_credits, parse_credits
 from gpucredits.wire.account import BalanceAnswer
 
 
@@ -35,8 +36,17 @@ def show_balance(answer: BalanceAnswer) -> None:
             ("available", answer.available),
             ("held", answer.reserved),
             ("spent", answer.spent),
+            ("credit limit", answer.credit_limit),
+            ("left with credit", _left(answer)),
             ("not yet started", answer.pending if answer.pending != "0" else ""),
             ("overrun", answer.overrun if answer.overrun != "0" else ""),
             ("as of", output.instant(answer.as_of)),
         ]
     )
+
+
+def _left(answer: BalanceAnswer) -> str:
+    """What a postpaid account can still spend: what it has and what it may go below zero."""
+    if answer.credit_limit is None:
+        return ""
+    return format_credits(parse_credits(answer.available) + parse_credits(answer.credit_limit))

@@ -142,7 +142,17 @@ def show_budget(answer: BudgetTerms) -> None:
 def show_budgets(answer: BudgetsAnswer) -> None:
     """All budgets of an account."""
     output.print_table(
-        ["budget", "allowance", ">issued", ">used", ">left", ">rolled in", "period ends", "next"],
+        [
+            "budget",
+            "allowance",
+            ">issued",
+            ">used",
+            ">left",
+            ">rolled in",
+            "warned",
+            "period ends",
+            "next",
+        ],
         [_row(row) for row in answer.budgets],
         empty="No budgets.",
     )
@@ -171,10 +181,11 @@ def show_periods(answer: PeriodsAnswer) -> None:
 
 def _row(row: BudgetAnswer) -> list[str]:
     period = row.period
-    numbers = ["", "", "", "", ""]
+    numbers = ["", "", "", "", "", ""]
     if period is not None:
         ends = output.instant(period.ends_at)
-        numbers = [period.issued, period.used, period.left, period.rolled_in, ends]
+        warned = f"at {period.warned_percent} %" if period.warned_percent else ""
+        numbers = [period.issued, period.used, period.left, period.rolled_in, warned, ends]
     allowance = f"{row.allowance} {_rhythm(row)}"
     return [row.name, allowance, *numbers, output.instant(row.next_at) or "none"]
 

@@ -17,7 +17,8 @@ JOB_DEFAULT = "explain"
 
 
 @click.command()
-@click.option("--account", type=values.account, required=True, help="Whose job it would be.")
+@click.argument("account", type=values.account, required=False)
+@click.option("--account", "named", type=values.account, help="The same as ACCOUNT.")
 @click.option("--type", "gpu_type", required=True, help="The type of GPU, such as h100.")
 @click.option("--gpus", "gpu_count", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--job", "job_id", default=JOB_DEFAULT, help="Default: a job that is new.")
@@ -39,7 +40,8 @@ JOB_DEFAULT = "explain"
 def explain(  # noqa: PLR0913  # one argument for each option
     session: Session,
     *,
-    account: str,
+    account: str | None,
+    named: str | None,
     gpu_type: str,
     gpu_count: int,
     job_id: str,
@@ -51,12 +53,14 @@ def explain(  # noqa: PLR0913  # one argument for each option
     exhaustion: ExhaustionName | None,
     overdraft: str | None,
 ) -> None:
-    """Ask whether a job would be admitted now, and start nothing.
+    """Ask whether a job of ACCOUNT would be admitted now, and start nothing.
 
     Exits with 0 when it would be, and with 4 when it would not.
     """
+    if (account is None) == (named is None):
+        raise click.UsageError("Whose job it would be must be given once: ACCOUNT or --account.")
     call = admissions.explain(
-        account,
+        account or named or "",
         job_id=job_id,
         gpu_type=gpu_type,
         gpu_count=gpu_count,

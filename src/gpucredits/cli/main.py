@@ -7,11 +7,17 @@ neither waits for the server's modules nor needs them to be installed.
 from __future__ import annotations
 
 import importlib
-from typing import Final
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import click
 
 from gpucredits.version import __version__
+
+EXIT_PIPE_CLOSED: Final = 141  # as a shell reports a program that SIGPIPE ended
 
 # Where each command lives, in the order that help lists them.
 COMMANDS: Final = {
@@ -31,6 +37,7 @@ COMMANDS: Final = {
     "settle": "gpucredits.cli.reservation",
     "cancel": "gpucredits.cli.reservation",
     "refund": "gpucredits.cli.reservation",
+    "adjust": "gpucredits.cli.reservation",
     "reservation": "gpucredits.cli.reservation",
     "request": "gpucredits.cli.request",
     "statement": "gpucredits.cli.statement",
@@ -50,8 +57,30 @@ COMMANDS: Final = {
 }
 
 
+@contextmanager
+def quiet_pipes() -> Iterator[None]:
+    """End without a word when the reader of our output has seen enough, as with ``| head``."""
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):  # what is still to be flushed at the exit
+            os.dup2(nowhere, stream.fileno())
+        raise SystemExit(EXIT_PIPE_CLOSED) from None
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported by name."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the words; the help may be printed by this."""
+        with quiet_pipes():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with quiet_pipes():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of the table."""

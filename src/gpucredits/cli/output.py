@@ -23,6 +23,7 @@ from gpucredits.wire.gate import GateAnswer
 EXIT_REFUSED: Final = 1
 EXIT_UNAVAILABLE: Final = 3
 EXIT_NOT_ADMITTED: Final = 4  # of explain: a job would be refused
+EXITS_OF_BEATS: Final = {"drain": 5, "stop": 6}  # of heartbeat --exit-code
 
 _SHOWN_ELSEWHERE = frozenset({"account", "scope", "available", "needed"})
 
@@ -115,19 +116,19 @@ def clearing(row: GateAnswer) -> str:
     return instant(row.clears_at) or ("never" if is_too_much else "not by itself")
 
 
-def print_refusal(refused: Refused) -> None:
+def print_refusal(refused: Refused, *, text: str = "") -> None:
     """Why not: the word for programs, the sentence for people, and the numbers."""
     problem = refused.problem
-    click.echo(f"Refused ({problem.reason}): {refused}", err=True)
+    click.echo(f"Refused ({problem.reason}): {text or refused}", err=True)
     if problem.gates:
         print_gates(problem.gates, err=True)
     else:
-        _print_numbers(refused)
+        _print_numbers(refused, is_named=text in ("", str(refused)))
     if problem.request_id:
         click.echo(f"  request: {problem.request_id}", err=True)
 
 
-def _print_numbers(refused: Refused) -> None:
+def _print_numbers(refused: Refused, *, is_named: bool) -> None:
     problem = refused.problem
     facts: list[tuple[str, str]] = [
         (name, value)
@@ -136,7 +137,7 @@ def _print_numbers(refused: Refused) -> None:
             ("scope", problem.scope),
             ("available", problem.available),
             ("needed", problem.needed),
-            ("field", problem.field),
+            ("field", problem.field if is_named else None),
         )
         if value
     ]
@@ -164,6 +165,11 @@ def instant(text: str | None) -> str:
     if not text:
         return ""
     return text.replace("T", " ").partition(".")[0].removesuffix("Z") + "Z"
+
+
+def count(number: int | str, thing: str) -> str:
+    """So many of something, such as 1 credit or 2 credits."""
+    return f"{number} {thing}" if str(number) == "1" else f"{number} {thing}s"
 
 
 def labels(metadata: dict[str, str]) -> str:

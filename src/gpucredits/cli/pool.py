@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import click
+import msgspec
 
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, calls, writes
@@ -70,7 +71,7 @@ def set_pool(
 @writes
 def remove(session: Session, place: tuple[str, str], *, write: Write) -> None:
     """Take POOL away: nobody waits for its capacity any more."""
-    session.run(pools.remove_pool(*place, **write), show_pool)
+    session.run(pools.remove_pool(*place, **write), show_removed)
 
 
 @pool.command("weights")
@@ -79,6 +80,8 @@ def remove(session: Session, place: tuple[str, str], *, write: Write) -> None:
 @click.option(
     "--no-borrowing", "kept", multiple=True, type=values.account, help="An org that may not borrow."
 )
+@click.option("--borrowing", "freed", multiple=True, type=values.account, help="One that may.")
+@click.option("--replace", is_flag=True, help="Take away all weights that are not given.")
 @click.option("--clear", is_flag=True, help="Take all weights away.")
 @writes
 def weights(
@@ -87,19 +90,30 @@ def weights(
     given: tuple[tuple[str, int], ...],
     *,
     kept: tuple[str, ...],
+    freed: tuple[str, ...],
+    replace: bool,
     clear: bool,
     write: Write,
 ) -> None:
-    """Show the weights of POOL, or replace all of them by those given."""
-    if not (given or kept or clear):
+    """Show the weights of POOL, or set those given and leave the others as they are."""
+    if clear and (given or kept or freed):
+        raise click.UsageError("--clear takes all weights away: give none, or use --replace.")
+    if not (given or kept or freed or clear or replace):
         session.run(pools.weights(*place), show_weights)
         return
-    named = dict.fromkeys(kept, 1) | dict(given)
-    rows = [
-        {"account": account, "weight": weight, "may_borrow": account not in kept}
-        for account, weight in named.items()
-    ]
-    session.run(pools.set_weights(*place, weights=rows, **write), show_weights)
+    rows: dict[str, dict[str, Any]] = {}
+    if not (clear or replace):
+        with session.client() as client:
+            answer = client.weights(*place)
+        rows = {row.account: msgspec.structs.asdict(row) for row in answer.weights}
+    for account, name, value in (
+        *((account, "weight", weight) for account, weight in given),
+        *((account, "may_borrow", False) for account in kept),
+        *((account, "may_borrow", True) for account in freed),
+    ):
+        rows.setdefault(account, {"account": account})[name] = value
+    call = pools.set_weights(*place, weights=list(rows.values()), **write)
+    session.run(call, show_weights)
 
 
 _DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life"})
@@ -151,6 +165,12 @@ def show_pool(answer: PoolAnswer) -> None:
             ("borrowing", "yes" if policy.borrowing else "no"),
         ]
     )
+
+
+def show_removed(answer: PoolAnswer) -> None:
+    """A pool that is no more."""
+    click.echo(f"Removed {answer.gpu_type}/{answer.region}; it was:")
+    show_pool(answer)
 
 
 def show_weights(answer: WeightsAnswer) -> None:

@@ -84,7 +84,7 @@ def show_price(answer: PriceAnswer) -> None:
 def show_prices(page: PricePage) -> None:
     """A page of versions."""
     output.print_table(
-        ["price", "GPU type", "region", ">per GPU-hour", "from", "for"],
+        ["price", "GPU type", "region", ">per GPU-hour", "from", "for", "state"],
         [
             [
                 row.price_id,
@@ -93,6 +93,7 @@ def show_prices(page: PricePage) -> None:
                 row.credits_per_gpu_hour,
                 output.instant(row.effective_from),
                 row.account or "everybody",
+                row.state.replace("_", " "),
             ]
             for row in page.prices
         ],

@@ -86,7 +86,7 @@ def show_queued(answer: QueueAnswer) -> None:
             ("account", answer.account),
             ("job", answer.job_id),
             ("GPUs", asked),
-            ("admitted with", f"{answer.admitted_gpus} GPUs" if answer.admitted_gpus else ""),
+            ("admitted with", _gpus(answer.admitted_gpus)),
             ("reservation", answer.reservation_id),
             ("place", str(answer.position or "")),
             ("waits for", answer.waits_for),
@@ -99,6 +99,10 @@ def show_queued(answer: QueueAnswer) -> None:
             ("ended", output.instant(answer.ended_at)),
         ]
     )
+
+
+def _gpus(number: int | None) -> str:
+    return output.count(number, "GPU") if number else ""
 
 
 def show_queue(page: QueuePage) -> None:

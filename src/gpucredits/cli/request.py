@@ -26,7 +26,7 @@ def request() -> None:
 
 @request.command("ask")
 @click.argument("account", type=values.account)
-@click.argument("kind", type=click.Choice(get_args(RequestKindName)))
+@click.argument("kind", type=values.Words(get_args(RequestKindName)))
 @click.argument("amount", type=values.amount)
 @click.option("--reason", required=True, help="Why: whoever decides reads it.")
 @click.option("--ends", "ends_at", type=values.instant, help="Until when, such as 7d.")
@@ -65,7 +65,7 @@ def ask(  # noqa: PLR0913  # one argument for each option
 @request.command("list")
 @click.argument("account", type=values.account, required=False)
 @click.option("--state", type=click.Choice(get_args(RequestStateName)), help="Only these.")
-@click.option("--kind", type=click.Choice(get_args(RequestKindName)), help="Only these.")
+@click.option("--kind", type=values.Words(get_args(RequestKindName)), help="Only these.")
 @pages
 def list_requests(
     session: Session,

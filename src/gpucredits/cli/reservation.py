@@ -1,9 +1,9 @@
-"""Leases: ``reserve``, ``heartbeat``, ``settle``, ``cancel``, ``refund`` and ``reservation``."""
+"""Leases: ``reserve``, ``heartbeat``, ``settle``, ``cancel``, corrections, ``reservation``."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import click
 
@@ -22,6 +22,13 @@ from gpucredits.wire.reservation import (
     ReservationPage,
     StateName,
 )
+
+_DUPLICATE: Final = "a duplicate: nothing was charged"
+_NOTES: Final = {
+    "used_ms_went_back": "less than was reported before: the last report stands",
+    "used_ms_beyond_elapsed": "more than can have passed: charged up to now",
+    "lapsed": "the lease had lapsed: what was settled by then stands, nothing more was charged",
+}
 
 
 @click.command()
@@ -112,7 +119,11 @@ def reserve(  # noqa: PLR0913  # one argument for each option
         raise click.UsageError("--dry-run does not wait: leave out --wait to see what would be.")
     else:
         call = queue_calls.enqueue(account, **asked, deadline=deadline, key=write["key"])
-        session.run(call, show_queued)
+        with session.client() as client:
+            reply = client.fetch(call)
+        session.print(reply, show_queued)
+        if reply.value.state not in ("waiting", "admitted"):
+            raise click.exceptions.Exit(output.EXIT_REFUSED)
 
 
 @click.command()
@@ -122,16 +133,26 @@ def reserve(  # noqa: PLR0913  # one argument for each option
 )
 @click.option("--seq", type=click.IntRange(min=1), help="Default: one after the last accepted.")
 @click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+@click.option("--exit-code", is_flag=True, help="Exit with 5 for drain and with 6 for stop.")
 @calls
 def heartbeat(
-    session: Session, reservation_id: str, *, used_ms: int, seq: int | None, dry_run: bool
+    session: Session,
+    reservation_id: str,
+    *,
+    used_ms: int,
+    seq: int | None,
+    dry_run: bool,
+    exit_code: bool,
 ) -> None:
     """Report what a job has used since it was admitted, and renew its lease."""
     with session.client() as client:
         if seq is None:
             seq = client.reservation(reservation_id).seq + 1
         call = reservations.extend(reservation_id, seq=seq, used_ms=used_ms, dry_run=dry_run)
-        session.print(client.fetch(call), show_beat)
+        reply = client.fetch(call)
+    session.print(reply, show_beat, is_dry=dry_run)
+    if exit_code and reply.value.decision in output.EXITS_OF_BEATS:
+        raise click.exceptions.Exit(output.EXITS_OF_BEATS[reply.value.decision])
 
 
 @click.command()
@@ -167,7 +188,20 @@ def refund(
 ) -> None:
     """Give settled credits back to the grants that paid."""
     call = reservations.refund(reservation_id, amount, note=note, **write)
-    session.run(call, show_correction)
+    session.run(call, show_refund)
+
+
+@click.command()
+@click.argument("reservation_id")
+@click.argument("amount", type=values.amount)
+@click.option("--note", help="Why.")
+@writes
+def adjust(
+    session: Session, reservation_id: str, amount: str, *, note: str | None, write: Write
+) -> None:
+    """Charge more for a lease than was settled."""
+    call = reservations.adjust(reservation_id, amount, note=note, **write)
+    session.run(call, show_adjustment)
 
 
 @click.group()
@@ -279,7 +313,10 @@ def show_beat(answer: BeatAnswer) -> None:
             ("lease ends in", values.format_ms(answer.expires_in_ms)),
             ("signal it in", _span(answer.signal_in_ms)),
             ("clears in", _span(answer.clears_in_ms)),
-            ("note", "a duplicate: nothing was charged" if answer.duplicate else answer.flagged),
+            (
+                "note",
+                _DUPLICATE if answer.duplicate else _NOTES.get(answer.flagged, answer.flagged),
+            ),
         ]
     )
 
@@ -297,13 +334,24 @@ def show_closed(answer: ClosedAnswer) -> None:
             ("settled", answer.settled),
             ("released", answer.released),
             ("used", values.format_ms(answer.used_ms)),
+            ("note", _NOTES.get(answer.flagged, answer.flagged)),
         ]
     )
 
 
-def show_correction(answer: CorrectionAnswer) -> None:
+def show_refund(answer: CorrectionAnswer) -> None:
     """What was given back, lot by lot."""
-    click.echo(f"{answer.amount} credits for {answer.reservation_id}.")
+    show_correction("Refunded", answer)
+
+
+def show_adjustment(answer: CorrectionAnswer) -> None:
+    """What was charged besides, lot by lot."""
+    show_correction("Charged", answer)
+
+
+def show_correction(verb: str, answer: CorrectionAnswer) -> None:
+    """What was done in all, and lot by lot."""
+    click.echo(f"{verb} {output.count(answer.amount, 'credit')} for {answer.reservation_id}.")
     output.print_table(
         ["grant", ">amount"],
         [[lot.grant_id or lot.kind, lot.amount] for lot in answer.lots],

@@ -8,6 +8,7 @@ Must not: know single commands.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ import msgspec
 
 from gpucredits.cli import output, values
 from gpucredits.cli.address import DATA_DIR_DEFAULT, address_in
-from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Undecided
+from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Unavailable, Undecided
 from gpucredits.client.operations import Paged
 
 Answer = TypeVar("Answer")
@@ -27,6 +28,8 @@ Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
 ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
+_BOUND: Final = re.compile(r"must be at (?:most|least) \d+")
+DRY_RUN: Final = "Dry run: nothing was changed."
 KEY_FILE: Final = "admin.key"
 
 
@@ -65,21 +68,36 @@ class Session:
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
-        url = self._url or address_in_use(self._data_dir) or URL_DEFAULT
-        key = self._key or key_in(self._data_dir)
+        own = address_in_use(self._data_dir)
+        url = self._url or own or URL_DEFAULT
+        key = self._key or self._own_key(url, own)
+        return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
+
+    def _own_key(self, url: str, own: str | None) -> str:
+        """The admin key of the data directory, which only the server that runs on it may see."""
+        key = key_in(self._data_dir)
         if not key:
             raise click.UsageError(
                 "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
                 "directory with --data-dir."
             )
-        return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
+        if own is not None and url.rstrip("/") == own.rstrip("/"):
+            return key
+        if self._url is None:
+            raise Unavailable(
+                f"no server runs on {self._data_dir}: start one with gpucredits serve, or give "
+                "--url and --key"
+            )
+        server = "none runs now" if own is None else f"at {own}"
+        raise click.UsageError(
+            f"No API key for {url}: the one in {self._data_dir} is for the server of that "
+            f"directory only ({server}). Give --key or set GPUCREDITS_API_KEY."
+        )
 
     def run(self, call: Call[Answer], show: Callable[[Answer], None]) -> None:
         """Make a call, and print its answer as JSON or as ``show`` does."""
         with self.client() as client:
-            self.print(client.fetch(call), show)
-        if "dry_run" in call.query and not self.as_json:
-            click.echo("A dry run: nothing was done.", err=True)
+            self.print(client.fetch(call), show, is_dry="dry_run" in call.query)
 
     def dated(self, given: dict[str, Any]) -> dict[str, Any]:
         """What a command was given, with instants for what is relative to now.
@@ -95,8 +113,12 @@ class Session:
             for name, value in given.items()
         }
 
-    def print(self, reply: Reply[Answer], show: Callable[[Answer], None]) -> None:
-        """Print an answer as JSON or as ``show`` does."""
+    def print(
+        self, reply: Reply[Answer], show: Callable[[Answer], None], *, is_dry: bool = False
+    ) -> None:
+        """Print an answer as JSON or as ``show`` does; a dry run says that it is one."""
+        if is_dry:  # the answer for scripts stays as it came
+            click.echo(DRY_RUN, err=self.as_json)
         if self.as_json:
             output.print_json(reply.body)
         else:
@@ -193,18 +215,41 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         try:
             command(session, *args, **session.dated(given))
         except Invalid as error:
-            raise click.UsageError(f"{error}.".replace("..", ".")) from error
+            raise click.UsageError(_told(error.field, str(error))) from error
         except Refused as refused:
             if as_json:
                 output.print_json(refused.body)
             else:
-                output.print_refusal(refused)
+                field = refused.problem.field or ""
+                output.print_refusal(refused, text=_told(field, str(refused)))
             raise click.exceptions.Exit(output.EXIT_REFUSED) from refused
         except Undecided as error:
             output.print_undecided(error)
             raise click.exceptions.Exit(output.EXIT_UNAVAILABLE) from error
 
     return with_session
+
+
+def _told(field: str, text: str) -> str:
+    """What is wrong with a field of a request, said of the option that it was given by."""
+    text = text if text.endswith(".") else f"{text}."
+    option = option_of(field)
+    if option is None:
+        return text
+    if field.endswith("_seconds"):
+        text = _BOUND.sub(r"\g<0> seconds", text)
+    return text.replace(f"{field}: ", f"{option}: ", 1)
+
+
+def option_of(field: str) -> str | None:
+    """The option or argument of the command being run that gives a field of its request."""
+    context = click.get_current_context(silent=True)
+    names = {field, field.replace("_seconds", "_ms"), field.removesuffix("_id")}
+    for param in context.command.params if field and context else ():
+        if param.name in names:
+            is_option = isinstance(param, click.Option)
+            return max(param.opts, key=len) if is_option else param.human_readable_name
+    return None
 
 
 def writes(command: Callable[..., None]) -> Callable[..., None]:

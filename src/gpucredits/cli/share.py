@@ -68,8 +68,9 @@ def show_shares(answer: SharesAnswer) -> None:
     whole = "without a limit" if answer.capacity is None else f"of {capacity} GPUs"
     click.echo(
         f"{answer.gpu_type}/{answer.region}: {answer.held} {whole} held, {answer.stopping} of them"
-        f" stopping, {answer.free} free; {answer.waiting} requests wait for"
-        f" {answer.waiting_gpus} GPUs."
+        f" stopping, {answer.free} free; {output.count(answer.waiting, 'request')}"
+        f" {'waits' if answer.waiting == 1 else 'wait'} for"
+        f" {output.count(answer.waiting_gpus, 'GPU')}."
     )
     output.print_table(
         ["account", ">weight", ">target", ">held", ">borrowed", ">waiting", "share"],

@@ -45,29 +45,36 @@ def pay(session: Session, statement_id: str, amount: str, *, reference: str, wri
 
 def show_statement(answer: StatementAnswer) -> None:
     """One statement."""
-    output.print_facts(
-        [
-            ("statement", answer.statement_id),
-            ("account", answer.account),
-            ("period", answer.period),
-            ("opening", answer.opening),
-            ("charges", answer.charges),
-            ("payments", answer.payments),
-            ("credits", answer.credits),
-            ("closing", answer.closing),
-            ("asks for", answer.amount),
-            ("paid", answer.paid),
-            ("outstanding", answer.outstanding),
-            ("state", answer.state),
-            ("due", output.instant(answer.due_at)),
-        ]
-    )
+    output.print_facts(_facts(answer))
+
+
+def _facts(answer: StatementAnswer) -> list[tuple[str, str | None]]:
+    return [
+        ("statement", answer.statement_id),
+        ("account", answer.account),
+        ("period", answer.period),
+        ("opening", answer.opening),
+        ("charges", answer.charges),
+        ("payments", answer.payments),
+        ("credits", answer.credits),
+        ("closing", answer.closing),
+        ("asks for", answer.amount),
+        ("paid", answer.paid),
+        ("outstanding", answer.outstanding),
+        ("state", answer.state),
+        ("due", output.instant(answer.due_at)),
+    ]
 
 
 def show_payment(answer: PaymentAnswer) -> None:
     """The statement after a payment, and what that means for the account."""
-    show_statement(answer.statement)
-    output.print_facts([("top-up", answer.topup.topup_id), ("account is", answer.sentence)])
+    output.print_facts(
+        [
+            *_facts(answer.statement),
+            ("top-up", answer.topup.topup_id),
+            ("account is", answer.sentence),
+        ]
+    )
 
 
 def show_statements(page: StatementPage) -> None:

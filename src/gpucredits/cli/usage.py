@@ -15,7 +15,7 @@ from gpucredits.wire.usage import GroupingName, UsagePage
 
 @click.command()
 @click.argument("account", type=values.account)
-@click.option("--by", type=click.Choice(get_args(GroupingName)), default="job", show_default=True)
+@click.option("--by", type=values.Words(get_args(GroupingName)), default="job", show_default=True)
 @click.option("--since", type=values.instant, help="From this instant on [default: 31 days ago].")
 @click.option("--until", type=values.instant, help="Before this instant [default: now].")
 @pages
@@ -44,7 +44,16 @@ def show_usage(page: UsagePage) -> None:
     if page.leases:
         click.echo()
         output.print_table(
-            ["reservation", "account", "job", "GPUs", ">used", ">measured", ">settled"],
+            [
+                "reservation",
+                "account",
+                "job",
+                "GPUs",
+                ">used",
+                ">measured",
+                ">settled",
+                ">refunded",
+            ],
             [
                 [
                     row.reservation_id,
@@ -54,6 +63,7 @@ def show_usage(page: UsagePage) -> None:
                     values.format_ms(row.used_ms),
                     values.format_ms(row.measured_ms),
                     row.settled,
+                    row.refunded,
                 ]
                 for row in page.leases
             ],

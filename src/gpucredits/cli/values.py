@@ -7,14 +7,17 @@ Must not: talk to a server.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 import click
 
 from gpucredits.core.account import check_path
 from gpucredits.core.fairshare.snapshot import WEIGHT_MAX
-from gpucredits.core.money import parse_credits
+from gpucredits.core.money import AMOUNT_MAX, MICROS_PER_CREDIT, format_credits, parse_credits
 from gpucredits.wire.scalars import parse_instant
 
 _UNITS_MS = {
@@ -27,6 +30,7 @@ _UNITS_MS = {
 }
 _PART = re.compile(r"(\d{1,12})(ms|s|m|h|d|w)", re.ASCII)
 _DURATION = re.compile(r"(?:\d{1,12}(?:ms|s|m|h|d|w))+", re.ASCII)
+_DECIMAL = re.compile(r"\d{1,400}(?:\.\d{1,6})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -42,6 +46,17 @@ class FromNow:
             return now + self.distance
         except OverflowError as error:
             raise click.UsageError(f"{self.distance} from now is beyond all calendars.") from error
+
+
+class Words(click.Choice[str]):
+    """A choice of the wire's words, written with hyphens; underscores are as good."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__([word.replace("_", "-") for word in words])
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word as the wire has it."""
+        return super().convert(str(value).replace("_", "-"), param, ctx).replace("-", "_")
 
 
 def account(text: str) -> str:
@@ -72,17 +87,20 @@ def weight(text: str) -> tuple[str, int]:
 
 def amount(text: str) -> str:
     """An amount of credits such as 12.5, kept as the text it is."""
-    digits = text.replace("_", "").replace(",", "")
+    if _DECIMAL.fullmatch(text) and Decimal(text) > AMOUNT_MAX // MICROS_PER_CREDIT:
+        raise click.BadParameter(
+            f"{text} is too large: an amount is at most {format_credits(AMOUNT_MAX)} credits."
+        )
     try:
-        micros = parse_credits(digits)
+        micros = parse_credits(text)
     except ValueError:
         micros = -1
     if micros < 0:
         raise click.BadParameter(
-            f"{text!r} is not an amount: write a number of credits with at most 6 decimals, such "
-            "as 12.5."
+            f"{text!r} is not an amount: write a number of credits with at most 6 decimals, a "
+            "point before them and nothing between the thousands, such as 12.5 or 1500."
         )
-    return digits
+    return text
 
 
 def duration(text: str) -> int:

@@ -112,7 +112,7 @@ def body_of(shape: type[Struct], **fields: object) -> bytes:
     try:
         msgspec.convert(given, shape, dec_hook=from_wire)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from error
+        raise _invalid(str(error), shape) from error
     return msgspec.json.encode(given)
 
 
@@ -190,6 +190,6 @@ def _checked(name: str, text: str) -> str:
     return text
 
 
-def _invalid(message: str) -> Invalid:
-    field, text = misfit(message)
+def _invalid(message: str, shape: type[Struct]) -> Invalid:
+    field, text = misfit(message, shape)
     return Invalid(text, field=field or "")

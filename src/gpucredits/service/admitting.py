@@ -99,7 +99,7 @@ class Admitting:
         whole = []
         for group in groups.values():
             if group[0].gang and len(group) < max(each.gang_size for each in group):
-                returned += [_return(each, None) for each in group]  # one of them was cancelled
+                returned += [_return(each, None) for each in group]  # one of them was canceled
             else:
                 whole.append(group)
         answers = await asyncio.gather(*(self._ask(group, frozen) for group in whole))

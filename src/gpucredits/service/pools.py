@@ -31,7 +31,7 @@ from gpucredits.store.pool_history import KeptSnapshot
 from gpucredits.store.pools import GpuPool, Weight
 from gpucredits.store.snapshot import snapshot
 
-__all__ = ["GpuPool", "GpuPools", "PoolMissing", "Weight"]
+__all__ = ["AccountMissing", "GpuPool", "GpuPools", "PoolMissing", "Weight"]
 
 GATHER_S: Final = 0.01
 LARGE_ROWS: Final = 2_000  # shares of larger pools are not worked out anew for every caller
@@ -40,6 +40,14 @@ KEPT_S: Final = 2.0
 
 class PoolMissing(Exception):  # noqa: N818  # it states what happened
     """There is no such pool."""
+
+
+class AccountMissing(Exception):  # noqa: N818  # it states what happened
+    """There is no account at ``path``."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +146,9 @@ class GpuPools:
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             found = await _found(db, *place)
+            unknown = await pools.first_unknown(db, [each.path for each in weights])
+            if unknown is not None:
+                raise AccountMissing(unknown)
             before = await pools.list_weights(db, found.pool_id)
             await pools.replace_weights(db, found.pool_id, weights)
             note = AuditNote(

@@ -46,8 +46,10 @@ async def add_price(
     return msgspec.json.decode(done.answer, type=Price), done.is_replay
 
 
-async def list_prices(pool: Pool, which: PriceFilter, *, before: int, limit: int) -> list[Price]:
-    """Versions, the newest first."""
+async def list_prices(
+    pool: Pool, which: PriceFilter, *, before: int, limit: int
+) -> list[tuple[Price, str]]:
+    """Versions, the newest first, each with its state."""
     with driver_errors():
         async with pool.acquire() as db:
             return await price_list.page(db, which, before=before, limit=limit)

@@ -20,7 +20,7 @@ from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.outcomes import decode, encode
-from gpucredits.service.turned_away import CANCELLED
+from gpucredits.service.turned_away import CANCELED
 from gpucredits.store import pools, queue
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
@@ -156,7 +156,7 @@ class Line:
         """Give up waiting: (whether it was still waiting, whether this key had done so before)."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-            closed = await queue.close(db, key, QueueState.CANCELLED, encode(CANCELLED))
+            closed = await queue.close(db, key, QueueState.CANCELED, encode(CANCELED))
             await queue.tell(db)
             await pools.ring(db)
             note = AuditNote(actor, "queue.cancel", f"queue:{key[1]}", request_id)

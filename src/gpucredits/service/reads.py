@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from gpucredits.core.account import Account, org_of
+from gpucredits.core.account import Account, Model, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.decide import roll
 from gpucredits.core.entry import Entry
@@ -39,7 +39,8 @@ ACCOUNTS_AT_ONCE = 500
 class Balance:
     """An account's buckets, or a subtree's, as of an instant.
 
-    What has not started and what the house covered are known of now only: None of the past.
+    What has not started, what the house covered and how far below zero a postpaid account may go
+    are known of now only: None of the past.
     """
 
     path: str
@@ -48,6 +49,7 @@ class Balance:
     spent: int
     pending: int | None = None
     overrun: int | None = None
+    credit_limit: int | None = None
     version: int = 0
     as_of: int
 
@@ -91,6 +93,7 @@ class Reads:
                 spent=account.spent,
                 pending=pending(page.book, account),
                 overrun=account.overrun,
+                credit_limit=account.credit_limit if account.model is Model.POSTPAID else None,
                 version=account.version,
                 as_of=page.now,
             )

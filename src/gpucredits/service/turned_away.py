@@ -13,7 +13,7 @@ from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.gates import fair_share_refusal
 
 EXPIRED = Refused(Reason.FAIR_SHARE, "Its turn did not come before its deadline.")
-CANCELLED = Refused(Reason.FAIR_SHARE, "It was cancelled while it waited.")
+CANCELED = Refused(Reason.FAIR_SHARE, "It was canceled while it waited.")
 
 
 def turned_away(snapshot: PoolSnapshot, row: Waiting) -> Refused:

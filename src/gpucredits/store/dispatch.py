@@ -285,7 +285,7 @@ async def claim(
 ) -> list[Claimed] | None:
     """Give requests, as (org, number, GPUs), their room; None when the picture is out of date.
 
-    Whoever was cancelled in the meantime is not among those claimed.
+    Whoever was canceled in the meantime is not among those claimed.
     """
     orgs, numbers, granted = zip(*chosen, strict=True)
     rows = await db.fetch(  # the only names in the text are those of columns

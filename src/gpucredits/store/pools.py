@@ -120,6 +120,18 @@ async def list_weights(db: Connection, pool_id: int) -> list[Weight]:
     return [Weight(*row) for row in rows]
 
 
+async def first_unknown(db: Connection, paths: Sequence[str]) -> str | None:
+    """The first of some paths at which there is no account."""
+    path: str | None = await db.fetchval(
+        "SELECT named.path FROM unnest($1::text[]) AS named (path) WHERE NOT EXISTS"
+        " (SELECT FROM orgs JOIN accounts USING (org_id)"
+        " WHERE orgs.path = split_part(named.path, '/', 1) AND accounts.path = named.path)"
+        " ORDER BY named.path LIMIT 1",
+        list(paths),
+    )
+    return path
+
+
 async def replace_weights(db: Connection, pool_id: int, weights: Sequence[Weight]) -> None:
     """Set all weights of a pool at once."""
     await db.execute("DELETE FROM pool_weights WHERE org_id = 0 AND pool_id = $1", pool_id)

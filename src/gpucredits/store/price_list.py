@@ -55,11 +55,23 @@ async def insert(
     return Price(**row)
 
 
-async def page(db: Connection, which: PriceFilter, *, before: int, limit: int) -> list[Price]:
-    """Versions, the newest first: list prices, and discounts in or above the scope."""
+async def page(
+    db: Connection, which: PriceFilter, *, before: int, limit: int
+) -> list[tuple[Price, str]]:
+    """Versions, the newest first: list prices, and discounts in or above the scope.
+
+    With each stands whether it is in force now, is to come, or has been replaced.
+    """
     rows = await db.fetch(
-        "SELECT price_id, gpu_type, region, credits_per_gpu_hour, effective_from, account"
-        " FROM prices WHERE price_id < $1"
+        "WITH moment AS MATERIALIZED (SELECT ledger_now() AS now)"
+        " SELECT price_id, gpu_type, region, credits_per_gpu_hour, effective_from, account,"
+        " CASE WHEN effective_from > moment.now THEN 'future'"
+        " WHEN EXISTS (SELECT FROM prices l WHERE l.org_id = p.org_id"
+        " AND l.gpu_type = p.gpu_type AND l.region = p.region AND l.account = p.account"
+        " AND l.effective_from <= moment.now"
+        " AND (l.effective_from, l.price_id) > (p.effective_from, p.price_id))"
+        " THEN 'replaced' ELSE 'in_force' END AS state"
+        " FROM prices p, moment WHERE price_id < $1"
         " AND ($2::text IS NULL OR gpu_type = $2) AND ($3::text IS NULL OR region = $3)"
         " AND ($4::text IS NULL OR account = $4)"
         " AND ($5::bigint IS NULL OR effective_from <= $5)"
@@ -75,4 +87,5 @@ async def page(db: Connection, which: PriceFilter, *, before: int, limit: int) -
         list(which.lineage),
         limit,
     )
-    return [Price(**row) for row in rows]
+    found = [dict(row) for row in rows]
+    return [(Price(**row), state) for row in found for state in (row.pop("state"),)]

@@ -1,4 +1,4 @@
-"""Waiting requests at rest: from being asked to being admitted, cancelled, expired or refused.
+"""Waiting requests at rest: from being asked to being admitted, canceled, expired or refused.
 
 Owns: the rows of queue, as their callers see them.
 Must not: decide, or let anything in (store.dispatch claims room).
@@ -24,7 +24,7 @@ class QueueState(IntEnum):
     WAITING = 0
     ADMITTING = 1
     ADMITTED = 2
-    CANCELLED = 3
+    CANCELED = 3
     EXPIRED = 4
     REFUSED = 5
 

@@ -71,7 +71,8 @@ class AccountPage(Struct, kw_only=True):
 class BalanceAnswer(Struct, kw_only=True):
     """What an account, or its whole subtree, holds at an instant.
 
-    ``pending`` and ``overrun`` are told of now, and are null in answers about the past.
+    ``pending`` and ``overrun`` are told of now, and are null in answers about the past;
+    ``credit_limit`` is told of one postpaid account now.
     """
 
     account: str
@@ -83,6 +84,7 @@ class BalanceAnswer(Struct, kw_only=True):
     overrun: CreditsText | None
     version: int
     as_of: InstantText
+    credit_limit: CreditsText | None = None
     tree: bool = False
 
 
@@ -124,11 +126,12 @@ def create_from_wire(request: AccountRequest) -> CreateAccount:
 
 
 def change_from_wire(path: str, request: AccountChange) -> UpdateAccount:
-    """The core's command."""
+    """The core's command; an account that becomes prepaid keeps no limit to come back later."""
+    limit = 0 if request.model == "prepaid" else request.credit_limit
     return UpdateAccount(
         path=path,
         model=None if request.model is None else _MODELS[request.model],
-        credit_limit=None if request.credit_limit is None else int(request.credit_limit),
+        credit_limit=None if limit is None else int(limit),
         metadata=None if request.metadata is None else dict(request.metadata),
         overdraft_limit=None if request.overdraft_limit is None else int(request.overdraft_limit),
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
+import msgspec
 from msgspec import Struct, field
 
 from gpucredits.core.money import format_credits
@@ -16,6 +19,9 @@ from gpucredits.wire.scalars import (
     Name,
     format_instant,
 )
+
+PriceStateName = Literal["in_force", "future", "replaced"]
+_STATES: dict[str, PriceStateName] = {name: name for name in get_args(PriceStateName)}
 
 
 class PriceRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -40,10 +46,16 @@ class PriceAnswer(Struct, kw_only=True):
     account: str | None
 
 
+class ListedPrice(PriceAnswer, kw_only=True):
+    """A version in a list, and whether it is in force now, is to come, or has been replaced."""
+
+    state: PriceStateName
+
+
 class PricePage(Struct, kw_only=True):
     """Versions of prices, the newest first."""
 
-    prices: list[PriceAnswer]
+    prices: list[ListedPrice]
     next_cursor: str | None = None
 
 
@@ -58,3 +70,8 @@ def price_to_wire(price: Price) -> PriceAnswer:
         effective_from=format_instant(price.effective_from),
         account=price.account or None,
     )
+
+
+def listed_to_wire(price: Price, state: str) -> ListedPrice:
+    """The price as it is shown in a list."""
+    return ListedPrice(**msgspec.structs.asdict(price_to_wire(price)), state=_STATES[state])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
+from msgspec import Struct, inspect
 
 from gpucredits.wire.gate import GateAnswer
 from gpucredits.wire.request_limit import RequestLimitShown
@@ -46,8 +46,22 @@ _NAMED = re.compile(r"Object (?P<fault>contains unknown|missing required) field 
 _FAULTS = {"contains unknown": "is not a field of this", "missing required": "must be given"}
 
 
-def misfit(message: str) -> tuple[str | None, str]:
-    """(field, what is wrong with it) of a decoder's message, as people and programs want it."""
+_BOUNDS = (
+    (re.compile(r"Expected `(?:int|float)` <= (\S+)"), r"must be at most \1"),
+    (re.compile(r"Expected `(?:int|float)` >= (\S+)"), r"must be at least \1"),
+    (re.compile(r"Expected `str` of length <= (\d+)"), r"must have at most \1 characters"),
+    (re.compile(r"Expected `str` of length >= (\d+)"), r"must have at least \1 characters"),
+    (re.compile(r"Expected `array` of length <= (\d+)"), r"must have at most \1 items"),
+    (re.compile(r"Expected `array` of length >= (\d+)"), r"must have at least \1 items"),
+)
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+
+
+def misfit(message: str, shape: type | None = None) -> tuple[str | None, str]:
+    """(field, what is wrong with it) of a decoder's message, as people and programs want it.
+
+    With the ``shape`` that was decoded, a word that is none of a few is told which they are.
+    """
     found = _PLACE.search(message)
     place = found["place"] if found else ""
     text = message[: found.start()] if found else message
@@ -55,4 +69,32 @@ def misfit(message: str) -> tuple[str | None, str]:
     if named is not None:
         place = f"{place}.{named['name']}" if place else named["name"]
         text = _FAULTS[named["fault"]]
+    for pattern, wanted in _BOUNDS:
+        text = pattern.sub(wanted, text)
+    if shape is not None and text.startswith("Invalid enum value"):
+        words = _words_at(shape, place)
+        text = f"must be one of {', '.join(words)}" if words else text
     return place or None, text
+
+
+def _words_at(shape: type, place: str) -> list[str]:
+    """The words that may stand at a place of a shape, where they are few."""
+    kinds: list[inspect.Type] = [inspect.type_info(shape)]
+    for step in [*_STEP.findall(place), ""]:
+        kinds = [
+            each
+            for kind in kinds
+            for each in (kind.types if isinstance(kind, inspect.UnionType) else (kind,))
+        ]
+        if not step:
+            break
+        if step.startswith("["):
+            kinds = [kind.item_type for kind in kinds if isinstance(kind, inspect.ListType)]
+        else:
+            structs = [kind for kind in kinds if isinstance(kind, inspect.StructType)]
+            kinds = [
+                each.type for kind in structs for each in kind.fields if each.encode_name == step
+            ]
+    return [
+        str(word) for kind in kinds if isinstance(kind, inspect.LiteralType) for word in kind.values
+    ]

@@ -9,7 +9,7 @@ from msgspec import Struct
 from gpucredits.wire.scalars import InstantText
 from gpucredits.wire.words import WaitWord
 
-QueueStateName = Literal["waiting", "admitted", "cancelled", "expired", "refused"]
+QueueStateName = Literal["waiting", "admitted", "canceled", "expired", "refused"]
 
 
 class QueueAnswer(Struct, kw_only=True):

@@ -242,13 +242,18 @@ class CancelRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ClosedAnswer(Struct, kw_only=True):
-    """How a reservation ended and what its end released."""
+    """How a reservation ended and what its end released.
+
+    ``flagged`` says why what was reported is not what was charged: used_ms_went_back,
+    used_ms_beyond_elapsed, or lapsed for a lease that had ended by itself.
+    """
 
     reservation_id: str
     state: StateName
     settled: CreditsText
     released: CreditsText
     used_ms: int
+    flagged: str = ""
 
 
 def reserve_from_wire(request: ReserveRequest) -> Reserve:
@@ -353,14 +358,21 @@ def _add_deadlines(answer: BeatAnswer, outcome: Beaten) -> None:
         answer.clears_in_ms = outcome.clears_in_ms
 
 
-def closed_to_wire(reservation_id: str, outcome: Closed) -> ClosedAnswer:
+def closed_to_wire(
+    reservation_id: str, outcome: Closed, *, reported_ms: int | None = None
+) -> ClosedAnswer:
     """The answer to a settle or a cancel."""
+    flagged = "lapsed" if outcome.state is ReservationState.EXPIRED else ""
+    if not flagged and reported_ms is not None and reported_ms != outcome.used_ms:
+        is_less = reported_ms < outcome.used_ms
+        flagged = "used_ms_went_back" if is_less else "used_ms_beyond_elapsed"
     return ClosedAnswer(
         reservation_id=reservation_id,
         state=_STATES[outcome.state],
         settled=format_credits(outcome.settled),
         released=format_credits(outcome.released),
         used_ms=outcome.used_ms,
+        flagged=flagged,
     )
 
 

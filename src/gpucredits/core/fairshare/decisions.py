@@ -101,18 +101,19 @@ class Decisions:
     shares: tuple[Share, ...] = ()
 
 
+_THINGS: Final = {"gpu": "GPU", "cpu": "CPU"}
 _WORDS: Final = {
     WaitReason.OTHER_GATE: "it waits for {behind}, not for capacity.",
     WaitReason.GANG_INCOMPLETE: "{available} of the {needed} members of its gang are here.",
-    WaitReason.EXCEEDS_POOL: "it needs {needed} {resource}, and the whole pool has {available}.",
-    WaitReason.BORROWING_OFF: "it needs {needed} {resource}, its org may not borrow, and "
-    "{available} are left of what it is entitled to.",
-    WaitReason.MAKING_ROOM: "it needs {needed} {resource}; work of tenants above their fair share "
+    WaitReason.EXCEEDS_POOL: "it needs {needed} {things}, and the whole pool has {available}.",
+    WaitReason.BORROWING_OFF: "it needs {needed} {things}, its org may not borrow, and "
+    "{available} {are} left of what it is entitled to.",
+    WaitReason.MAKING_ROOM: "it needs {needed} {things}; work of tenants above their fair share "
     "is being stopped to make room.",
-    WaitReason.CAPACITY: "it needs {needed} {resource}, and {available} are free.",
-    WaitReason.WOULD_DELAY_HEAD: "it needs {needed} {resource} of the {available} that are free, "
+    WaitReason.CAPACITY: "it needs {needed} {things}, and {available} {are} free.",
+    WaitReason.WOULD_DELAY_HEAD: "it needs {needed} {things} of the {available} that are free, "
     "but starting it now would delay {behind}, which is before it.",
-    WaitReason.HELD_FOR_HEAD: "the {available} {resource} that are free are kept for {behind}, "
+    WaitReason.HELD_FOR_HEAD: "the {available} {things} that are free are kept for {behind}, "
     "which has waited long.",
     WaitReason.BACKFILL_OFF: "{behind} is before it, and nobody overtakes in this pool.",
     WaitReason.BACKFILL_DEPTH: "it is too far back to be looked at for overtaking {behind}.",
@@ -123,4 +124,8 @@ _WORDS: Final = {
 def sentence(row: Waiting) -> str:
     """Why a request waits, in words."""
     place = f"Number {row.position} in the queue: " if row.position else ""
-    return place + _WORDS[row.reason].format(**row._asdict())
+    number = row.available if row.reason is WaitReason.HELD_FOR_HEAD else row.needed
+    thing = _THINGS.get(row.resource)
+    things = row.resource if thing is None else thing if number == 1 else f"{thing}s"
+    are = "is" if row.available == 1 else "are"
+    return place + _WORDS[row.reason].format(**row._asdict(), things=things, are=are)

@@ -78,7 +78,7 @@ CREATE TABLE pool_snapshots (
 );
 
 -- One row for each request. State: 0 waiting, 1 admitting (it has its room, and the ledger is
--- being asked), 2 admitted, 3 cancelled, 4 expired, 5 refused.
+-- being asked), 2 admitted, 3 canceled, 4 expired, 5 refused.
 CREATE TABLE queue (
     org_id integer NOT NULL,
     queue_id bigint GENERATED ALWAYS AS IDENTITY,

@@ -204,12 +204,12 @@ def test_shares_before_and_after() -> None:
 
 WORDS = {
     "an org that may not borrow keeps to what it is entitled to": (
-        "Number 1 in the queue: it needs 1 gpu, its org may not borrow, and 0 are left of what it "
+        "Number 1 in the queue: it needs 1 GPU, its org may not borrow, and 0 are left of what it "
         "is entitled to."
     ),
-    "a pool that lost everything tells so": "it needs 1 gpu, and the whole pool has 0.",
+    "a pool that lost everything tells so": "it needs 1 GPU, and the whole pool has 0.",
     "a gang waits for its missing members": "1 of the 2 members of its gang are here.",
-    "weights divide a scarce pool": "Number 4 in the queue: it needs 1 gpu, and 0 are free.",
+    "weights divide a scarce pool": "Number 4 in the queue: it needs 1 GPU, and 0 are free.",
 }
 
 
