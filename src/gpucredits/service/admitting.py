@@ -1,7 +1,8 @@
 """Taking requests that have their room to the ledger, and what becomes of them there.
 
 Owns: the key of each attempt, which is the same whoever makes it; and which refusals mean waiting
-on. A request that has its room either becomes a lease, waits on for another gate, or is refused.
+on. A request that has its room either becomes a lease, waits on for another gate, or is refused;
+one for which others would have to stop is asked about before anybody does.
 Must not: give room (the dispatcher does).
 """
 
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -24,8 +25,8 @@ from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
 from gpucredits.service.turned_away import verdict_of
-from gpucredits.store import dispatch
-from gpucredits.store.dispatch import Claimed, Return
+from gpucredits.store import dispatch, probing
+from gpucredits.store.dispatch import Claimed, Key, Return
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
 from gpucredits.store.pools import GpuPool
 from gpucredits.store.queue import QueueState
@@ -45,6 +46,18 @@ GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.ACCOUNT_SUSPENDED: "suspension",
 }
 Ended = tuple[int, int, int, int, int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What the ledger would say of some requests: who may come in, who waits on, who is refused.
+
+    Whom it could not be asked about is in none of them.
+    """
+
+    passed: set[Key] = field(default_factory=set)
+    held: dict[Key, Return] = field(default_factory=dict)
+    refused: dict[Key, Refused] = field(default_factory=dict)
 
 
 class Admitting:
@@ -72,7 +85,7 @@ class Admitting:
         """Ask again, without a trace, for some whom another gate held; True if it opens."""
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
-                asked = await dispatch.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
+                asked = await probing.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
         opened, held = [], []
         for row in asked:
             command = command_of(row)
@@ -84,15 +97,53 @@ class Admitting:
                 opened.append(each.key)
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
-                await dispatch.unhold(db, opened)
-                await dispatch.hold_on(db, held)
+                await probing.unhold(db, opened)
+                await probing.hold_on(db, held)
         return bool(opened) or not all(each.held_by for each in held)
 
+    async def rehearse(self, wanted: Mapping[Key, int]) -> Rehearsal:
+        """Ask, without a trace, for requests with as many GPUs as each would get.
+
+        What is found out of those who would not be let in is written down, as if their turn had
+        come; the members of a gang are asked about together.
+        """
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                rows = await probing.still_waiting(db, list(wanted))
+        asked = [row._replace(granted=wanted[row.key]) for row in rows]
+        groups = list(_together(asked).values())
+        answers = await asyncio.gather(*(self._would_say(group) for group in groups))
+        found = Rehearsal()
+        for group, outcomes in zip(groups, answers, strict=True):
+            for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
+                if not isinstance(outcome, Refused):
+                    found.passed.add(each.key)
+                elif waits_on(each, outcome):
+                    found.held[each.key] = _return(each, outcome)
+                else:
+                    found.refused[each.key] = outcome
+        if found.held or found.refused:
+            ended = [(*key, encode(outcome)) for key, outcome in found.refused.items()]
+            with driver_errors():
+                async with self.ledger.pool.acquire() as db:
+                    await probing.hold_on(db, list(found.held.values()))
+                    await dispatch.refuse(db, ended)
+        return found
+
+    async def _would_say(self, group: Sequence[Claimed]) -> Sequence[Outcome] | None:
+        requests = [Request(command_of(each)) for each in group]
+        try:
+            return await self.ledger.submit_all(
+                group[0].org_id, requests, atomic=True, dry_run=True
+            )
+        except (Busy, Conflict, Unavailable) as error:
+            logger.warning("queue: %s is asked about again: %s", group[0].key, error)
+        except InvariantBroken:
+            logger.exception("queue: %s cannot be decided", group[0].key)
+        return None
+
     async def _settle(self, claimed: Sequence[Claimed], frozen: PoolSnapshot | None) -> bool:
-        groups: dict[object, list[Claimed]] = {}
-        for each in claimed:
-            place = (each.org_id, each.account, each.gang) if each.gang else each.key
-            groups.setdefault(place, []).append(each)
+        groups = _together(claimed)
         ended: list[Ended] = []
         returned: list[Return] = []
         whole = []
@@ -133,6 +184,15 @@ class Admitting:
         except InvariantBroken:
             logger.exception("queue: %s cannot be decided", group[0].key)
         return None
+
+
+def _together(claimed: Sequence[Claimed]) -> dict[object, list[Claimed]]:
+    """Requests by what starts together: each on its own, or a gang."""
+    groups: dict[object, list[Claimed]] = {}
+    for each in claimed:
+        place = (each.org_id, each.account, each.gang) if each.gang else each.key
+        groups.setdefault(place, []).append(each)
+    return groups
 
 
 def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:

@@ -143,7 +143,7 @@ class Return(NamedTuple):
     gpus_max: int
 
 
-_CLAIMED = (
+CLAIMED = (
     "q.org_id, q.queue_id, q.attempt, q.granted, q.account, q.gang, q.command::text,"
     " q.gang_size, q.is_patient, q.allow_partial, q.retries, q.actor, q.request_id"
 )
@@ -287,7 +287,7 @@ async def claim(
         " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted"
         " FROM unnest($4::int[], $5::bigint[], $6::bigint[]) AS x(org_id, queue_id, granted), moved"
         " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0"
-        f" RETURNING {_CLAIMED}) "
+        f" RETURNING {CLAIMED}) "
         "SELECT (SELECT count(*) FROM moved), c.* FROM (SELECT 1) AS one LEFT JOIN claimed c"
         " ON true",
         *(lease.pool_id, lease.version, lease.holder),
@@ -301,7 +301,7 @@ async def claim(
 async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[Claimed]:
     """Requests that were given room and of which nobody has said how it ended."""
     rows = await db.fetch(
-        f"SELECT {_CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.state = 1"  # noqa: S608  # columns
+        f"SELECT {CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.state = 1"  # noqa: S608  # columns
         " ORDER BY q.org_id, q.queue_id LIMIT $2",
         pool_id,
         limit,
@@ -336,41 +336,6 @@ async def refuse(db: Connection, refused: Sequence[tuple[int, int, bytes]]) -> N
         "UPDATE queue SET state = 5, outcome = $3, ended_at = ledger_now(), position = 0"
         " WHERE org_id = $1 AND queue_id = $2 AND state = 0",
         refused,
-    )
-
-
-async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list[Claimed]:
-    """Requests that another gate held and that may be asked about again, few of each account."""
-    rows = await db.fetch(
-        f"SELECT {_CLAIMED} FROM (SELECT *, row_number() OVER (PARTITION BY account"  # noqa: S608  # columns
-        " ORDER BY priority DESC, queue_id) AS place FROM queue WHERE pool_id = $1 AND state = 0"
-        " AND held_by <> '') AS q WHERE q.place <= $2 AND q.retry_at <= ledger_now()"
-        " ORDER BY q.retry_at LIMIT $3",
-        pool_id,
-        each,
-        limit,
-    )
-    return [Claimed(*row) for row in rows]
-
-
-async def unhold(db: Connection, keys: Sequence[Key]) -> None:
-    """Let requests, and the rest of their gangs, take part again: what held them is open."""
-    await db.executemany(
-        "UPDATE queue q SET held_by = '', held_sentence = '', retries = 0, retry_at = 0"
-        " FROM queue one WHERE one.org_id = $1 AND one.queue_id = $2 AND q.org_id = one.org_id"
-        " AND q.pool_id = one.pool_id AND q.state = 0 AND (q.queue_id = one.queue_id"
-        " OR (one.gang <> '' AND q.gang = one.gang AND q.account = one.account))",
-        keys,
-    )
-
-
-async def hold_on(db: Connection, held: Sequence[Return]) -> None:
-    """Note that the gate is still closed, for the requests that were asked about."""
-    await db.executemany(
-        "UPDATE queue SET held_by = $4, held_sentence = $5, retries = retries + 1,"
-        " retry_at = ledger_now() + least($6::bigint << least(retries, 4), 10000000),"
-        " gpus_max = $7 WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 0",
-        held,
     )
 
 
