@@ -130,8 +130,41 @@ class Admitting:
                     await dispatch.refuse(db, ended)
         return found
 
-    async def _would_say(self, group: Sequence[Claimed]) -> Sequence[Outcome] | None:
-        requests = [Request(command_of(each)) for each in group]
+    async def turned_away(self, wanted: Mapping[Key, tuple[int, Verdict]]) -> dict[Key, Refused]:
+        """What those are told whom their pool turns away, by all gates in their order.
+
+        Whom the ledger could not be asked about is left out.
+        """
+        if not wanted:
+            return {}
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                rows = await probing.still_waiting(db, list(wanted))
+
+        async def told(row: Claimed) -> Outcome | None:
+            gpus, verdict = wanted[row.key]
+            each = row._replace(granted=gpus)
+            for _ in range(ATTEMPTS_PARTIAL + 1):
+                outcomes = await self._would_say([each], verdict)
+                if not outcomes:
+                    break
+                fewer = fewer_gpus(outcomes[0], each.granted) if each.allow_partial else 0
+                if not fewer:
+                    return outcomes[0]
+                each = each._replace(granted=fewer)
+            return None
+
+        answers = await asyncio.gather(*(told(row) for row in rows))
+        return {
+            row.key: outcome
+            for row, outcome in zip(rows, answers, strict=True)
+            if isinstance(outcome, Refused)
+        }
+
+    async def _would_say(
+        self, group: Sequence[Claimed], verdict: Verdict | None = None
+    ) -> Sequence[Outcome] | None:
+        requests = [Request(command_of(each, verdict)) for each in group]
         try:
             return await self.ledger.submit_all(
                 group[0].org_id, requests, atomic=True, dry_run=True
@@ -233,11 +266,18 @@ def _fewer(each: Claimed, refused: Refused) -> int:
     """How many GPUs the gates would let in, if the request takes fewer; 0 when none."""
     if not each.allow_partial or each.retries >= ATTEMPTS_PARTIAL:
         return 0
-    most = each.granted
-    for report in refused.reports:
-        if not report.passes:
-            most = min(most, _room(report, each.granted))
-    return most if 0 < most < each.granted else 0
+    return fewer_gpus(refused, each.granted)
+
+
+def fewer_gpus(outcome: Outcome, gpus: int) -> int:
+    """How many GPUs the gates but fair share would let in, where they refuse so many; 0: none."""
+    if not isinstance(outcome, Refused):
+        return 0
+    most = gpus
+    for report in outcome.reports:
+        if not report.passes and report.gate is not Gate.FAIR_SHARE:
+            most = min(most, _room(report, gpus))
+    return most if 0 < most < gpus else 0
 
 
 def _room(report: GateReport, gpus: int) -> int:

@@ -32,7 +32,7 @@ from gpucredits.service.errors import Busy
 from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
-from gpucredits.service.turned_away import EXPIRED, turned_away
+from gpucredits.service.turned_away import EXPIRED, turned_away, verdict_of
 from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
 from gpucredits.store.dispatch import Key, Lease, OpenTicket, Picture, Place
@@ -200,10 +200,7 @@ class Dispatcher:
 
     async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
         """Write down where everybody stands, and the snapshot it comes from."""
-        refused = [
-            (*tickets[row.request_id].key, encode(turned_away(cycle.snapshot, row)))
-            for row in cycle.refused.values()
-        ]
+        refused = await self._refusals(cycle, tickets)
         places = [
             place
             for row in cycle.decisions.waiting
@@ -217,6 +214,23 @@ class Dispatcher:
                 if cycle.decisions.admissions or cycle.decisions.preemptions or places:
                     await self._keep(db, cycle)
                 await queue.tell(db)
+
+    async def _refusals(
+        self, cycle: Cycle, tickets: dict[str, OpenTicket]
+    ) -> list[tuple[int, int, bytes]]:
+        """What those are told whom the pool turns away, with what every other gate says."""
+        free = free_gpus(cycle.snapshot)
+        by_key = {tickets[row.request_id].key: row for row in cycle.refused.values()}
+        told = await self.admitting.turned_away(
+            {
+                key: (granted(tickets[row.request_id], free), verdict_of(cycle.snapshot, row))
+                for key, row in by_key.items()
+            }
+        )
+        return [
+            (*key, encode(turned_away(cycle.snapshot, row, told.get(key))))
+            for key, row in by_key.items()
+        ]
 
     @staticmethod
     async def _keep(db: Connection, cycle: Cycle) -> None:

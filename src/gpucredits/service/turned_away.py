@@ -16,14 +16,16 @@ EXPIRED = Refused(Reason.FAIR_SHARE, "Its turn did not come before its deadline.
 CANCELLED = Refused(Reason.FAIR_SHARE, "It was cancelled while it waited.")
 
 
-def turned_away(snapshot: PoolSnapshot, row: Waiting) -> Refused:
-    """Why a request that does not wait was not let in."""
-    verdict = verdict_of(snapshot, row)
-    gpu_type, _, region = snapshot.pool.rpartition("/")
-    refused = fair_share_refusal(row.tenant, gpu_type, region, verdict, snapshot.now)
-    refused.detail["position"] = row.position
-    refused.detail["waiting"] = len(snapshot.waiting)
-    return refused
+def turned_away(snapshot: PoolSnapshot, row: Waiting, said: Refused | None) -> Refused:
+    """Why a request was not let in: as the ledger ``said`` it, or the pool alone if it did not."""
+    if said is None:
+        verdict = verdict_of(snapshot, row)
+        gpu_type, _, region = snapshot.pool.rpartition("/")
+        said = fair_share_refusal(row.tenant, gpu_type, region, verdict, snapshot.now)
+    if said.reason is Reason.FAIR_SHARE:
+        said.detail["position"] = row.position
+        said.detail["waiting"] = len(snapshot.waiting)
+    return said
 
 
 def verdict_of(snapshot: PoolSnapshot, row: Waiting | None, requested: int = 0) -> Verdict:
