@@ -176,3 +176,30 @@ def test_nobody_is_stopped_while_the_ledger_cannot_say(
             assert await told_to_stop(stage) == 1
 
     play(database, act)
+
+
+def test_a_job_that_lied_about_its_time_makes_room_for_the_head(database: str) -> None:
+    """It overtook for a minute and stays: when the rest of the head's room is there, it stops."""
+
+    async def act(base: Scene) -> None:
+        async with stage_on(base) as stage:
+            await stage.fund("base", "head", "liar")
+            first = await stage.ask("base", 6, expected_ms=600_000)
+            dispatcher = stage.dispatcher("one")
+            await dispatcher.cycle(stage.pool_id)
+            head = await stage.ask("head", 8)
+            await dispatcher.cycle(stage.pool_id)
+            liar = await stage.ask("liar", 2, expected_ms=60_000)
+            await dispatcher.cycle(stage.pool_id)
+            assert await stage.states([liar]) == [QueueState.ADMITTED]
+            estimate = (await stage.ticket(head)).starts_at
+            await base.advance(300)
+            await dispatcher.cycle(stage.pool_id)
+            assert await told_to_stop(stage) == 0
+            assert abs((await stage.ticket(head)).starts_at - estimate) < 5_000_000
+            await stage.settle(first)
+            await dispatcher.cycle(stage.pool_id)
+            assert await told_to_stop(stage) == 1
+            assert (await stage.ticket(head)).reason == "making_room"
+
+    play(database, act)

@@ -162,6 +162,7 @@ class Dispatcher:
         tickets = {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
         free = free_gpus(cycle.snapshot)
         chosen = [tickets[row.request_id] for row in cycle.decisions.admissions]
+        overtakes = {row.request_id for row in cycle.decisions.admissions if row.overtakes}
         some = _whole_gangs(chosen, ADMISSIONS_MAX)
         more = len(some) < len(chosen)
         unused = False
@@ -169,7 +170,12 @@ class Dispatcher:
             with driver_errors():
                 async with self.pool.acquire() as db:
                     claimed = await dispatch.claim(
-                        db, lease, [(*each.key, granted(each, free)) for each in some]
+                        db,
+                        lease,
+                        [
+                            (*each.key, granted(each, free), request_id(each.key) in overtakes)
+                            for each in some
+                        ],
                     )
             if claimed is None:  # somebody else has let something in: look again
                 return True

@@ -78,6 +78,7 @@ class LiveLease(NamedTuple):
     preemptible: bool
     expires_at: int
     stopping_at: int
+    overtook: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +226,8 @@ async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
         " coalesce((q.cpus * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
         " coalesce((q.memory * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
         " coalesce(q.priority, 0), coalesce(q.gang, ''), r.admitted_at,"
-        " coalesce(q.expected_ms, 0), coalesce(q.preemptible, true), r.expires_at, r.stopping_at"
+        " coalesce(q.expected_ms, 0), coalesce(q.preemptible, true), r.expires_at, r.stopping_at,"
+        " coalesce(q.overtook, false)"
         " FROM reservations r LEFT JOIN queue q ON q.org_id = r.org_id"
         " AND q.reservation_id = r.reservation_id AND q.reservation_id <> 0"
         " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0",
@@ -274,24 +276,27 @@ async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
 
 
 async def claim(
-    db: Connection, lease: Lease, chosen: Sequence[tuple[int, int, int]]
+    db: Connection, lease: Lease, chosen: Sequence[tuple[int, int, int, bool]]
 ) -> list[Claimed] | None:
-    """Give requests, as (org, number, GPUs), their room; None when the picture is out of date.
+    """Give requests their room; None when the picture is out of date.
+
+    Each is (org, number, GPUs, whether it overtakes somebody who waits).
 
     Whoever was cancelled in the meantime is not among those claimed.
     """
-    orgs, numbers, granted = zip(*chosen, strict=True)
+    orgs, numbers, granted, overtook = zip(*chosen, strict=True)
     rows = await db.fetch(  # the only names in the text are those of columns
         "WITH moved AS (UPDATE pool_dispatch SET version = version + 1 WHERE org_id = 0"  # noqa: S608
         " AND pool_id = $1 AND version = $2 AND holder = $3 RETURNING 1),"
-        " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted"
-        " FROM unnest($4::int[], $5::bigint[], $6::bigint[]) AS x(org_id, queue_id, granted), moved"
+        " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted,"
+        " overtook = x.overtook FROM unnest($4::int[], $5::bigint[], $6::bigint[], $7::boolean[])"
+        " AS x(org_id, queue_id, granted, overtook), moved"
         " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0"
         f" RETURNING {CLAIMED}) "
         "SELECT (SELECT count(*) FROM moved), c.* FROM (SELECT 1) AS one LEFT JOIN claimed c"
         " ON true",
         *(lease.pool_id, lease.version, lease.holder),
-        *(orgs, numbers, granted),
+        *(orgs, numbers, granted, overtook),
     )
     if not rows[0][0]:
         return None
