@@ -6,6 +6,7 @@ import pytest
 
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
+from gpucredits.core.reasons import Refused
 from gpucredits.service.errors import Busy
 from gpucredits.service.queue import answer_of
 from gpucredits.store.queue import QueueState
@@ -201,5 +202,36 @@ def test_a_job_that_lied_about_its_time_makes_room_for_the_head(database: str) -
             await dispatcher.cycle(stage.pool_id)
             assert await told_to_stop(stage) == 1
             assert (await stage.ticket(head)).reason == "making_room"
+
+    play(database, act)
+
+
+def test_what_is_larger_than_the_pool_does_not_wait(database: str) -> None:
+    """It is refused at the first look, a gang with its last member; what is smaller waits on."""
+
+    async def act(base: Scene) -> None:
+        async with stage_on(base) as stage:
+            await full_pool(stage)
+            await stage.fund("acme")
+            dispatcher = stage.dispatcher("one")
+            large = await stage.ask("acme", CAPACITY + 1)
+            some = await stage.ask("acme", CAPACITY + 1, allow_partial=True)
+            fits = await stage.ask("acme", CAPACITY)
+            gang = [await stage.ask("acme", 5, gang="g", gang_size=2)]
+            await dispatcher.cycle(stage.pool_id)
+            assert await stage.states([large, some, fits, *gang]) == [
+                QueueState.REFUSED,
+                *[QueueState.WAITING] * 3,
+            ]
+            said = answer_of(await stage.ticket(large))
+            assert isinstance(said, Refused)
+            assert said.message == "It needs 9 gpu, and the whole pool has 8."
+            gang.append(await stage.ask("acme", 5, gang="g", gang_size=2))
+            await dispatcher.cycle(stage.pool_id)
+            assert await stage.states(gang) == [QueueState.REFUSED] * 2
+            await stage.prepare(gpus=4)
+            await dispatcher.cycle(stage.pool_id)
+            ticket = await stage.ticket(fits)
+            assert (ticket.state, ticket.reason) == (QueueState.WAITING, "exceeds_pool")
 
     play(database, act)

@@ -33,7 +33,8 @@ class Stage:
     async def prepare(self, **settings: Any) -> None:
         """Make the pool, and an org that can pay."""
         async with self.base.pool.acquire() as db:
-            wanted = GpuPool(gpu_type="h100", region="default", gpus=CAPACITY, **settings)
+            usual = {"gpu_type": "h100", "region": "default", "gpus": CAPACITY}
+            wanted = GpuPool(**(usual | settings))
             self.pool_id = (await pools.save_pool(db, wanted)).pool_id
 
     async def fund(self, *orgs: str, amount: int = 1_000_000) -> None:

@@ -24,7 +24,7 @@ import msgspec
 from gpucredits.core import ids
 from gpucredits.core.command import StopLease
 from gpucredits.core.fairshare.decide import decide
-from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting
+from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting, WaitReason
 from gpucredits.core.fairshare.plain import dump, dump_decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.service.admitting import Admitting, Rehearsal
@@ -51,6 +51,7 @@ ROWS_KEPT_MAX: Final = 5_000  # larger snapshots are not kept
 IN_THREAD_ROWS: Final = 2_000  # larger decisions do not hold up the event loop
 USAGE_EVERY_US: Final = 5_000_000
 ROUNDS_MAX: Final = 4  # decisions in one cycle, as those who would stop others turn out unfit to
+UNPLACED: Final = ("", WaitReason.GANG_INCOMPLETE.value)  # nobody has given it a place yet
 MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
 
 
@@ -144,11 +145,24 @@ class Dispatcher:
         return replace(cycle, fit=fit)
 
     async def _decide(self, picture: Picture) -> Cycle:
-        """Decide; those who do not wait and cannot start now are turned away, not queued."""
+        """Decide; those who do not wait and cannot start now are turned away, not queued.
+
+        So are those who wait for more than the pool has; but not if it had more when they came.
+        """
         snapshot = freeze(picture)
         decisions = await decided(snapshot)
         impatient = {request_id(ticket.key) for ticket in picture.waiting if not ticket.is_patient}
-        refused = {row.request_id: row for row in decisions.waiting if row.request_id in impatient}
+        new = {
+            request_id(ticket.key)
+            for ticket in picture.waiting
+            if ticket.reason in UNPLACED and not ticket.allow_partial
+        }
+        refused = {
+            row.request_id: row
+            for row in decisions.waiting
+            if row.request_id in impatient
+            or (row.reason is WaitReason.EXCEEDS_POOL and row.request_id in new)
+        }
         if refused:
             snapshot = freeze(picture, without=refused)
             decisions = await decided(snapshot)
@@ -231,6 +245,7 @@ class Dispatcher:
             {
                 key: (granted(tickets[row.request_id], free), verdict_of(cycle.snapshot, row))
                 for key, row in by_key.items()
+                if not tickets[row.request_id].is_patient
             }
         )
         return [
