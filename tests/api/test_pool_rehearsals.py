@@ -99,3 +99,25 @@ def test_a_gang_is_rehearsed_whole(pool: PoolScene) -> None:
         assert batch(3, path) == 409
     assert batch(2, "?dry_run=true") == 200
     assert pool.held() == 0
+
+
+def test_each_scope_is_told_its_share_and_what_it_holds(pool: PoolScene) -> None:
+    """Of eight GPUs two orgs have four each; the project's and the user's parts are told too."""
+    org = pool.org()
+    for path in (f"{org}/nlp", f"{org}/nlp/ann"):
+        pool.admin.made("/v1/accounts", {"path": path})
+    pool.take(pool.org(), 7)
+    pool.take(org, 1)
+    for answer in three_answers(pool, f"{org}/nlp/ann", 5):
+        assert (answer["status"], answer["reason"]) == (409, "fair_share")
+    body = {"account": f"{org}/nlp/ann", "job_id": "j", "gpu_type": pool.gpu_type, "gpu_count": 5}
+    gates = pool.admin.made("/v1/admissions:check", body)["gates"]
+    assert [
+        (each["scope"], each["account"], each["limit"], each["current"], each["requested"])
+        for each in gates
+        if each["gate"] == "fair_share"
+    ] == [
+        ("org", org, "4", "1", "5"),
+        ("project", f"{org}/nlp", "3", "0", "5"),
+        ("user", f"{org}/nlp/ann", "3", "0", "5"),
+    ]

@@ -97,7 +97,7 @@ def test_a_dispatcher_that_dies_between_claim_and_ledger(
     async def die(self: Admitting, claimed: Sequence[Claimed], *_: object) -> bool:
         if asked:
             for each in claimed:
-                await self._ask([each], None)
+                await self._ask([each], {})
         raise Died
 
     async def act(base: Scene) -> None:

@@ -33,7 +33,7 @@ class Stage:
     async def prepare(self, **settings: Any) -> None:
         """Make the pool, and an org that can pay."""
         async with self.base.pool.acquire() as db:
-            usual = {"gpu_type": "h100", "region": "default", "gpus": CAPACITY}
+            usual: dict[str, Any] = {"gpu_type": "h100", "region": "default", "gpus": CAPACITY}
             wanted = GpuPool(**(usual | settings))
             self.pool_id = (await pools.save_pool(db, wanted)).pool_id
 

@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from gpucredits.core.command import Reserve
+from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
 from gpucredits.core.outcome import Outcome, Reserved
@@ -24,11 +25,10 @@ from gpucredits.core.reasons import InvariantBroken, Reason, Refused
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
-from gpucredits.service.turned_away import verdict_of
+from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, probing
 from gpucredits.store.dispatch import Claimed, Key, Return
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
-from gpucredits.store.pools import GpuPool
 from gpucredits.store.queue import QueueState
 
 logger = logging.getLogger(__name__)
@@ -75,11 +75,20 @@ class Admitting:
             logger.warning(
                 "pool %d: finishing %d admissions of an earlier cycle", pool_id, len(left)
             )
-            await self._settle(left, None)
+            await self._settle(left, {})
 
-    async def admit(self, claimed: Sequence[Claimed], pool: GpuPool, frozen: PoolSnapshot) -> bool:
+    async def admit(
+        self, claimed: Sequence[Claimed], frozen: PoolSnapshot, decisions: Decisions
+    ) -> bool:
         """Ask the ledger for their leases; True when some room was not taken after all."""
-        return await self._settle(claimed, frozen if pool.gates else None)
+        if not frozen.capacity:
+            return await self._settle(claimed, {})
+        shares = shares_of(decisions)
+        verdicts = {
+            each.key: verdict_of(frozen, None, each.account, shares, each.granted)
+            for each in claimed
+        }
+        return await self._settle(claimed, verdicts)
 
     async def probe(self, pool_id: int) -> bool:
         """Ask again, without a trace, for some whom another gate held; True if it opens."""
@@ -175,7 +184,7 @@ class Admitting:
             logger.exception("queue: %s cannot be decided", group[0].key)
         return None
 
-    async def _settle(self, claimed: Sequence[Claimed], frozen: PoolSnapshot | None) -> bool:
+    async def _settle(self, claimed: Sequence[Claimed], verdicts: Mapping[Key, Verdict]) -> bool:
         groups = _together(claimed)
         ended: list[Ended] = []
         returned: list[Return] = []
@@ -185,7 +194,7 @@ class Admitting:
                 returned += [_return(each, None) for each in group]  # one of them was cancelled
             else:
                 whole.append(group)
-        answers = await asyncio.gather(*(self._ask(group, frozen) for group in whole))
+        answers = await asyncio.gather(*(self._ask(group, verdicts) for group in whole))
         for group, outcomes in zip(whole, answers, strict=True):
             for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
                 _sort(each, outcome, ended, returned)
@@ -197,12 +206,12 @@ class Admitting:
         return unused or bool(returned)
 
     async def _ask(
-        self, group: Sequence[Claimed], frozen: PoolSnapshot | None
+        self, group: Sequence[Claimed], verdicts: Mapping[Key, Verdict]
     ) -> Sequence[Outcome] | None:
         """The ledger's answers; None when there is none yet, and the next cycle asks again."""
         requests = [
             Request(
-                command_of(each, None if frozen is None else _verdict(frozen, each)),
+                command_of(each, verdicts.get(each.key)),
                 key=f"queue {each.queue_id} {each.attempt}",
                 fingerprint=b"queue",
                 actor=each.actor,
@@ -232,10 +241,6 @@ def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:
     """The reserve that was asked for, of as many GPUs as there is room for."""
     asked = msgspec.json.decode(each.command, type=Reserve)
     return replace(asked, gpu_count=each.granted or asked.gpu_count, fair_share=verdict)
-
-
-def _verdict(frozen: PoolSnapshot, each: Claimed) -> Verdict:
-    return verdict_of(frozen, None, each.granted)
 
 
 def _sort(each: Claimed, outcome: Outcome, ended: list[Ended], returned: list[Return]) -> None:

@@ -32,7 +32,7 @@ from gpucredits.service.errors import Busy
 from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
-from gpucredits.service.turned_away import EXPIRED, turned_away, verdict_of
+from gpucredits.service.turned_away import EXPIRED, shares_of, turned_away, verdict_of
 from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
 from gpucredits.store.dispatch import Key, Lease, OpenTicket, Picture, Place
@@ -193,7 +193,7 @@ class Dispatcher:
                     )
             if claimed is None:  # somebody else has let something in: look again
                 return True
-            unused = await self.admitting.admit(claimed, cycle.picture.pool, cycle.snapshot)
+            unused = await self.admitting.admit(claimed, cycle.snapshot, cycle.decisions)
         # Room that was not taken after all may do for those for whom work would be stopped: they
         # look again first, but only once, lest those who cannot pay put it off for ever.
         if unused and lease.pool_id not in self._put_off:
@@ -241,15 +241,19 @@ class Dispatcher:
         """What those are told whom the pool turns away, with what every other gate says."""
         free = free_gpus(cycle.snapshot)
         by_key = {tickets[row.request_id].key: row for row in cycle.refused.values()}
+        shares = shares_of(cycle.decisions)
+        verdicts = {
+            key: verdict_of(cycle.snapshot, row, row.tenant, shares) for key, row in by_key.items()
+        }
         told = await self.admitting.turned_away(
             {
-                key: (granted(tickets[row.request_id], free), verdict_of(cycle.snapshot, row))
+                key: (granted(tickets[row.request_id], free), verdicts[key])
                 for key, row in by_key.items()
                 if not tickets[row.request_id].is_patient
             }
         )
         return [
-            (*key, encode(turned_away(cycle.snapshot, row, told.get(key))))
+            (*key, encode(turned_away(cycle.snapshot, row, verdicts[key], told.get(key))))
             for key, row in by_key.items()
         ]
 

@@ -21,7 +21,7 @@ from gpucredits.core.gate import Verdict
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.dispatcher import decided
 from gpucredits.service.freezing import free_gpus, freeze, granted, request_id
-from gpucredits.service.turned_away import verdict_of
+from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, pool_history, pools
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
@@ -203,7 +203,8 @@ class GpuPools:
         names = {request_id(each.key) for each in asked}
         row = next((each for each in decisions.waiting if each.request_id in names), None)
         gpus = [granted(each, free_gpus(frozen)) for each in asked]
-        return verdict_of(frozen, row, sum(gpus)), gpus
+        account, shares = asked[0].account, shares_of(decisions)
+        return verdict_of(frozen, row, account, shares, sum(gpus)), gpus
 
 
 async def _found(db: Connection, gpu_type: str, region: str) -> GpuPool:
