@@ -3,107 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
 
-from gpucredits.core.command import CreateAccount, Issue, Reserve, SetQuota, Settle
-from gpucredits.core.outcome import Closed, Queued, QuotaSaved, Reserved
+from gpucredits.core.command import SetQuota, Settle
+from gpucredits.core.outcome import QuotaSaved, Reserved
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.service import queue as queue_service
-from gpucredits.service.acts import Act
 from gpucredits.service.admitting import Admitting
 from gpucredits.service.dispatcher import Dispatcher
-from gpucredits.service.pools import GpuPools
-from gpucredits.service.queue import Line, QueueFull, Wish, answer_of
-from gpucredits.store import dispatch, pools
+from gpucredits.service.queue import QueueFull, answer_of
+from gpucredits.store import dispatch
 from gpucredits.store.dispatch import Claimed
-from gpucredits.store.pools import GpuPool
-from gpucredits.store.queue import QueueState, Ticket
-from support.scene import CREDIT, Scene, play, scene
-
-CAPACITY = 8
-
-
-class Stage:
-    """A pool of eight GPUs on a ledger, and dispatchers that the test steps by hand."""
-
-    def __init__(self, base: Scene) -> None:
-        self.base = base
-        self.line = Line(base.pool)
-        self.pools = GpuPools(base.pool)
-        self.pool_id = 0
-        self.asked = 0
-
-    async def prepare(self, **settings: Any) -> None:
-        """Make the pool, and an org that can pay."""
-        async with self.base.pool.acquire() as db:
-            wanted = GpuPool(gpu_type="h100", region="default", gpus=CAPACITY, **settings)
-            self.pool_id = (await pools.save_pool(db, wanted)).pool_id
-
-    async def fund(self, *orgs: str, amount: int = 1_000_000) -> None:
-        """Open orgs with credits."""
-        for org in orgs:
-            await self.base.do(CreateAccount(path=org), org=org)
-            await self.base.do(Issue(account=org, amount=amount * CREDIT), org=org)
-
-    def dispatcher(self, holder: str, **options: Any) -> Dispatcher:
-        """A dispatcher that runs when the test says so."""
-        return Dispatcher(self.base.ledger, holder=holder, **options)
-
-    async def ask(self, org: str, gpus: int = 1, **more: Any) -> tuple[int, int]:
-        """Join the queue."""
-        self.asked += 1
-        org_id = await self.base.ledger.org_id(org)
-        assert org_id is not None
-        reserve = Reserve(
-            account=org,
-            job_id=f"job-{self.asked}",
-            gpu_type="h100",
-            gpu_count=gpus,
-            window_ms=3_600_000,
-        )
-        wish = Wish(reserve=reserve, pool_id=self.pool_id, **({"is_patient": True} | more))
-        outcome, _ = await self.line.join(Act(org_id=org_id), [wish], actor="tester", request_id="")
-        assert isinstance(outcome, Queued)
-        return org_id, outcome.queue_id
-
-    async def ticket(self, key: tuple[int, int]) -> Ticket:
-        """A request as it stands."""
-        ticket = await self.line.read(key)
-        assert ticket is not None
-        return ticket
-
-    async def states(self, keys: Sequence[tuple[int, int]]) -> list[QueueState]:
-        """Where requests stand."""
-        return [QueueState((await self.ticket(key)).state) for key in keys]
-
-    async def held(self) -> int:
-        """GPUs of live leases."""
-        return int(
-            await self.base.pool.fetchval(
-                "SELECT coalesce(sum(gpu_count), 0) FROM reservations WHERE state = 0"
-            )
-        )
-
-    async def settle(self, key: tuple[int, int]) -> None:
-        """End the lease of an admitted request."""
-        lease = (await self.ticket(key)).reservation_id
-        outcome = await self.base.ledger.submit(
-            key[0], self.base.request(Settle(reservation_id=lease))
-        )
-        assert isinstance(outcome, Closed)
-
-
-@asynccontextmanager
-async def stage_on(base: Scene, **settings: Any) -> AsyncIterator[Stage]:
-    """A stage with its pool."""
-    stage = Stage(base)
-    await stage.prepare(**settings)
-    yield stage
+from gpucredits.store.queue import QueueState
+from support.scene import Scene, play, scene
+from support.stage import CAPACITY, Stage, stage_on
 
 
 def test_never_over_capacity_with_two_dispatchers(database: str) -> None:
@@ -181,7 +97,7 @@ def test_a_dispatcher_that_dies_between_claim_and_ledger(
     async def die(self: Admitting, claimed: Sequence[Claimed], *_: object) -> bool:
         if asked:
             for each in claimed:
-                await self._ask([each], None)
+                await self._ask([each], {})
         raise Died
 
     async def act(base: Scene) -> None:

@@ -14,7 +14,7 @@ from gpucredits.core.command import Explain
 from gpucredits.core.outcome import Explained
 from gpucredits.core.reasons import Kind, Refused, invariant, kind_of
 from gpucredits.service.access import Permission
-from gpucredits.service.rehearsing import with_verdict
+from gpucredits.service.rehearsing import as_decided
 from gpucredits.wire.admission import AdmissionAnswer, explained_to_wire, refused_to_wire
 from gpucredits.wire.reservation import ReserveRequest, reserve_from_wire
 
@@ -26,7 +26,7 @@ async def check_admission(call: Call[ReserveRequest, NoQuery]) -> AdmissionAnswe
     command = reserve_from_wire(call.body)
     if turns.needs_turn(call, call.body):
         wish = turns.wish_of(call, call.body, command)
-        command = await with_verdict(call.services, org_id, wish)
+        command = await as_decided(call.services, org_id, wish)
     outcome = await rehearse(call, org_id, Explain(reserve=command))
     if isinstance(outcome, Refused):
         if kind_of(outcome.reason) is Kind.NOT_FOUND:
@@ -37,7 +37,7 @@ async def check_admission(call: Call[ReserveRequest, NoQuery]) -> AdmissionAnswe
     status = HTTPStatus.CREATED
     if outcome.refusal is not None:
         status = status_of(outcome.refusal.reason)
-    return explained_to_wire(org_id, outcome, gpu_count=call.body.gpu_count, status=int(status))
+    return explained_to_wire(org_id, outcome, gpu_count=command.gpu_count, status=int(status))
 
 
 ROUTES = [

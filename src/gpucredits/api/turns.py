@@ -23,7 +23,7 @@ from gpucredits.service.access import Permission
 from gpucredits.service.errors import Busy
 from gpucredits.service.pools import GpuPool
 from gpucredits.service.queue import QueueFull, Ticket, Wish, answer_of, has_ended
-from gpucredits.service.rehearsing import rehearsed
+from gpucredits.service.rehearsing import rehearsed, rehearsed_together
 from gpucredits.store.pools import NO_POOL
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import ReserveRequest
@@ -112,11 +112,11 @@ async def take_turn_together(
         raise _invalid(
             "allow_partial", "is not possible in an atomic batch, which is all or nothing"
         )
-    if call.dry_run:
-        return [await rehearsed(call.services, org_id, wish) for wish in wishes], False
     mark = hashlib.sha256(f"{call.key}".encode()).hexdigest()[:12]
     gang = f"{first.gang or 'batch'}#{mark}"
     together = [replace(wish, gang=gang, gang_size=len(wishes)) for wish in wishes]
+    if call.dry_run:
+        return [*await rehearsed_together(call.services, org_id, together)], False
     return await _join(call, org_id, together, 0)
 
 

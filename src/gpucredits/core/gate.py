@@ -34,8 +34,20 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ScopeShare:
+    """The fair share of an org, project or user in a pool, and what it holds, in GPUs."""
+
+    account: str
+    fair: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
-    """What fair share says of a request; whoever runs the pool makes it and passes it in."""
+    """What fair share says of a request; whoever runs the pool makes it and passes it in.
+
+    ``limit`` and ``current`` are the pool's; ``shares``, from the org down, are the tenants'.
+    """
 
     passes: bool
     limit: int
@@ -43,12 +55,15 @@ class Verdict:
     requested: int
     sentence: str
     clears_at: int | None = None
+    shares: tuple[ScopeShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
     """One gate at one scope: it passes where ``current + requested <= limit``.
 
+    Except for fair share, where the limit is the tenant's share and it is the pool that says whose
+    turn it is: who borrows passes above it, and a full pool lets nobody in.
     ``clears_at`` is when it would pass if nothing else changed; None where that is now or where no
     instant is known.
     """

@@ -1,7 +1,8 @@
 """Taking requests that have their room to the ledger, and what becomes of them there.
 
 Owns: the key of each attempt, which is the same whoever makes it; and which refusals mean waiting
-on. A request that has its room either becomes a lease, waits on for another gate, or is refused.
+on. A request that has its room either becomes a lease, waits on for another gate, or is refused;
+one for which others would have to stop is asked about before anybody does.
 Must not: give room (the dispatcher does).
 """
 
@@ -9,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
 
 from gpucredits.core.command import Reserve
+from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
 from gpucredits.core.outcome import Outcome, Reserved
@@ -23,11 +25,10 @@ from gpucredits.core.reasons import InvariantBroken, Reason, Refused
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
-from gpucredits.service.turned_away import verdict_of
-from gpucredits.store import dispatch
-from gpucredits.store.dispatch import Claimed, Return
+from gpucredits.service.turned_away import shares_of, verdict_of
+from gpucredits.store import dispatch, probing
+from gpucredits.store.dispatch import Claimed, Key, Return
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
-from gpucredits.store.pools import GpuPool
 from gpucredits.store.queue import QueueState
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,18 @@ GATES: Final = {  # what is worth waiting for, and what people call it
 Ended = tuple[int, int, int, int, int, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What the ledger would say of some requests: who may come in, who waits on, who is refused.
+
+    Whom it could not be asked about is in none of them.
+    """
+
+    passed: set[Key] = field(default_factory=set)
+    held: dict[Key, Return] = field(default_factory=dict)
+    refused: dict[Key, Refused] = field(default_factory=dict)
+
+
 class Admitting:
     """Makes leases of requests that have their room."""
 
@@ -63,17 +76,26 @@ class Admitting:
             logger.warning(
                 "pool %d: finishing %d admissions of an earlier cycle", pool_id, len(left)
             )
-            await self._settle(left, None)
+            await self._settle(left, {})
 
-    async def admit(self, claimed: Sequence[Claimed], pool: GpuPool, frozen: PoolSnapshot) -> bool:
+    async def admit(
+        self, claimed: Sequence[Claimed], frozen: PoolSnapshot, decisions: Decisions
+    ) -> bool:
         """Ask the ledger for their leases; True when some room was not taken after all."""
-        return await self._settle(claimed, frozen if pool.gates else None)
+        if not frozen.capacity:
+            return await self._settle(claimed, {})
+        shares = shares_of(decisions)
+        verdicts = {
+            each.key: verdict_of(frozen, None, each.account, shares, each.granted)
+            for each in claimed
+        }
+        return await self._settle(claimed, verdicts)
 
     async def probe(self, pool_id: int) -> bool:
         """Ask again, without a trace, for some whom another gate held; True if it opens."""
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
-                asked = await dispatch.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
+                asked = await probing.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
         opened, held = [], []
         for row in asked:
             command = command_of(row)
@@ -85,15 +107,86 @@ class Admitting:
                 opened.append(each.key)
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
-                await dispatch.unhold(db, opened)
-                await dispatch.hold_on(db, held)
+                await probing.unhold(db, opened)
+                await probing.hold_on(db, held)
         return bool(opened) or not all(each.held_by for each in held)
 
-    async def _settle(self, claimed: Sequence[Claimed], frozen: PoolSnapshot | None) -> bool:
-        groups: dict[object, list[Claimed]] = {}
-        for each in claimed:
-            place = (each.org_id, each.account, each.gang) if each.gang else each.key
-            groups.setdefault(place, []).append(each)
+    async def rehearse(self, wanted: Mapping[Key, int]) -> Rehearsal:
+        """Ask, without a trace, for requests with as many GPUs as each would get.
+
+        What is found out of those who would not be let in is written down, as if their turn had
+        come; the members of a gang are asked about together.
+        """
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                rows = await probing.still_waiting(db, list(wanted))
+        asked = [row._replace(granted=wanted[row.key]) for row in rows]
+        groups = list(_together(asked).values())
+        answers = await asyncio.gather(*(self._would_say(group) for group in groups))
+        found = Rehearsal()
+        for group, outcomes in zip(groups, answers, strict=True):
+            for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
+                if not isinstance(outcome, Refused):
+                    found.passed.add(each.key)
+                elif waits_on(each, outcome):
+                    found.held[each.key] = _return(each, outcome)
+                else:
+                    found.refused[each.key] = outcome
+        if found.held or found.refused:
+            ended = [(*key, encode(outcome)) for key, outcome in found.refused.items()]
+            with driver_errors():
+                async with self.ledger.pool.acquire() as db:
+                    await probing.hold_on(db, list(found.held.values()))
+                    await dispatch.refuse(db, ended)
+        return found
+
+    async def turned_away(self, wanted: Mapping[Key, tuple[int, Verdict]]) -> dict[Key, Refused]:
+        """What those are told whom their pool turns away, by all gates in their order.
+
+        Whom the ledger could not be asked about is left out.
+        """
+        if not wanted:
+            return {}
+        with driver_errors():
+            async with self.ledger.pool.acquire() as db:
+                rows = await probing.still_waiting(db, list(wanted))
+
+        async def told(row: Claimed) -> Outcome | None:
+            gpus, verdict = wanted[row.key]
+            each = row._replace(granted=gpus)
+            for _ in range(ATTEMPTS_PARTIAL + 1):
+                outcomes = await self._would_say([each], verdict)
+                if not outcomes:
+                    break
+                fewer = fewer_gpus(outcomes[0], each.granted) if each.allow_partial else 0
+                if not fewer:
+                    return outcomes[0]
+                each = each._replace(granted=fewer)
+            return None
+
+        answers = await asyncio.gather(*(told(row) for row in rows))
+        return {
+            row.key: outcome
+            for row, outcome in zip(rows, answers, strict=True)
+            if isinstance(outcome, Refused)
+        }
+
+    async def _would_say(
+        self, group: Sequence[Claimed], verdict: Verdict | None = None
+    ) -> Sequence[Outcome] | None:
+        requests = [Request(command_of(each, verdict)) for each in group]
+        try:
+            return await self.ledger.submit_all(
+                group[0].org_id, requests, atomic=True, dry_run=True
+            )
+        except (Busy, Conflict, Unavailable) as error:
+            logger.warning("queue: %s is asked about again: %s", group[0].key, error)
+        except InvariantBroken:
+            logger.exception("queue: %s cannot be decided", group[0].key)
+        return None
+
+    async def _settle(self, claimed: Sequence[Claimed], verdicts: Mapping[Key, Verdict]) -> bool:
+        groups = _together(claimed)
         ended: list[Ended] = []
         returned: list[Return] = []
         whole = []
@@ -102,7 +195,7 @@ class Admitting:
                 returned += [_return(each, None) for each in group]  # one of them was canceled
             else:
                 whole.append(group)
-        answers = await asyncio.gather(*(self._ask(group, frozen) for group in whole))
+        answers = await asyncio.gather(*(self._ask(group, verdicts) for group in whole))
         for group, outcomes in zip(whole, answers, strict=True):
             for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
                 _sort(each, outcome, ended, returned)
@@ -114,12 +207,12 @@ class Admitting:
         return unused or bool(returned)
 
     async def _ask(
-        self, group: Sequence[Claimed], frozen: PoolSnapshot | None
+        self, group: Sequence[Claimed], verdicts: Mapping[Key, Verdict]
     ) -> Sequence[Outcome] | None:
         """The ledger's answers; None when there is none yet, and the next cycle asks again."""
         requests = [
             Request(
-                command_of(each, None if frozen is None else _verdict(frozen, each)),
+                command_of(each, verdicts.get(each.key)),
                 key=f"queue {each.queue_id} {each.attempt}",
                 fingerprint=b"queue",
                 actor=each.actor,
@@ -136,14 +229,19 @@ class Admitting:
         return None
 
 
+def _together(claimed: Sequence[Claimed]) -> dict[object, list[Claimed]]:
+    """Requests by what starts together: each on its own, or a gang."""
+    groups: dict[object, list[Claimed]] = {}
+    for each in claimed:
+        place = (each.org_id, each.account, each.gang) if each.gang else each.key
+        groups.setdefault(place, []).append(each)
+    return groups
+
+
 def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:
     """The reserve that was asked for, of as many GPUs as there is room for."""
     asked = msgspec.json.decode(each.command, type=Reserve)
     return replace(asked, gpu_count=each.granted or asked.gpu_count, fair_share=verdict)
-
-
-def _verdict(frozen: PoolSnapshot, each: Claimed) -> Verdict:
-    return verdict_of(frozen, None, each.granted)
 
 
 def _sort(each: Claimed, outcome: Outcome, ended: list[Ended], returned: list[Return]) -> None:
@@ -174,11 +272,18 @@ def _fewer(each: Claimed, refused: Refused) -> int:
     """How many GPUs the gates would let in, if the request takes fewer; 0 when none."""
     if not each.allow_partial or each.retries >= ATTEMPTS_PARTIAL:
         return 0
-    most = each.granted
-    for report in refused.reports:
-        if not report.passes:
-            most = min(most, _room(report, each.granted))
-    return most if 0 < most < each.granted else 0
+    return fewer_gpus(refused, each.granted)
+
+
+def fewer_gpus(outcome: Outcome, gpus: int) -> int:
+    """How many GPUs the gates but fair share would let in, where they refuse so many; 0: none."""
+    if not isinstance(outcome, Refused):
+        return 0
+    most = gpus
+    for report in outcome.reports:
+        if not report.passes and report.gate is not Gate.FAIR_SHARE:
+            most = min(most, _room(report, gpus))
+    return most if 0 < most < gpus else 0
 
 
 def _room(report: GateReport, gpus: int) -> int:

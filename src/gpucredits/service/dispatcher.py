@@ -1,5 +1,8 @@
 """One cycle of a pool: freeze, decide, claim the room, ask the ledger, tell everybody.
 
+Nobody is stopped for a request before the ledger was asked, without a trace, whether it would let
+that request in: who cannot pay makes nobody stop.
+
 Owns: the order of these steps, and that a crash between any two of them neither loses a request
 nor lets one in twice: room is claimed in the database before the ledger is asked, and the ledger is
 asked with a key made from the claim.
@@ -13,7 +16,7 @@ import gc
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -21,19 +24,20 @@ import msgspec
 from gpucredits.core import ids
 from gpucredits.core.command import StopLease
 from gpucredits.core.fairshare.decide import decide
-from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting
+from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting, WaitReason
 from gpucredits.core.fairshare.plain import dump, dump_decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
-from gpucredits.service.admitting import Admitting
+from gpucredits.service.admitting import Admitting, Rehearsal
 from gpucredits.service.errors import Busy
 from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
-from gpucredits.service.turned_away import EXPIRED, turned_away
+from gpucredits.service.turned_away import EXPIRED, shares_of, turned_away, verdict_of
 from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
-from gpucredits.store.dispatch import Lease, OpenTicket, Picture, Place
+from gpucredits.store.dispatch import Key, Lease, OpenTicket, Picture, Place
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
+from gpucredits.store.queue import QueueState
 from gpucredits.store.snapshot import snapshot as one_moment
 
 logger = logging.getLogger(__name__)
@@ -46,17 +50,25 @@ SWEPT_MAX: Final = 500
 ROWS_KEPT_MAX: Final = 5_000  # larger snapshots are not kept
 IN_THREAD_ROWS: Final = 2_000  # larger decisions do not hold up the event loop
 USAGE_EVERY_US: Final = 5_000_000
+ROUNDS_MAX: Final = 4  # decisions in one cycle, as those who would stop others turn out unfit to
+UNPLACED: Final = ("", WaitReason.GANG_INCOMPLETE.value)  # nobody has given it a place yet
 MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What a cycle decided on, and its decision."""
+    """What a cycle decided on, and its decision; ``fit`` are those others may be stopped for."""
 
     picture: Picture
     snapshot: PoolSnapshot
     decisions: Decisions
     refused: dict[str, Waiting]
+    fit: frozenset[str] = frozenset()
+
+    @property
+    def stoppers(self) -> set[str]:
+        """Requests for which work would be stopped."""
+        return {row.for_request for row in self.decisions.preemptions} - self.refused.keys()
 
 
 class Dispatcher:
@@ -68,6 +80,7 @@ class Dispatcher:
         self.holder = holder
         self.lease_us = lease_us
         self.admitting = Admitting(ledger)
+        self._put_off: set[int] = set()  # pools that stopped nobody in their last cycle
 
     async def cycle(self, pool_id: int) -> bool:
         """Run one cycle if the pool is ours to dispatch; True when another should follow."""
@@ -117,11 +130,39 @@ class Dispatcher:
             return await dispatch.picture(db, pool_id)
 
     async def decide(self, picture: Picture) -> Cycle:
-        """Decide; those who do not wait and cannot start now are turned away, not queued."""
+        """Decide, as often as those for whom work would be stopped turn out not to get in."""
+        cycle = await self._decide(picture)
+        fit: frozenset[str] = frozenset()
+        for _ in range(ROUNDS_MAX):
+            unknown = cycle.stoppers - fit
+            if not unknown:
+                break
+            found = await self.admitting.rehearse(_wanted(cycle, unknown))
+            fit |= {request_id(key) for key in found.passed}
+            if not (found.held or found.refused):
+                break
+            cycle = await self._decide(_as_found(cycle.picture, found))
+        return replace(cycle, fit=fit)
+
+    async def _decide(self, picture: Picture) -> Cycle:
+        """Decide; those who do not wait and cannot start now are turned away, not queued.
+
+        So are those who wait for more than the pool has; but not if it had more when they came.
+        """
         snapshot = freeze(picture)
         decisions = await decided(snapshot)
         impatient = {request_id(ticket.key) for ticket in picture.waiting if not ticket.is_patient}
-        refused = {row.request_id: row for row in decisions.waiting if row.request_id in impatient}
+        new = {
+            request_id(ticket.key)
+            for ticket in picture.waiting
+            if ticket.reason in UNPLACED and not ticket.allow_partial
+        }
+        refused = {
+            row.request_id: row
+            for row in decisions.waiting
+            if row.request_id in impatient
+            or (row.reason is WaitReason.EXCEEDS_POOL and row.request_id in new)
+        }
         if refused:
             snapshot = freeze(picture, without=refused)
             decisions = await decided(snapshot)
@@ -135,26 +176,38 @@ class Dispatcher:
         tickets = {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
         free = free_gpus(cycle.snapshot)
         chosen = [tickets[row.request_id] for row in cycle.decisions.admissions]
+        overtakes = {row.request_id for row in cycle.decisions.admissions if row.overtakes}
         some = _whole_gangs(chosen, ADMISSIONS_MAX)
         more = len(some) < len(chosen)
+        unused = False
         if some:
             with driver_errors():
                 async with self.pool.acquire() as db:
                     claimed = await dispatch.claim(
-                        db, lease, [(*each.key, granted(each, free)) for each in some]
+                        db,
+                        lease,
+                        [
+                            (*each.key, granted(each, free), request_id(each.key) in overtakes)
+                            for each in some
+                        ],
                     )
             if claimed is None:  # somebody else has let something in: look again
                 return True
-            more |= await self.admitting.admit(claimed, cycle.picture.pool, cycle.snapshot)
-        await self._preempt(cycle)
+            unused = await self.admitting.admit(claimed, cycle.snapshot, cycle.decisions)
+        # Room that was not taken after all may do for those for whom work would be stopped: they
+        # look again first, but only once, lest those who cannot pay put it off for ever.
+        if unused and lease.pool_id not in self._put_off:
+            self._put_off.add(lease.pool_id)
+        else:
+            self._put_off.discard(lease.pool_id)
+            await self._preempt(cycle)
         await self._tell(cycle, tickets)
-        return more
+        return more or unused
 
     async def _preempt(self, cycle: Cycle) -> None:
-        """Tell leases to stop, except for those who have gone away again."""
-        orders = [
-            row for row in cycle.decisions.preemptions if row.for_request not in cycle.refused
-        ]
+        """Tell leases to stop, for those who would be let in and have not gone away again."""
+        stoppers = cycle.stoppers & cycle.fit
+        orders = [row for row in cycle.decisions.preemptions if row.for_request in stoppers]
         actor = f"pool {cycle.snapshot.pool}"
 
         async def stop(row: Preemption) -> None:
@@ -167,10 +220,7 @@ class Dispatcher:
 
     async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
         """Write down where everybody stands, and the snapshot it comes from."""
-        refused = [
-            (*tickets[row.request_id].key, encode(turned_away(cycle.snapshot, row)))
-            for row in cycle.refused.values()
-        ]
+        refused = await self._refusals(cycle, tickets)
         places = [
             place
             for row in cycle.decisions.waiting
@@ -184,6 +234,28 @@ class Dispatcher:
                 if cycle.decisions.admissions or cycle.decisions.preemptions or places:
                     await self._keep(db, cycle)
                 await queue.tell(db)
+
+    async def _refusals(
+        self, cycle: Cycle, tickets: dict[str, OpenTicket]
+    ) -> list[tuple[int, int, bytes]]:
+        """What those are told whom the pool turns away, with what every other gate says."""
+        free = free_gpus(cycle.snapshot)
+        by_key = {tickets[row.request_id].key: row for row in cycle.refused.values()}
+        shares = shares_of(cycle.decisions)
+        verdicts = {
+            key: verdict_of(cycle.snapshot, row, row.tenant, shares) for key, row in by_key.items()
+        }
+        told = await self.admitting.turned_away(
+            {
+                key: (granted(tickets[row.request_id], free), verdicts[key])
+                for key, row in by_key.items()
+                if not tickets[row.request_id].is_patient
+            }
+        )
+        return [
+            (*key, encode(turned_away(cycle.snapshot, row, verdicts[key], told.get(key))))
+            for key, row in by_key.items()
+        ]
 
     @staticmethod
     async def _keep(db: Connection, cycle: Cycle) -> None:
@@ -247,6 +319,28 @@ def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:
 
 def _has_held(picture: Picture) -> bool:
     return any(ticket.held_by and ticket.retry_at <= picture.now for ticket in picture.waiting)
+
+
+def _wanted(cycle: Cycle, names: set[str]) -> dict[Key, int]:
+    """Requests and the gangs they speak for, with the GPUs that each would get."""
+    free = free_gpus(cycle.snapshot)
+    waiting = [each for each in cycle.picture.waiting if each.state == QueueState.WAITING]
+    named = [each for each in waiting if request_id(each.key) in names]
+    gangs = {(each.account, each.gang) for each in named if each.gang}
+    members = [each for each in waiting if (each.account, each.gang) in gangs]
+    return {each.key: granted(each, free) for each in (*named, *members)}
+
+
+def _as_found(picture: Picture, found: Rehearsal) -> Picture:
+    """The picture, now that it is known whom other gates would hold or refuse."""
+    waiting = [
+        ticket
+        if (held := found.held.get(ticket.key)) is None
+        else ticket._replace(held_by=held.held_by, gpus_max=held.gpus_max)
+        for ticket in picture.waiting
+        if ticket.key not in found.refused
+    ]
+    return replace(picture, waiting=waiting)
 
 
 def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:

@@ -139,16 +139,18 @@ def _amounts(names: list[str], gpus: int, cpus: int, memory: int) -> Amounts:
 def _running(lease: LiveLease, names: list[str]) -> RunningJob:
     """A lease; told to stop, it goes by its deadline, or its promised end if it has not heard."""
     stopping_at = max(lease.stopping_at, lease.expires_at) if lease.stopping_at else None
+    expected_end = lease.admitted_at + lease.expected_ms * 1_000 if lease.expected_ms else None
     return RunningJob(
         ids.format_id(ids.RESERVATION, lease.org_id, lease.reservation_id),
         lease.account,
         _amounts(names, lease.gpus, lease.cpus, lease.memory),
         lease.priority,
         lease.admitted_at,
-        lease.admitted_at + lease.expected_ms * 1_000 if lease.expected_ms else None,
+        expected_end,
         lease.preemptible,
         lease.gang,
         stopping_at,
+        expected_end if lease.overtook else None,
     )
 
 

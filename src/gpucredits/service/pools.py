@@ -20,8 +20,8 @@ from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Verdict
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.dispatcher import decided
-from gpucredits.service.freezing import freeze, request_id
-from gpucredits.service.turned_away import verdict_of
+from gpucredits.service.freezing import free_gpus, freeze, granted, request_id
+from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, pool_history, pools
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
@@ -201,18 +201,22 @@ class GpuPools:
             async with self._pool.acquire() as db:
                 await pools.ring(db)
 
-    async def verdict(self, pool: GpuPool, ticket: OpenTicket) -> Verdict:
-        """What a pool would say of a request that came now, without letting it in."""
+    async def verdict(
+        self, pool: GpuPool, tickets: Sequence[OpenTicket]
+    ) -> tuple[Verdict, list[int]]:
+        """What a pool would say of requests that came together now, and their GPUs."""
         async with snapshot(self._pool) as db:
             picture = await dispatch.picture(db, pool.pool_id)
         if picture is None:
             raise PoolMissing
-        asked = ticket._replace(submitted_at=picture.now)
-        frozen = freeze(replace(picture, waiting=[*picture.waiting, asked]))
+        asked = [ticket._replace(submitted_at=picture.now) for ticket in tickets]
+        frozen = freeze(replace(picture, waiting=[*picture.waiting, *asked]))
         decisions = await decided(frozen)
-        name = request_id(asked.key)
-        row = next((each for each in decisions.waiting if each.request_id == name), None)
-        return verdict_of(frozen, row, asked.gpus)
+        names = {request_id(each.key) for each in asked}
+        row = next((each for each in decisions.waiting if each.request_id in names), None)
+        gpus = [granted(each, free_gpus(frozen)) for each in asked]
+        account, shares = asked[0].account, shares_of(decisions)
+        return verdict_of(frozen, row, account, shares, sum(gpus)), gpus
 
 
 async def _found(db: Connection, gpu_type: str, region: str) -> GpuPool:

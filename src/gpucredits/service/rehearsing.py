@@ -1,51 +1,88 @@
-"""What a reserve into a pool would be told now, with nothing left behind.
+"""What reserves into a pool would be told now, with nothing left behind.
 
-Owns: dry runs of reserves that go through the queue.
+Owns: dry runs and explanations of reserves that go through the queue: what the pool says of them,
+and how many GPUs they end up with.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome
+from gpucredits.service.admitting import ATTEMPTS_PARTIAL, fewer_gpus
 from gpucredits.service.ledger import Request
 from gpucredits.service.queue import Wish
 from gpucredits.service.services import Services
 from gpucredits.store.dispatch import OpenTicket
 
+UNUSED: Final = 1 << 60  # numbers that no request in a queue has
+
 
 async def rehearsed(services: Services, org_id: int, wish: Wish) -> Outcome:
     """The lease or the refusal that a reserve would get if it came now and did not wait."""
-    command = await with_verdict(services, org_id, wish)
+    command = await as_decided(services, org_id, wish)
     return await services.ledger.submit(org_id, Request(command), dry_run=True)
 
 
-async def with_verdict(services: Services, org_id: int, wish: Wish) -> Reserve:
-    """A reserve with what its pool would say of it now."""
-    asked = wish.reserve
-    pool = services.gpu_pools.find(asked.gpu_type, asked.region)
+async def rehearsed_together(
+    services: Services, org_id: int, wishes: Sequence[Wish]
+) -> list[Outcome]:
+    """What a gang would get: all its leases, or the refusal of all."""
+    commands = await _with_verdict(services, org_id, wishes, 0)
+    requests = [Request(command) for command in commands]
+    return await services.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
+
+
+async def as_decided(services: Services, org_id: int, wish: Wish) -> Reserve:
+    """A reserve with what its pool would say of it now, and of as many GPUs as it would get."""
+    [command] = await _with_verdict(services, org_id, [wish], 0)
+    for _ in range(ATTEMPTS_PARTIAL if wish.allow_partial else 0):
+        outcome = await services.ledger.submit(org_id, Request(command), dry_run=True)
+        fewer = fewer_gpus(outcome, command.gpu_count)
+        if not fewer:
+            break
+        verdict = command.fair_share
+        if verdict is None or not verdict.passes:  # whom a pool turns away, it does not ask again
+            command = replace(command, gpu_count=fewer)
+        else:
+            [command] = await _with_verdict(services, org_id, [wish], fewer)
+    return command
+
+
+async def _with_verdict(
+    services: Services, org_id: int, wishes: Sequence[Wish], gpus_max: int
+) -> list[Reserve]:
+    """Reserves that start together with what their pool would say of them."""
+    asked = [wish.reserve for wish in wishes]
+    pool = services.gpu_pools.find(asked[0].gpu_type, asked[0].region)
     if pool is None or not pool.gates:
         return asked
-    verdict = await services.gpu_pools.verdict(pool, _ticket(org_id, wish))
-    return replace(asked, fair_share=verdict)
+    tickets = [_ticket(org_id, place, wish, gpus_max) for place, wish in enumerate(wishes)]
+    verdict, gpus = await services.gpu_pools.verdict(pool, tickets)
+    return [
+        replace(each, gpu_count=count, fair_share=verdict)
+        for each, count in zip(asked, gpus, strict=True)
+    ]
 
 
-def _ticket(org_id: int, wish: Wish) -> OpenTicket:
+def _ticket(org_id: int, place: int, wish: Wish, gpus_max: int) -> OpenTicket:
     return OpenTicket(
         org_id=org_id,
-        queue_id=0,
+        queue_id=UNUSED + place,
         account=wish.reserve.account,
         gpus=wish.reserve.gpu_count,
         cpus=wish.cpus,
         memory=wish.memory,
         priority=wish.priority,
-        gang="",
-        gang_size=1,
+        gang=wish.gang,
+        gang_size=wish.gang_size,
         expected_ms=wish.expected_ms,
         is_patient=False,
         allow_partial=wish.allow_partial,
-        gpus_max=0,
+        gpus_max=gpus_max,
         held_by="",
         retry_at=0,
         submitted_at=0,

@@ -6,9 +6,12 @@ Must not: decide.
 
 from __future__ import annotations
 
-from gpucredits.core.fairshare.decisions import Waiting, sentence
+from collections.abc import Mapping
+
+from gpucredits.core.account import lineage
+from gpucredits.core.fairshare.decisions import Decisions, Share, Waiting, sentence
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
-from gpucredits.core.gate import Verdict
+from gpucredits.core.gate import ScopeShare, Verdict
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.gates import fair_share_refusal
 
@@ -16,18 +19,42 @@ EXPIRED = Refused(Reason.FAIR_SHARE, "Its turn did not come before its deadline.
 CANCELED = Refused(Reason.FAIR_SHARE, "It was canceled while it waited.")
 
 
-def turned_away(snapshot: PoolSnapshot, row: Waiting) -> Refused:
-    """Why a request that does not wait was not let in."""
-    verdict = verdict_of(snapshot, row)
-    gpu_type, _, region = snapshot.pool.rpartition("/")
-    refused = fair_share_refusal(row.tenant, gpu_type, region, verdict, snapshot.now)
-    refused.detail["position"] = row.position
-    refused.detail["waiting"] = len(snapshot.waiting)
-    return refused
+Shares = Mapping[str, Share]
+"""What is fair and what is held, by the path of the tenant."""
 
 
-def verdict_of(snapshot: PoolSnapshot, row: Waiting | None, requested: int = 0) -> Verdict:
+def turned_away(
+    snapshot: PoolSnapshot, row: Waiting, verdict: Verdict, said: Refused | None
+) -> Refused:
+    """Why a request was not let in: as the ledger ``said`` it, or the pool alone if it did not."""
+    if said is None:
+        gpu_type, _, region = snapshot.pool.rpartition("/")
+        said = fair_share_refusal(row.tenant, gpu_type, region, verdict, snapshot.now)
+    if said.reason is Reason.FAIR_SHARE:
+        said.detail["position"] = row.position
+        said.detail["waiting"] = len(snapshot.waiting)
+    return said
+
+
+def shares_of(decisions: Decisions) -> Shares:
+    """The shares of a decision, to be looked up."""
+    return {share.path: share for share in decisions.shares}
+
+
+def verdict_of(
+    snapshot: PoolSnapshot, row: Waiting | None, account: str, shares: Shares, requested: int = 0
+) -> Verdict:
     """What the pool says of a request in numbers: of the resource that lacks, or of its GPUs."""
+    gpus = snapshot.capacity[0][1] if snapshot.capacity else 0
+    known = [shares[path] for path in reversed(lineage(account)) if path in shares]
+    scopes = tuple(
+        ScopeShare(
+            each.path,
+            gpus * each.fair[0] // each.fair[1],
+            gpus * each.before[0] // each.before[1],
+        )
+        for each in known
+    )
     name, limit = snapshot.capacity[0] if snapshot.capacity else ("gpu", 0)
     axis = 0
     if row is not None:
@@ -42,7 +69,8 @@ def verdict_of(snapshot: PoolSnapshot, row: Waiting | None, requested: int = 0) 
         text = (
             f"{requested} of the {limit - current} {name} that are free in {snapshot.pool} are its."
         )
-        return Verdict(True, limit, current, requested, text)
+        return Verdict(True, limit, current, requested, text, shares=scopes)
     said = row._replace(position=0, behind="another request" if row.behind else "")
     text = sentence(said)
-    return Verdict(False, limit, current, row.needed, f"{text[0].upper()}{text[1:]}", row.starts_at)
+    words = f"{text[0].upper()}{text[1:]}"
+    return Verdict(False, limit, current, row.needed, words, row.starts_at, scopes)

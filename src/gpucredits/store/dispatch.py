@@ -78,6 +78,7 @@ class LiveLease(NamedTuple):
     preemptible: bool
     expires_at: int
     stopping_at: int
+    overtook: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +145,7 @@ class Return(NamedTuple):
 
 
 _OPEN = ", ".join(OpenTicket._fields)
-_CLAIMED = (
+CLAIMED = (
     "q.org_id, q.queue_id, q.attempt, q.granted, q.account, q.gang, q.command::text,"
     " q.gang_size, q.is_patient, q.allow_partial, q.retries, q.actor, q.request_id"
 )
@@ -152,7 +153,7 @@ _CLAIMED = (
 
 # What a gate's no leaves behind ($4 to $7 of a Return): the more often, the longer until it is
 # asked again, ten seconds at the most.
-_HELD = (
+HELD = (
     "held_by = $4, held_sentence = $5, retries = retries + 1,"
     " retry_at = ledger_now() + least($6::bigint << least(retries, 4), 10000000), gpus_max = $7"
 )
@@ -234,7 +235,8 @@ async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
         " coalesce((q.cpus * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
         " coalesce((q.memory * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
         " coalesce(q.priority, 0), coalesce(q.gang, ''), r.admitted_at,"
-        " coalesce(q.expected_ms, 0), coalesce(q.preemptible, true), r.expires_at, r.stopping_at"
+        " coalesce(q.expected_ms, 0), coalesce(q.preemptible, true), r.expires_at, r.stopping_at,"
+        " coalesce(q.overtook, false)"
         " FROM reservations r LEFT JOIN queue q ON q.org_id = r.org_id"
         " AND q.reservation_id = r.reservation_id AND q.reservation_id <> 0"
         " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0",
@@ -281,24 +283,27 @@ async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
 
 
 async def claim(
-    db: Connection, lease: Lease, chosen: Sequence[tuple[int, int, int]]
+    db: Connection, lease: Lease, chosen: Sequence[tuple[int, int, int, bool]]
 ) -> list[Claimed] | None:
-    """Give requests, as (org, number, GPUs), their room; None when the picture is out of date.
+    """Give requests their room; None when the picture is out of date.
+
+    Each is (org, number, GPUs, whether it overtakes somebody who waits).
 
     Whoever was canceled in the meantime is not among those claimed.
     """
-    orgs, numbers, granted = zip(*chosen, strict=True)
+    orgs, numbers, granted, overtook = zip(*chosen, strict=True)
     rows = await db.fetch(  # the only names in the text are those of columns
         "WITH moved AS (UPDATE pool_dispatch SET version = version + 1 WHERE org_id = 0"  # noqa: S608
         " AND pool_id = $1 AND version = $2 AND holder = $3 RETURNING 1),"
-        " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted"
-        " FROM unnest($4::int[], $5::bigint[], $6::bigint[]) AS x(org_id, queue_id, granted), moved"
+        " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted,"
+        " overtook = x.overtook FROM unnest($4::int[], $5::bigint[], $6::bigint[], $7::boolean[])"
+        " AS x(org_id, queue_id, granted, overtook), moved"
         " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0"
-        f" RETURNING {_CLAIMED}) "
+        f" RETURNING {CLAIMED}) "
         "SELECT (SELECT count(*) FROM moved), c.* FROM (SELECT 1) AS one LEFT JOIN claimed c"
         " ON true",
         *(lease.pool_id, lease.version, lease.holder),
-        *(orgs, numbers, granted),
+        *(orgs, numbers, granted, overtook),
     )
     if not rows[0][0]:
         return None
@@ -308,7 +313,7 @@ async def claim(
 async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[Claimed]:
     """Requests that were given room and of which nobody has said how it ended."""
     rows = await db.fetch(
-        f"SELECT {_CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.state = 1"  # noqa: S608  # columns
+        f"SELECT {CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.state = 1"  # noqa: S608  # columns
         " ORDER BY q.org_id, q.queue_id LIMIT $2",
         pool_id,
         limit,
@@ -329,7 +334,7 @@ async def finish(db: Connection, ended: Sequence[tuple[int, int, int, int, int, 
 async def give_back(db: Connection, returned: Sequence[Return]) -> None:
     """Let requests that the ledger refused wait on; the longer the more often it said no."""
     await db.executemany(
-        f"UPDATE queue SET state = 0, granted = 0, {_HELD}"  # noqa: S608  # constant texts only
+        f"UPDATE queue SET state = 0, granted = 0, {HELD}"  # noqa: S608  # constant texts only
         " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
         returned,
     )
@@ -341,40 +346,6 @@ async def refuse(db: Connection, refused: Sequence[tuple[int, int, bytes]]) -> N
         "UPDATE queue SET state = 5, outcome = $3, ended_at = ledger_now(), position = 0"
         " WHERE org_id = $1 AND queue_id = $2 AND state = 0",
         refused,
-    )
-
-
-async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list[Claimed]:
-    """Requests that another gate held and that may be asked about again, few of each account."""
-    rows = await db.fetch(
-        f"SELECT {_CLAIMED} FROM (SELECT *, row_number() OVER (PARTITION BY account"  # noqa: S608  # columns
-        " ORDER BY priority DESC, queue_id) AS place FROM queue WHERE pool_id = $1 AND state = 0"
-        " AND held_by <> '') AS q WHERE q.place <= $2 AND q.retry_at <= ledger_now()"
-        " ORDER BY q.retry_at LIMIT $3",
-        pool_id,
-        each,
-        limit,
-    )
-    return [Claimed(*row) for row in rows]
-
-
-async def unhold(db: Connection, keys: Sequence[Key]) -> None:
-    """Let requests, and the rest of their gangs, take part again: what held them is open."""
-    await db.executemany(
-        "UPDATE queue q SET held_by = '', held_sentence = '', retries = 0, retry_at = 0"
-        " FROM queue one WHERE one.org_id = $1 AND one.queue_id = $2 AND q.org_id = one.org_id"
-        " AND q.pool_id = one.pool_id AND q.state = 0 AND (q.queue_id = one.queue_id"
-        " OR (one.gang <> '' AND q.gang = one.gang AND q.account = one.account))",
-        keys,
-    )
-
-
-async def hold_on(db: Connection, held: Sequence[Return]) -> None:
-    """Note that the gate is still closed, for the requests that were asked about."""
-    await db.executemany(
-        f"UPDATE queue SET {_HELD}"  # noqa: S608  # constant texts only
-        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 0",
-        held,
     )
 
 

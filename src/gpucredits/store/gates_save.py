@@ -43,11 +43,7 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
     org_id = page.book.org.org_id
     match row:
         case Counter():
-            if row.ends_at:  # a window's: it is kept with the others of its account
-                page.metered.add(owner_of(page, row.quota_id))
-                return
-            kind = SLOTS if row.quota_id < page.first_new_id else NEW_SLOTS
-            changes.add(kind, (org_id, row.quota_id, row.count, row.leaving))
+            add_counter(changes, page, row)
         case TokenBucket():
             add_bucket(changes, page, row)
         case JobLeases():
@@ -57,12 +53,7 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
         case Quota():
             add_quota(changes, page, row)
         case Boost():
-            amounts = (row.amount, row.refill_per_hour, row.starts_at, row.ends_at)
-            owner = (row.boost_id, row.account_id, row.target_id)
-            if row.boost_id < page.first_new_id:
-                changes.add(BOOSTS, (org_id, row.boost_id, row.starts_at, row.ends_at))
-            else:
-                changes.add(NEW_BOOSTS, (org_id, *owner, *amounts, row.note, row.created_at))
+            add_boost(changes, page, row)
         case Budget():
             page.has_new_budget = not page.budgeted
             add_budget(changes, org_id, row)
@@ -74,6 +65,26 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
             changes.add(PERIODS, (org_id, *period, *rolled, *ways, *months))
         case _:
             invariant(holds=False, claim="the store knows how to keep what a rule changed")
+
+
+def add_counter(changes: Changes, page: Page, row: Counter) -> None:
+    """What a quota counts; a window's is kept with the others of its account."""
+    if row.ends_at:
+        page.metered.add(owner_of(page, row.quota_id))
+        return
+    kind = SLOTS if row.quota_id < page.first_new_id else NEW_SLOTS
+    changes.add(kind, (page.book.org.org_id, row.quota_id, row.count, row.leaving))
+
+
+def add_boost(changes: Changes, page: Page, row: Boost) -> None:
+    """A boost: its time, and the rest if it is new."""
+    org_id = page.book.org.org_id
+    if row.boost_id < page.first_new_id:
+        changes.add(BOOSTS, (org_id, row.boost_id, row.starts_at, row.ends_at))
+        return
+    amounts = (row.amount, row.refill_per_hour, row.starts_at, row.ends_at)
+    owner = (row.boost_id, row.account_id, row.target_id)
+    changes.add(NEW_BOOSTS, (org_id, *owner, *amounts, row.note, row.created_at))
 
 
 def add_quota(changes: Changes, page: Page, row: Quota) -> None:

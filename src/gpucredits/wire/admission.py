@@ -22,7 +22,8 @@ class AdmissionAnswer(Struct, kw_only=True):
     """Whether a request would be admitted now, from which grants at what price, by every gate.
 
     ``status`` and ``reason`` are those that a reserve would be answered with. A request that did
-    not get as far as its price, its payer or the gates has none of them.
+    not get as far as its price, its payer or the gates has none of them. ``gpu_count`` is how many
+    GPUs it would get, which with ``allow_partial`` may be fewer than were asked for.
     """
 
     admitted: bool
@@ -30,6 +31,7 @@ class AdmissionAnswer(Struct, kw_only=True):
     reason: RefusalReason | None
     detail: str
     account: str
+    gpu_count: int | None
     payer: str | None
     price: CreditsText | None
     price_id: str | None
@@ -55,6 +57,7 @@ def explained_to_wire(
         reason=refused.reason.value if refused else None,
         detail=refused.message if refused else _admitted(outcome),
         account=outcome.account,
+        gpu_count=gpu_count,
         payer=outcome.payer,
         price=format_credits(outcome.price),
         price_id=format_price_id(outcome.price_id),
@@ -76,6 +79,7 @@ def refused_to_wire(account: str, refused: Refused, *, status: int) -> Admission
         reason=refused.reason.value,
         detail=refused.message,
         account=account,
+        gpu_count=None,
         payer=None,
         price=None,
         price_id=None,

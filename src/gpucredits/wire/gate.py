@@ -34,6 +34,8 @@ _UNITS: dict[Unit, UnitName] = {
 class GateAnswer(Struct, kw_only=True):
     """One gate at one scope: it passes where current and requested stay within the limit.
 
+    For fair share the limit is the tenant's share of the pool and current what it holds, and the
+    pool says whose turn it is: who borrows passes above its share.
     ``clears_at`` is when it would pass if nothing else changed, null where it passes or where no
     such instant is known.
     """

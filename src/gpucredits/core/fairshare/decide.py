@@ -63,8 +63,14 @@ class _Cycle:
         fill(self.tree)
         self.tree.start_queue()
         self.horizon = Horizon(snapshot, self.tree, stopping)
-        self.victims = Victims(snapshot, self.tree)
+        self.victims = Victims(snapshot, self.tree, self.horizon.stopped)
+        self.horizon.overdue = [
+            (job.job_id, self.tree.vector(job.amounts))
+            for victim in self.victims.overdue
+            for job in victim.jobs
+        ]
         self.admissions: list[Admission] = []
+        self.admitted: list[Unit] = []
         self.preemptions: list[Preemption] = []
         self.waiting: list[Waiting] = []
         self.ranked: list[tuple[Unit, int]] = []
@@ -131,6 +137,7 @@ class _Cycle:
             basis = Basis.BACKFILLED
         else:
             basis = Basis.BORROWED if self.tree.root.heap[0][1] > 2 else Basis.SHARE
+        self.admitted.append(unit)
         for request in unit.requests:
             self.admissions.append(Admission(request.request_id, request.tenant, basis))
 
@@ -157,7 +164,9 @@ class _Cycle:
         chosen: list[Victim] = []
         starts_at = self.coming_at
         if max(lacking) > 0:
-            if self.policy.preemption:
+            if self.policy.preemption and self.guard is None:
+                chosen = self.victims.choose_overdue(lacking)
+            if self.policy.preemption and not chosen:
                 chosen = self.victims.choose(unit, leaf, lacking)
             if not chosen:
                 return None
@@ -212,6 +221,7 @@ class _Cycle:
                     victim.above.path,
                     held,
                     fair,
+                    victim.overdue,
                 )
             )
 
@@ -270,6 +280,7 @@ class _Cycle:
     def decisions(self) -> Decisions:
         """Everything decided, with start estimates and shares."""
         self._estimate()
+        self._mark_overtaking()
         return Decisions(
             pool=self.snapshot.pool,
             now=self.snapshot.now,
@@ -300,6 +311,23 @@ class _Cycle:
             walk.start(unit.need, unit.duration_ms)
             for index in range(first, first + len(unit.requests)):
                 self.waiting[index] = self.waiting[index]._replace(starts_at=start)
+
+    def _mark_overtaking(self) -> None:
+        """Note who starts although somebody who came earlier waits on."""
+        left_behind = [
+            unit.submitted_at
+            for unit, first in self.ranked
+            if self.waiting[first].reason is WaitReason.CAPACITY
+        ]
+        if not left_behind:
+            return
+        oldest, place = min(left_behind), 0
+        for unit in self.admitted:
+            for _ in unit.requests:
+                row = self.admissions[place]
+                if unit.submitted_at > oldest or row.basis is Basis.BACKFILLED:
+                    self.admissions[place] = row._replace(overtakes=True)
+                place += 1
 
     def _shares(self) -> tuple[Share, ...]:
         tree = self.tree

@@ -39,15 +39,22 @@ class WaitReason(StrEnum):
 
 
 class Admission(NamedTuple):
-    """A request that starts now; requests of one gang follow each other."""
+    """A request that starts now; requests of one gang follow each other.
+
+    ``overtakes``: somebody who came before it waits on.
+    """
 
     request_id: str
     tenant: str
     basis: Basis
+    overtakes: bool = False
 
 
 class Preemption(NamedTuple):
-    """A job that has to stop by ``stop_at``, for whom, and the tenant that was above its share."""
+    """A job that has to stop by ``stop_at``, for whom, and the tenant that was above its share.
+
+    ``overdue``: not for that, but because it outstayed the time for which it overtook others.
+    """
 
     job_id: str
     tenant: str
@@ -56,6 +63,7 @@ class Preemption(NamedTuple):
     above: str
     held: Fraction
     fair: Fraction
+    overdue: bool = False
 
 
 class Waiting(NamedTuple):
@@ -108,8 +116,8 @@ _WORDS: Final = {
     WaitReason.EXCEEDS_POOL: "it needs {needed} {things}, and the whole pool has {available}.",
     WaitReason.BORROWING_OFF: "it needs {needed} {things}, its org may not borrow, and "
     "{available} {are} left of what it is entitled to.",
-    WaitReason.MAKING_ROOM: "it needs {needed} {things}; work of tenants above their fair share "
-    "is being stopped to make room.",
+    WaitReason.MAKING_ROOM: "it needs {needed} {things}; work with less of a claim is being "
+    "stopped to make room.",
     WaitReason.CAPACITY: "it needs {needed} {things}, and {available} {are} free.",
     WaitReason.WOULD_DELAY_HEAD: "it needs {needed} {things} of the {available} that are free, "
     "but starting it now would delay {behind}, which is before it.",

@@ -3,7 +3,8 @@
 Owns: the future of a pool as far as its jobs have told it.
 Must not: decide who is next.
 
-A job whose end is unknown, or has passed without it ending, is taken to run for ever.
+A job whose end is unknown, or has passed without it ending, is taken to run for ever; but one that
+overtook others, and is overdue, can be stopped for the head and is taken to end after the grace.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Horizon:
         self.now = snapshot.now
         self.stopped = {job.job_id for job in stopping}
         self.added: list[tuple[int, int, Vector]] = []
+        self.overdue: list[tuple[str, Vector]] = []
+        self.overdue_until = snapshot.now + snapshot.policy.grace_ms * 1_000
         self._running = snapshot.running
         self._tree = tree
         self._shift = len(snapshot.running).bit_length()
@@ -76,6 +79,11 @@ class Walk:
         self._horizon = horizon
         self._position = 0
         self._ends = [*horizon.added, (coming[0], -1, coming[1])]
+        self._ends += [
+            (horizon.overdue_until, -2, amounts)
+            for job_id, amounts in horizon.overdue
+            if job_id not in horizon.stopped
+        ]
         heapify(self._ends)
         self._started = len(self._ends)
 

@@ -54,7 +54,10 @@ class Tenant(NamedTuple):
 
 
 class RunningJob(NamedTuple):
-    """Work that holds capacity now; ``stopping_at`` is the deadline of an earlier preemption."""
+    """Work that holds capacity now; ``stopping_at`` is the deadline of an earlier preemption.
+
+    ``promised_end`` is the end that it stated when it overtook somebody who was waiting.
+    """
 
     job_id: str
     tenant: str
@@ -65,6 +68,7 @@ class RunningJob(NamedTuple):
     preemptible: bool = True
     gang: str = ""
     stopping_at: int | None = None
+    promised_end: int | None = None
 
 
 class WaitingRequest(NamedTuple):

@@ -150,6 +150,7 @@ class Tree:
         self.settings = {tenant.path: tenant for tenant in snapshot.tenants}
         self.root = Node("", "", None, None)
         self.leaves: dict[str, Node] = {}
+        self.promised: list[RunningJob] = []  # running work that overtook somebody
         for path in self.settings:
             self.leaf(path)
 
@@ -188,10 +189,13 @@ class Tree:
         stopping: list[RunningJob] = []
         by_tenant: dict[str, list[Amounts]] = {}
         for job in jobs:
-            _, tenant, amounts, _, _, _, _, _, stopping_at = job
+            _, tenant, amounts, _, _, _, _, _, stopping_at, promised_end = job
             if stopping_at is not None:
                 stopping.append(job)
-            elif tenant in by_tenant:
+                continue
+            if promised_end is not None:
+                self.promised.append(job)
+            if tenant in by_tenant:
                 by_tenant[tenant].append(amounts)
             else:
                 by_tenant[tenant] = [amounts]

@@ -1,7 +1,8 @@
 """Whose work makes room: the least important and youngest of tenants above their share.
 
 Owns: the choice of running work to stop for one unit that waits.
-Must not: stop anything, or take from a tenant at or below its share.
+Must not: stop anything, or take from a tenant at or below its share, except what is overdue: work
+that overtook somebody on a promised end, and has outstayed it, makes room for the queue's head.
 
 Where the paths of the waiting and the running tenant part, the one must stay within its share
 with the unit and the other be above its own. So a swap never turns the tables, and what was
@@ -34,20 +35,23 @@ class Victim(NamedTuple):
     jobs: tuple[RunningJob, ...]
     leaf: Node
     above: Node
+    overdue: bool = False
 
 
 class Victims:
     """Work that may be stopped in one cycle, looked up only when somebody needs room."""
 
-    def __init__(self, snapshot: PoolSnapshot, tree: Tree) -> None:
+    def __init__(self, snapshot: PoolSnapshot, tree: Tree, stopped: set[str]) -> None:
         self._tree = tree
         self._running = snapshot.running
+        self._stopped = stopped  # jobs that stop already; whoever promises room adds to them
         self._latest_start = snapshot.now - snapshot.policy.min_runtime_ms * 1_000
         self._left = snapshot.policy.preemptions_max
         self._attempts = snapshot.policy.preemptions_max
         self._heaps: dict[Node, list[Candidate]] | None = None
         self._gangs: dict[tuple[str, str], tuple[RunningJob, ...]] = {}
         self._fruitless: set[tuple[str, Vector]] = set()
+        self.overdue = self._find_overdue(snapshot.now) if snapshot.policy.preemption else []
 
     @property
     def are_spent(self) -> bool:
@@ -72,6 +76,63 @@ class Victims:
         needed = self._needed(chosen, lacking)
         self._left -= sum(len(victim.jobs) for victim in needed)
         return needed
+
+    def choose_overdue(self, lacking: Vector) -> list[Victim]:
+        """Overdue work to stop so that the lacking amounts come free; empty when it is too little.
+
+        What is chosen is taken from its tenants at once, as in ``choose``.
+        """
+        if self.are_spent:
+            return []
+        chosen: list[Victim] = []
+        for victim in self.overdue:
+            if not _lacks(lacking):
+                break
+            helps = any(want > 0 < gain for want, gain in zip(lacking, victim.amounts, strict=True))
+            if helps and victim.candidate[2] not in self._stopped:
+                lacking = tuple(map(sub, lacking, victim.amounts))
+                chosen.append(victim)
+        needed: list[Victim] = []
+        for victim in reversed(chosen):
+            without = tuple(map(add, lacking, victim.amounts))
+            if _lacks(without):
+                needed.append(victim)
+            else:
+                lacking = without
+        number = sum(len(victim.jobs) for victim in needed)
+        if _lacks(lacking) or number > self._left:
+            return []
+        self._left -= number
+        for victim in needed:
+            for node in self._tree.lineage(victim.leaf):
+                node.let_go(victim.amounts)
+        return needed[::-1]
+
+    def _find_overdue(self, now: int) -> list[Victim]:
+        """Work that overtook others and has outstayed its time, in the order in which it stops."""
+        late = [
+            job
+            for job in self._tree.promised
+            if job.promised_end is not None and job.promised_end <= now and job.preemptible
+        ]
+        gangs: dict[tuple[str, str], list[RunningJob]] = {}
+        for job in late:
+            if job.gang:
+                gangs.setdefault((job.tenant, job.gang), []).append(job)
+        if gangs:  # a gang stops whole or not at all
+            for job in self._running:
+                if job.stopping_at is None and job not in gangs.get((job.tenant, job.gang), [job]):
+                    del gangs[job.tenant, job.gang]
+        groups = [[job] for job in late if not job.gang] + list(gangs.values())
+        found: list[Victim] = []
+        for jobs in groups:
+            first = max((job.priority, -job.started_at, job.job_id, job) for job in jobs)
+            vectors = [self._tree.vector(job.amounts) for job in jobs]
+            amounts = tuple(map(sum, zip(*vectors, strict=True)))
+            leaf = self._tree.leaf(first[3].tenant)
+            org = self._tree.lineage(leaf)[2]
+            found.append(Victim(first, amounts, tuple(sorted(jobs)), leaf, org, overdue=True))
+        return sorted(found, key=_order)
 
     def spare(self, chosen: list[Victim]) -> None:
         """Let chosen work run on after all."""
@@ -98,7 +159,9 @@ class Victims:
                 continue
             heappop(heap)
             victim = self._victim(candidate, victim_leaf, top)
-            if any(want > 0 < gain for want, gain in zip(lacking, victim.amounts, strict=True)):
+            if candidate[2] in self._stopped:
+                pass  # it was overdue, and makes room for somebody else
+            elif any(want > 0 < gain for want, gain in zip(lacking, victim.amounts, strict=True)):
                 left -= len(victim.jobs)
                 for node in self._tree.lineage(victim_leaf):
                     node.let_go(victim.amounts)
@@ -192,6 +255,10 @@ class Victims:
                 self._gangs[key] = tuple(sorted(members))
                 found.append(max((j.priority, -j.started_at, j.job_id, j) for j in members))
         return found
+
+
+def _order(victim: Victim) -> tuple[int, int, str]:
+    return victim.candidate[:3]
 
 
 def _lacks(amounts: Vector) -> bool:

@@ -14,7 +14,7 @@ from copy import copy
 from gpucredits.core.account import Account, lineage, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.boost import boosted, bucket_terms
-from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
+from gpucredits.core.gate import Gate, GateReport, ScopeShare, Unit, Verdict, first_failing
 from gpucredits.core.grant import DEBT, GrantState
 from gpucredits.core.money import MS_PER_HOUR, format_credits, time_covered_ms
 from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
@@ -55,7 +55,7 @@ def evaluate(
             if (bucket := book.limits.buckets.get(account.account_id)) and not bucket.ended_at
         ]
     if verdict is not None:
-        reports.append(fair_share_report(lease, verdict))
+        reports += pool_reports(lease.account, lease.gpu_type, lease.region, verdict)
     return tuple(reports)
 
 
@@ -238,32 +238,35 @@ def rate_report(
     )
 
 
-def fair_share_report(lease: Reservation, verdict: Verdict) -> GateReport:
-    """What the pool says, in the words of whoever divides it."""
-    return pool_report(lease.account, lease.gpu_type, lease.region, verdict)
-
-
 def fair_share_refusal(
     account: str, gpu_type: str, region: str, verdict: Verdict, now: int
 ) -> Refused:
     """The refusal of a request that the pool alone turns away, before a lease was drafted."""
-    report = pool_report(account, gpu_type, region, verdict)
-    refused = refusal((report,), now)
+    refused = refusal(pool_reports(account, gpu_type, region, verdict), now)
     invariant(refused is not None, "whom a pool turns away does not pass it")
     assert refused is not None  # for the type checker
     return refused
 
 
-def pool_report(account: str, gpu_type: str, region: str, verdict: Verdict) -> GateReport:
-    """What a pool says of a request of an account."""
+def pool_reports(
+    account: str, gpu_type: str, region: str, verdict: Verdict
+) -> tuple[GateReport, ...]:
+    """What a pool says of a request: for each scope its share and what it holds."""
+    shares = verdict.shares or (ScopeShare(account, verdict.limit, verdict.current),)
+    name = f"fair share of {gpu_type} in {region}"
+    return tuple(fair_share_report(share, name, verdict) for share in shares)
+
+
+def fair_share_report(share: ScopeShare, name: str, verdict: Verdict) -> GateReport:
+    """What the pool says at one scope, in the words of whoever divides it."""
     return GateReport(
         Gate.FAIR_SHARE,
-        scope_of(account),
-        account,
-        f"fair share of {gpu_type} in {region}",
+        scope_of(share.account),
+        share.account,
+        name,
         Unit.GPUS,
-        verdict.limit,
-        verdict.current,
+        share.fair,
+        share.held,
         verdict.requested,
         verdict.passes,
         verdict.clears_at,

@@ -102,6 +102,7 @@ CREATE TABLE queue (
     state smallint NOT NULL DEFAULT 0 CHECK (state BETWEEN 0 AND 5),
     attempt integer NOT NULL DEFAULT 0,
     granted bigint NOT NULL DEFAULT 0, -- GPUs of the attempt under way, or admitted
+    overtook boolean NOT NULL DEFAULT false, -- it was let in before somebody who came earlier
     gpus_max bigint NOT NULL DEFAULT 0, -- the most that another gate leaves; 0: no bound known
     held_by text NOT NULL DEFAULT '', -- the gate, other than fair share, that said no
     held_sentence text NOT NULL DEFAULT '',

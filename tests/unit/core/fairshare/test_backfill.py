@@ -6,7 +6,7 @@ import pytest
 
 from gpucredits.core.fairshare.decisions import WaitReason
 from gpucredits.core.fairshare.snapshot import Policy
-from support.fairshare_case import HOUR, NOW, Case, ask, job
+from support.fairshare_case import HOUR, MINUTE, NOW, Case, ask, job
 
 CASES = {
     "backfill fits under the shadow of the head": Case(
@@ -62,6 +62,67 @@ CASES = {
             ask("long", "a", 1),
         ),
         waits="head:capacity long:held_for_head",
+    ),
+    "who overtook and is overdue makes room for the head": Case(
+        8,
+        running=(job("liar", "b", 2, started_at=NOW - MINUTE, promised_end=NOW),),
+        waiting=(ask("head", "a", 8),),
+        stops="liar",
+        waits="head:making_room",
+    ),
+    "who overtook and is not overdue is left alone": Case(
+        8,
+        running=(job("honest", "b", 2, started_at=NOW - MINUTE, promised_end=NOW + 1),),
+        waiting=(ask("head", "a", 8),),
+        waits="head:capacity",
+    ),
+    "who is overdue runs on while it is in nobody's way": Case(
+        8,
+        running=(job("long", "c", 3), job("liar", "b", 2, promised_end=NOW - HOUR)),
+        waiting=(ask("head", "a", 8),),
+        waits="head:capacity",
+    ),
+    "no more that is overdue is stopped than needed": Case(
+        8,
+        running=(
+            job("one", "b", 1, promised_end=NOW - HOUR),
+            job("two", "b", 2, promised_end=NOW - HOUR, started_at=NOW - 2 * HOUR),
+        ),
+        waiting=(ask("head", "a", 7),),
+        stops="two",
+        waits="head:making_room",
+    ),
+    "what may not be preempted is not, overdue or not": Case(
+        8,
+        running=(job("staff", "b", 2, promised_end=NOW - HOUR, preemptible=False),),
+        waiting=(ask("head", "a", 8),),
+        waits="head:capacity",
+    ),
+    "a gang that is overdue in part is left alone": Case(
+        8,
+        running=(
+            job("g1", "b", 1, promised_end=NOW - HOUR, gang="g"),
+            job("g2", "b", 1, promised_end=NOW + HOUR, gang="g"),
+        ),
+        waiting=(ask("head", "a", 7),),
+        waits="head:capacity",
+    ),
+    "a gang that is overdue stops whole": Case(
+        8,
+        running=(
+            job("g1", "b", 1, promised_end=NOW - HOUR, gang="g"),
+            job("g2", "b", 1, promised_end=NOW - 1, gang="g"),
+        ),
+        waiting=(ask("head", "a", 7),),
+        stops="g1 g2",
+        waits="head:making_room",
+    ),
+    "preemption that is off keeps what is overdue": Case(
+        8,
+        running=(job("liar", "b", 2, promised_end=NOW - HOUR),),
+        waiting=(ask("head", "a", 8),),
+        policy=Policy(preemption=False),
+        waits="head:capacity",
     ),
 }
 

@@ -28,6 +28,20 @@ CASES = {
         stops="old",
         waits="mine:making_room",
     ),
+    "a pool that was made smaller stops nobody by itself": Case(3, running=TWO_HOGS),
+    "and starts nobody of those who hold too much": Case(
+        3,
+        running=TWO_HOGS,
+        waiting=(ask("more", "hog", 1),),
+        waits="more:capacity",
+    ),
+    "but makes room for who is within its share": Case(
+        3,
+        running=TWO_HOGS,
+        waiting=(ask("mine", "meek", 1),),
+        stops="young",
+        waits="mine:making_room",
+    ),
     "no more is stopped than needed": Case(
         8,
         running=(
