@@ -305,17 +305,6 @@ def test_request_limits(terminal: Terminal, org: str) -> None:
         assert terminal.run("key", "limit", *words).exit_code == 2, words
 
 
-def test_verify(terminal: Terminal) -> None:
-    """The books of a running server are checked in its database."""
-    data_dir = str(terminal.server.data_dir)
-    text = terminal.text("verify", "--data-dir", data_dir)
-    assert text.rstrip().endswith("all hold.")
-    found = terminal.json("verify", "--data-dir", data_dir)
-    assert found["is_clean"]
-    assert found["findings"] == []
-    assert len(found["rules"]) > 5
-
-
 def test_pages_are_followed(terminal: Terminal, client: Client, org: str) -> None:
     """A list shows one page and where it goes on; --all shows the same rows without gaps."""
     for number in range(5):

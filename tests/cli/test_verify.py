@@ -15,6 +15,7 @@ from gpucredits.store.attach import address_in_use
 from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
 from support.http import running_server
 from support.postgres import sql
+from support.terminal import Terminal
 from support.waiting import until
 
 DAMAGE = "UPDATE accounts SET spent = spent + 1 WHERE path = 'acme'"
@@ -120,3 +121,14 @@ def test_a_database_that_is_not_there_is_unavailable() -> None:
     result = CliRunner().invoke(main, ["verify", "--database-url", url])
     assert result.exit_code == 3
     assert "Unavailable" in result.stderr
+
+
+def test_the_books_of_a_running_server_hold(terminal: Terminal) -> None:
+    """The books of a running server are checked in its database."""
+    data_dir = str(terminal.server.data_dir)
+    text = terminal.text("verify", "--data-dir", data_dir)
+    assert text.rstrip().endswith("all hold.")
+    found = terminal.json("verify", "--data-dir", data_dir)
+    assert found["is_clean"]
+    assert found["findings"] == []
+    assert len(found["rules"]) > 5

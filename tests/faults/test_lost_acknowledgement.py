@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterator
@@ -31,46 +30,16 @@ from gpucredits.client import requests as request_calls
 from gpucredits.client import reservations as lease_calls
 from gpucredits.client import statements as statement_calls
 from gpucredits.client import usage as usage_calls
+from support.digest import digest
 from support.extent import Extent, Teller
 from support.faulty_proxy import Fault, FaultyProxy
 from support.http import RunningServer
 from support.orgs import CREDITS_PER_GPU_HOUR, GPU_TYPE, new_org
-from support.postgres import sql
 from support.waiting import until
 
 pytestmark = pytest.mark.faults
 
 ONE_TRY = Retry(attempts_max=1, attempt_timeout_s=10.0)
-# What a write may change; sealed blocks and snapshots follow by themselves in their own time.
-TABLES = (
-    "accounts",
-    "grants",
-    "topups",
-    "reservations",
-    "entries",
-    "prices",
-    "usage_events",
-    "quotas",
-    "slots",
-    "meters",
-    "token_buckets",
-    "boosts",
-    "budgets",
-    "budget_periods",
-    "statements",
-    "requests",
-    "queue",
-    "anomaly_terms",
-    "request_limits",
-    "api_keys",
-    "audit_log",
-)
-# Pools belong to no org; that of a scenario is named after its org.
-POOL_ROWS = (
-    "pools t WHERE gpu_type = $1",
-    "pool_weights t WHERE pool_id = (SELECT pool_id FROM pools WHERE gpu_type = $1)",
-    "audit_log t WHERE org_id = 0 AND resource = 'pool:' || $1 || '/default'",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,18 +260,6 @@ def boosted(on: Stage) -> str:
 def keyed(call: Call[Any]) -> Call[Any]:
     """The call with a key of its own, if it is one that takes a key."""
     return replace(call, key=f"lost-{secrets.token_hex(8)}") if call.is_keyed else call
-
-
-def digest(dsn: str, org: str) -> str:
-    """A hash of every row of an org that a write may change; other orgs live on meanwhile.
-
-    The pool that has the org's name belongs to it.
-    """
-    org_id = sql(dsn, "SELECT org_id FROM orgs WHERE path = $1", org)
-    each = "SELECT coalesce(string_agg(t::text, '|' ORDER BY t::text), '') FROM {}"
-    rows = [sql(dsn, f"{each.format(f'{table} t')} WHERE org_id = $1", org_id) for table in TABLES]
-    rows += [sql(dsn, each.format(which), org) for which in POOL_ROWS]
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
 @pytest.fixture

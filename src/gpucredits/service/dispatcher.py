@@ -147,7 +147,8 @@ class Dispatcher:
     async def _decide(self, picture: Picture) -> Cycle:
         """Decide; those who do not wait and cannot start now are turned away, not queued.
 
-        So are those who wait for more than the pool has; but not if it had more when they came.
+        So are those who wait for more than the pool has; but not if it had more when they came, or
+        is drained.
         """
         snapshot = freeze(picture)
         decisions = await decided(snapshot)
@@ -155,7 +156,7 @@ class Dispatcher:
         new = {
             request_id(ticket.key)
             for ticket in picture.waiting
-            if ticket.reason in UNPLACED and not ticket.allow_partial
+            if ticket.reason in UNPLACED and not ticket.allow_partial and picture.pool.gpus
         }
         refused = {
             row.request_id: row

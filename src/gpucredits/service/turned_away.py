@@ -73,4 +73,7 @@ def verdict_of(
     said = row._replace(position=0, behind="another request" if row.behind else "")
     text = sentence(said)
     words = f"{text[0].upper()}{text[1:]}"
-    return Verdict(False, limit, current, row.needed, words, row.starts_at, scopes)
+    needed = row.needed  # shares are told in GPUs, so what is wanted of another resource is too
+    if axis and limit and scopes:
+        needed = -(-needed * gpus // limit)
+    return Verdict(False, limit, current, needed, words, row.starts_at, scopes)

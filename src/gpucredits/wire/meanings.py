@@ -162,6 +162,7 @@ BY_NAME: Final[dict[str, str]] = {
     "overrun": "What the house covered and will collect from later credits; null of the past.",
     "own": "What is the account's own.",
     "paid": "What was paid for, in groups, the largest first.",
+    "passed_alone": "How many requests passed by the server's own count instead of the shared one.",
     "passes": "Whether current and requested stay within the limit.",
     "past_gpu_seconds": "Past use as far as it has not faded; 0 where none is kept.",
     "path": "The path of the account.",

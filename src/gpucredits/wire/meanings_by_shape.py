@@ -77,6 +77,10 @@ BY_SHAPE: Final[dict[str, str]] = {
     "BudgetRequest.starts_at": "When the first period begins; now unless given.",
     "BudgetTerms.name": "The name of the budget.",
     "BudgetsTerms.ended": "The names of the budgets that ended because they were not in the list.",
+    "ClosedAnswer.flagged": (
+        "Why what was reported is not what was charged: used_ms_went_back, used_ms_beyond_elapsed, "
+        "or lapsed for a lease that had ended by itself. Empty where it is."
+    ),
     "ClosedAnswer.settled": "What the job was charged in all.",
     "ClosedAnswer.state": "How the lease ended.",
     "CorrectionAnswer.amount": "What was given back or charged.",

@@ -242,11 +242,7 @@ class CancelRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ClosedAnswer(Struct, kw_only=True):
-    """How a reservation ended and what its end released.
-
-    ``flagged`` says why what was reported is not what was charged: used_ms_went_back,
-    used_ms_beyond_elapsed, or lapsed for a lease that had ended by itself.
-    """
+    """How a reservation ended, what its end released, and why less or more was not charged."""
 
     reservation_id: str
     state: StateName

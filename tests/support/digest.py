@@ -1,0 +1,50 @@
+"""A hash of everything of one org that a write may change."""
+
+from __future__ import annotations
+
+import hashlib
+
+from support.postgres import sql
+
+# What a write may change; sealed blocks and snapshots follow by themselves in their own time.
+TABLES = (
+    "accounts",
+    "grants",
+    "topups",
+    "reservations",
+    "entries",
+    "prices",
+    "usage_events",
+    "quotas",
+    "slots",
+    "meters",
+    "token_buckets",
+    "boosts",
+    "budgets",
+    "budget_periods",
+    "statements",
+    "requests",
+    "queue",
+    "anomaly_terms",
+    "request_limits",
+    "api_keys",
+    "audit_log",
+)
+# Pools belong to no org; that of a scenario is named after its org.
+POOL_ROWS = (
+    "pools t WHERE gpu_type = $1",
+    "pool_weights t WHERE pool_id = (SELECT pool_id FROM pools WHERE gpu_type = $1)",
+    "audit_log t WHERE org_id = 0 AND resource = 'pool:' || $1 || '/default'",
+)
+
+
+def digest(dsn: str, org: str) -> str:
+    """A hash of every row of an org that a write may change; other orgs live on meanwhile.
+
+    The pool that has the org's name belongs to it.
+    """
+    org_id = sql(dsn, "SELECT org_id FROM orgs WHERE path = $1", org)
+    each = "SELECT coalesce(string_agg(t::text, '|' ORDER BY t::text), '') FROM {}"
+    rows = [sql(dsn, f"{each.format(f'{table} t')} WHERE org_id = $1", org_id) for table in TABLES]
+    rows += [sql(dsn, each.format(which), org) for which in POOL_ROWS]
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
