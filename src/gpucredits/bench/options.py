@@ -18,7 +18,7 @@ class Options:
     reservations: int = 100_000
     orgs: int = 1_000
     seconds: float = 10.0
-    warm_up_s: float = 3.0
+    warm_up_s: float = 8.0  # long enough that every reservation has reported once
     nodes: int = 64
     beats_per_post: int = 100
     folder: Path | None = None
