@@ -36,7 +36,6 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Exhaustion, Reservation, ReservationState
 from gpucredits.core.token_bucket import tokens
-from gpucredits.service import batch
 from gpucredits.store.book import load_and_lock
 from gpucredits.store.book_gates import calendar_of
 from gpucredits.store.needs import Needs
@@ -214,7 +213,7 @@ def test_limits_in_the_store_agree_with_the_rules(
     """Loading only what a batch needs of the limits never changes an answer or loses a row."""
     shadow, operators = GatedShadow(), Operators(seed)
     shadow.book.prices.append(type(shadow.book.prices[0])(2, "a100", "default", PRICE // 3, 0))
-    monkeypatch.setattr(batch, "decide", shadow.decide)
+    shadow.take_part(monkeypatch)
 
     async def act(stage: Scene) -> None:
         await stage.pool.execute(
@@ -245,7 +244,7 @@ def test_promised_overdrafts_in_the_store_agree_with_the_rules(
 ) -> None:
     """What jobs without credits are promised is stored with them, their payer and its limits."""
     shadow, dice = GatedShadow(), random.Random(seed)
-    monkeypatch.setattr(batch, "decide", shadow.decide)
+    shadow.take_part(monkeypatch)
     terms: dict[str, Any] = {"exhaustion": Exhaustion.FINISH, "overdraft": 20 * CREDIT}
 
     async def act(stage: Scene) -> None:

@@ -9,7 +9,6 @@ import pytest
 from gpucredits.core.command import CreateAccount
 from gpucredits.core.outcome import Beaten
 from gpucredits.core.reasons import Refused
-from gpucredits.service import batch
 from support.parity import PATHS, Players, Shadow
 from support.scene import Scene, play
 
@@ -22,7 +21,7 @@ def test_the_stored_ledger_agrees_with_the_rules(
 ) -> None:
     """Loading only what a command touches never changes an answer, batches and time included."""
     shadow, players = Shadow(), Players(seed)
-    monkeypatch.setattr(batch, "decide", shadow.decide)
+    shadow.take_part(monkeypatch)
 
     async def act(stage: Scene) -> None:
         await stage.do(CreateAccount(path="acme"))

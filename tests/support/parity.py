@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from typing import Any
 
+import pytest
+
 from gpucredits.core.account import Model, Status
-from gpucredits.core.book import Book, Org
+from gpucredits.core.book import Book, NotInBook, Org
 from gpucredits.core.command import (
     Adjust,
     Beat,
@@ -28,6 +31,7 @@ from gpucredits.core.command import (
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
+from gpucredits.service import batch
 from gpucredits.service.outcomes import detached
 from support.scene import CREDIT, HOUR_US, PRICE
 
@@ -41,6 +45,21 @@ class Shadow:
         self.book = Book(Org(1, "acme"), prices=[Price(1, "h100", "default", PRICE, 0)])
         self.decided = 0
         self.now = 0
+
+    def take_part(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Decide whatever batches decide; what a batch begins again is begun again here too."""
+        run_all = batch.run_all
+
+        async def followed(*everything: Any) -> Any:
+            before = deepcopy(self.book)
+            try:
+                return await run_all(*everything)
+            except NotInBook:
+                self.book = before
+                raise
+
+        monkeypatch.setattr(batch, "run_all", followed)
+        monkeypatch.setattr(batch, "decide", self.decide)
 
     def decide(self, book: Book, command: Command, now: int) -> Outcome:
         """Decide on the loaded book, and check that the whole book agrees."""
