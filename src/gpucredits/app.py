@@ -27,6 +27,7 @@ from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.statements import Statements
 from gpucredits.jobs.sweeper import Sweeper
 from gpucredits.service.bucket_levels import Levels
+from gpucredits.service.funnel import FunnelOptions
 from gpucredits.service.keys import Keyring, ensure_admin_key
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.limiter import Limiter, ProcessLimiter
@@ -42,6 +43,7 @@ from gpucredits.store.connection import Pool
 from gpucredits.store.embedded import EmbeddedPostgres
 from gpucredits.store.migrate import migrate, read_migrations
 from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.store.shelf import LEASES_MAX
 
 ADMIN_KEY_FILE: Final = "admin.key"
 POOL = PoolOptions(connections_min=2, connections_max=16)
@@ -69,6 +71,7 @@ class Config:
     redis_timeout_ms: int = 250
     statement_zone: str = "UTC"
     statement_due_days: int = DUE_DAYS
+    leases_in_memory: int = LEASES_MAX
     pool: PoolOptions = POOL
 
     @property
@@ -102,7 +105,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             await migrate(connection, read_migrations())
         await _require_true_time(pool, config)
         await ensure_admin_key(pool, config.admin_key_path)
-        ledger = Ledger(pool)
+        ledger = Ledger(pool, FunnelOptions(kept_leases_max=config.leases_in_memory))
         await ledger.start()
         stack.push_async_callback(ledger.stop)
         limiter = _limiter(config, pool)

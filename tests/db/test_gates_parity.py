@@ -16,6 +16,7 @@ from gpucredits.core.command import (
     Beat,
     Command,
     CreateAccount,
+    EndBoost,
     EndBudget,
     EndQuota,
     EndRateLimit,
@@ -30,7 +31,7 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
-from gpucredits.core.outcome import Beaten, Outcome, QuotaSaved, RateLimitSaved
+from gpucredits.core.outcome import Beaten, Boosted, Outcome, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
@@ -77,6 +78,7 @@ class Operators(Players):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.limits: list[int] = []
+        self.boosts: list[tuple[int, int]] = [(999, 999)]
 
     def note(self, outcome: object) -> None:
         """Remember what was made."""
@@ -85,6 +87,8 @@ class Operators(Players):
             self.limits.append(outcome.quota.quota_id)
         if isinstance(outcome, RateLimitSaved):
             self.limits.append(outcome.bucket.bucket_id)
+        if isinstance(outcome, Boosted):
+            self.boosts.append((outcome.boost.target_id, outcome.boost.boost_id))
 
     def command(self, now: int) -> Command:
         """Half of the time something that only limits and budgets know."""
@@ -106,6 +110,7 @@ class Operators(Players):
             "rollover_us": dice.choice([HOUR_US, 3 * HOUR_US]),
             "warn_percent": (50, 90),
         }
+        target_id, boost_id = dice.choice(self.boosts)
         boost: dict[str, Any] = {"target_id": limit, "amount": dice.randrange(1, 50 * CREDIT)}
         choices: list[Command] = [
             SetQuota(account=path, gpu_type=dice.choice(("", "h100")), **self.quota()),
@@ -119,6 +124,7 @@ class Operators(Players):
             EndRateLimit(account=path),
             AddBoost(**boost, ends_at=now + dice.choice([5, 60, 600]) * CREDIT, refill_per_hour=7),
             AddBoost(**boost, starts_at=now + 20 * CREDIT, ends_at=now + 90 * CREDIT),
+            EndBoost(target_id=target_id, boost_id=boost_id),
             SetBudget(**budget, calendar=dice.choice([*Calendar]), zone="Asia/Kathmandu"),
             SetBudget(**budget, ends_at=now + dice.choice([10, 90, 900]) * CREDIT),
             EndBudget(account=path, name=dice.choice(["x", "y"])),

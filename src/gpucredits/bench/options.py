@@ -9,6 +9,7 @@ from pathlib import Path
 from gpucredits.bench.workload import Workload
 
 Progress = Callable[[str], None]
+WARM_UP_S = 8.0  # long enough that nearly every reservation has reported once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class Options:
     reservations: int = 100_000
     orgs: int = 1_000
     seconds: float = 10.0
-    warm_up_s: float = 8.0  # long enough that every reservation has reported once
+    warm_up_s: float = WARM_UP_S
     nodes: int = 64
     beats_per_post: int = 100
     folder: Path | None = None

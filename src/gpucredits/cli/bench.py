@@ -14,7 +14,7 @@ from gpucredits.bench.exchange import ExchangeError
 from gpucredits.bench.gated import measure_gated
 from gpucredits.bench.gated_report import gated_table
 from gpucredits.bench.heartbeats import measure, measure_in_process
-from gpucredits.bench.options import Options
+from gpucredits.bench.options import WARM_UP_S, Options
 from gpucredits.bench.report import listing, table
 from gpucredits.store.run_as import EmbeddedPostgresError
 
@@ -60,6 +60,7 @@ def heartbeats(  # noqa: PLR0913  # one argument for each option
         reservations=reservations,
         orgs=orgs,
         seconds=seconds,
+        warm_up_s=min(WARM_UP_S, max(seconds, 1.0)),
         nodes=nodes,
         beats_per_post=beats_per_post,
         folder=data_dir,

@@ -29,6 +29,7 @@ from gpucredits.store.embedded import lock
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import MigrationError
 from gpucredits.store.run_as import EmbeddedPostgresError
+from gpucredits.store.shelf import LEASES_MAX
 
 START_ERRORS = (
     ClockMovedError,
@@ -96,6 +97,15 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
     show_envvar=True,
     help="The time zone that the months of statements are in.",
 )
+@click.option(
+    "--leases-in-memory",
+    type=click.IntRange(0, 10_000_000),
+    default=LEASES_MAX,
+    show_default=True,
+    envvar="GPUCREDITS_LEASES_IN_MEMORY",
+    show_envvar=True,
+    help="How many running leases to remember, at about 1 KB each, instead of reading them again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
 def serve(  # noqa: PLR0913  # one argument for each option
     *,
@@ -108,6 +118,7 @@ def serve(  # noqa: PLR0913  # one argument for each option
     limits: LimitOptions,
     statement_due_days: int,
     statement_zone: str,
+    leases_in_memory: int,
 ) -> None:
     """Run the server: its own PostgreSQL by default, restarted and recovered by itself."""
     config = Config(
@@ -121,6 +132,7 @@ def serve(  # noqa: PLR0913  # one argument for each option
         redis_timeout_ms=limits.redis_timeout_ms,
         statement_zone=statement_zone,
         statement_due_days=statement_due_days,
+        leases_in_memory=leases_in_memory,
     )
     log_json(sys.stderr)
     try:

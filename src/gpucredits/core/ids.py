@@ -42,6 +42,8 @@ def parse_id(prefix: str, text: str) -> tuple[int, int]:
 
 
 def _base36(number: int) -> str:
+    if number < 0:
+        raise ValueError(f"numbers of ids are not negative: {number}")
     digits = ""
     while True:
         number, digit = divmod(number, 36)

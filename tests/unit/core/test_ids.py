@@ -37,3 +37,9 @@ def test_a_grant_is_not_a_reservation() -> None:
     """An id of another sort is refused by its prefix."""
     with pytest.raises(ValueError, match="must be an id"):
         parse_id(RESERVATION, format_id(GRANT, 1, 2))
+
+
+def test_a_negative_number_has_no_id() -> None:
+    """It is an error, and comes to an end."""
+    with pytest.raises(ValueError, match="not negative"):
+        format_id(GRANT, 1, -1)
