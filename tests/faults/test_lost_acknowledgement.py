@@ -96,10 +96,11 @@ class Stage:
         return self.org
 
     def queued(self) -> str:
-        """A request that waits for more than its pool has."""
-        gpu_type = self.pool()
+        """A request that waits, because its pool is drained."""
+        gpu_type = self.org
+        self.client.set_pool(gpu_type, capacity=0)
         self.client.set_price(gpu_type, CREDITS_PER_GPU_HOUR, account=self.org)
-        waiting = self.client.enqueue(self.org, job_id="j", gpu_type=gpu_type, gpu_count=2)
+        waiting = self.client.enqueue(self.org, job_id="j", gpu_type=gpu_type, gpu_count=1)
         return waiting.queue_id
 
 
