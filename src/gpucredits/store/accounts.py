@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.account import Account
-from gpucredits.store.book import MODELS, STATUSES, from_json
+from gpucredits.store.book_rows import MODELS, STATUSES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 

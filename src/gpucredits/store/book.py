@@ -1,27 +1,16 @@
-"""Filling books: lock the orgs of a batch, take the time, load every row the commands touch.
+"""Opening books: lock the orgs of a batch, take the time, load every row the commands touch.
 
-Owns: what a stored row looks like as a row of the core. One call is one round trip.
+Owns: what is read and what is kept of earlier batches is used. One call is one round trip, hardly
+ever two. What a row looks like is in book_rows and book_gates.
 Must not: decide anything or write (book_save does).
-
-Leases are loaded without what no rule reads (region, node, metadata; where the org has no limits
-also job and GPU type), because tens of thousands of them are loaded each second;
-store/reservations.py reads them whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from sys import intern
 from typing import Any
 
-import msgspec
-
-from gpucredits.core.account import Account, Model, Status
-from gpucredits.core.book import Book, Org
-from gpucredits.core.grant import Grant, GrantState, Source, consumption_order
-from gpucredits.core.price import Price
-from gpucredits.core.reservation import Decision, Reservation, ReservationState
-from gpucredits.core.topup import TopUpRow, TopUpStatus
+from gpucredits.core.grant import consumption_order
 from gpucredits.store.book_gates import (
     fill_boost,
     fill_bucket,
@@ -30,11 +19,20 @@ from gpucredits.store.book_gates import (
     fill_period,
     fill_quota,
     fill_tally,
-    fill_terms,
+)
+from gpucredits.store.book_rows import (
+    fill_account,
+    fill_answer,
+    fill_grant,
+    fill_lease,
+    fill_price,
+    fill_suspended,
+    fill_topup,
+    open_page,
 )
 from gpucredits.store.connection import Connection
 from gpucredits.store.needs import Needs
-from gpucredits.store.page import Kept, Page, Pages, StoredRow, settings_of
+from gpucredits.store.page import Kept, Page, Pages, StoredRow
 from gpucredits.store.shelf import Shelf
 from gpucredits.store.statement import numbers
 
@@ -53,14 +51,23 @@ SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
     SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock))
 FROM locked l CROSS JOIN moment m"""
 GRANT = 3
-NO_METADATA: dict[str, str] = {}  # of every lease that is loaded: nobody adds to it
-MODELS = tuple(Model)
-STATUSES = tuple(Status)
-SOURCES = tuple(Source)
-GRANT_STATES = tuple(GrantState)
-LEASE_STATES = tuple(ReservationState)
-DECISIONS = tuple(Decision)
-TOPUP_STATUSES = tuple(TopUpStatus)
+FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
+    fill_suspended,  # never used: orgs are opened, not filled
+    fill_suspended,
+    fill_account,
+    fill_grant,
+    fill_lease,
+    fill_topup,
+    fill_price,
+    fill_answer,
+    fill_quota,
+    fill_tally,
+    fill_job,
+    fill_bucket,
+    fill_boost,
+    fill_budget,
+    fill_period,
+)
 
 __all__ = ["Page", "Pages", "load_and_lock"]
 
@@ -185,194 +192,3 @@ def columns(rows: Iterable[tuple[Any, ...]], width: int) -> Iterable[Sequence[An
     """Rows as columns, in a stable order; as many empty columns when there are none."""
     found = list(zip(*sorted(rows), strict=True))
     return found or [()] * width
-
-
-def open_page(row: StoredRow) -> Page:
-    """The page of an org: (org, now; next id, next entry id, clock, version, flags; path)."""
-    _, org_id, now, next_id, next_entry_id, clock, version, gated, budgeted = row[:9]
-    org = Org(org_id, row[21], next_id, next_entry_id, clock, version)
-    page = Page(Book(org), now, next_id, next_entry_id)
-    page.gated, page.budgeted = gated == 1, budgeted == 1
-    return page
-
-
-def fill_suspended(page: Page, row: StoredRow) -> None:
-    """An account that is suspended, by an operator (1) or by debt alone (0): (status; path)."""
-    page.book.suspended = (*page.book.suspended, row[21])
-    if not row[3]:
-        page.book.overdue = (*page.book.overdue, row[21])
-
-
-def fill_account(page: Page, row: StoredRow) -> None:
-    """An account with its balance, and whether the clock has made something of it due."""
-    account_id, path = row[2], row[21]
-    book = page.book
-    if row[16]:
-        book.complete.add(account_id)
-    page.fresh_until = min(page.fresh_until, row[12])
-    if account_id in book.accounts:
-        return
-    account = Account(
-        account_id,
-        path,
-        MODELS[row[3]],
-        row[4],
-        STATUSES[row[5]],
-        row[6],
-        row[7],
-        row[8],
-        row[9],
-        row[10],
-        row[11],
-        row[12],
-        row[13],
-        row[14] == 1,
-        row[15],
-        from_json(row[22]),
-        row[18] == 1,
-        row[17],
-        row[19],
-    )
-    book.accounts[account_id] = account
-    book.paths[path] = account
-    if account_id not in book.grants:
-        book.grants[account_id] = []
-    page.settings[account_id] = settings_of(account)
-
-
-def fill_grant(page: Page, row: StoredRow) -> None:
-    """A grant; it may come twice, as an open one and as one that is named."""
-    book = page.book
-    grant_id = row[2]
-    if grant_id in book.lots:
-        return
-    grant = Grant(
-        grant_id,
-        row[3],
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        SOURCES[row[9]],
-        GRANT_STATES[row[10]],
-        row[11],
-        row[12],
-        from_json(row[22]),
-        row[13],
-    )
-    book.lots[grant_id] = grant
-    page.grant_states[grant_id] = grant.state
-    if grant.remaining:
-        book.grants.setdefault(grant.account_id, []).append(grant)
-
-
-def fill_lease(page: Page, row: StoredRow) -> None:
-    """A lease, as far as the rules read it; it may come twice, as named and as due."""
-    # Taken apart in one go, because this runs for every heartbeat, and kept on few lines.
-    # fmt: off
-    (
-        _, _, lease_id, account_id, payer_id, gpu_count, price, window_ms, admitted_at, expires_at,
-        escrow_windows, max_amount, held, settled, adjusted, refunded, used_ms, seq, state,
-        decision, ended_at, account, gpu_type, job_id, paid, _, _, terms,
-    ) = row
-    # fmt: on
-    leases = page.book.reservations
-    if lease_id in leases:
-        return
-    lease = leases[lease_id] = Reservation(
-        lease_id,
-        intern(account),
-        account_id,
-        payer_id,
-        job_id or "",
-        intern(gpu_type or ""),
-        gpu_count,
-        "",
-        "",
-        price,
-        0,
-        window_ms,
-        admitted_at,
-        expires_at,
-        escrow_windows,
-        max_amount,
-        held,
-        settled,
-        adjusted,
-        refunded,
-        used_ms,
-        seq,
-        LEASE_STATES[state],
-        DECISIONS[decision],
-        ended_at,
-        ((paid[0], paid[1]),) if len(paid) == 2 else pairs(paid),
-        NO_METADATA,
-    )
-    if gpu_type is not None:  # the org has limits, and those want to know since when it runs
-        lease.beat_at = expires_at - window_ms * (1 + escrow_windows) * 1_000
-    is_special = terms is not None and fill_terms(lease, terms)
-    if state or decision or adjusted or refunded or is_special:
-        page.lease_states[lease_id] = (LEASE_STATES[state], DECISIONS[decision])
-        if state:
-            page.over.append(lease_id)
-
-
-def pairs(paid: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """(grant, amount) for each grant that paid, from the flat list that is stored."""
-    return tuple(zip(paid[::2], paid[1::2], strict=True))
-
-
-def fill_topup(page: Page, row: StoredRow) -> None:
-    """A top-up."""
-    topup = TopUpRow(
-        topup_id=row[2],
-        account_id=row[3],
-        amount=row[4],
-        status=TOPUP_STATUSES[row[5]],
-        grant_id=row[6],
-        expires_at=row[7],
-        priority=row[8],
-        created_at=row[9],
-        payment_reference=row[21],
-        metadata=from_json(row[22]),
-    )
-    page.passing = True
-    page.book.topups[topup.topup_id] = topup
-    page.topup_statuses[topup.topup_id] = topup.status
-
-
-def fill_price(page: Page, row: StoredRow) -> None:
-    """The version in force of a price: (type, region, owner)."""
-    page.passing = True
-    page.book.prices.append(Price(row[2], row[21], row[22], row[3], row[4], row[23]))
-
-
-def fill_answer(page: Page, row: StoredRow) -> None:
-    """What a key was used for, and what was answered."""
-    page.passing = True
-    page.answers[row[21]] = (row[25], row[26])
-
-
-FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
-    fill_suspended,  # never used: orgs are opened, not filled
-    fill_suspended,
-    fill_account,
-    fill_grant,
-    fill_lease,
-    fill_topup,
-    fill_price,
-    fill_answer,
-    fill_quota,
-    fill_tally,
-    fill_job,
-    fill_bucket,
-    fill_boost,
-    fill_budget,
-    fill_period,
-)
-
-
-def from_json(text: str) -> dict[str, str]:
-    """Metadata as stored."""
-    return {} if text == "{}" else msgspec.json.decode(text, type=dict[str, str])

@@ -16,7 +16,6 @@ from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book import DECISIONS
 from gpucredits.store.book_gates import is_plain
 from gpucredits.store.book_parts import (
     ACTS,
@@ -39,6 +38,7 @@ from gpucredits.store.book_parts import (
     SHARED_RENEWALS,
     TOPUPS,
 )
+from gpucredits.store.book_rows import DECISIONS
 from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.events import Event, events_of

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.grant import Grant
-from gpucredits.store.book import GRANT_STATES, SOURCES, from_json
+from gpucredits.store.book_rows import GRANT_STATES, SOURCES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 

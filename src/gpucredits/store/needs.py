@@ -83,10 +83,11 @@ class Needs:
         leases = {}
         for org_id, ids in self.leases.items():
             found = kept.get(org_id)
+            wanted = ids
             if found is not None and (self.only_renews or not found[0].gated):
-                ids = ids - found[0].book.reservations.keys()  # noqa: PLW2901
-            if ids:
-                leases[org_id] = ids
+                wanted = ids - found[0].book.reservations.keys()
+            if wanted:
+                leases[org_id] = wanted
         return replace(self, leases=leases)
 
     def of(self, orgs: set[int]) -> Needs:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.reservation import Reservation
-from gpucredits.store.book import DECISIONS, LEASE_STATES, from_json
 from gpucredits.store.book_gates import EXHAUSTIONS, STOP_REASONS
+from gpucredits.store.book_rows import DECISIONS, LEASE_STATES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 

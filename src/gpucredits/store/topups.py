@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book import TOPUP_STATUSES, from_json
+from gpucredits.store.book_rows import TOPUP_STATUSES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 

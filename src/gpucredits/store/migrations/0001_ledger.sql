@@ -415,7 +415,7 @@ CREATE TRIGGER audit_log_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audi
 
 -- Filling a book: lock the orgs (unless only reading), take the time, then read every row that a
 -- batch of commands touches, in one round trip. The statements after the lock see what others
--- committed while it was waited for. Rows of all kinds share one shape: store/book.py names the
+-- committed while it was waited for. Rows of all kinds share one shape: store/book_rows.py names the
 -- columns of each kind.
 
 CREATE TYPE book_row AS (
