@@ -43,7 +43,7 @@ def test_who_cannot_pay_stops_nobody(database: str) -> None:
                 assert await told_to_stop(stage) == 0
             ticket = await stage.ticket(key)
             assert (ticket.state, ticket.held_by) == (QueueState.WAITING, "credits")
-            assert "1 credits available" in ticket.held_sentence
+            assert "1 credit available" in ticket.held_sentence
             await base.do(Issue(account="evil", amount=100_000 * CREDIT), org="evil")
             await base.advance(11)
             await dispatcher.cycle(stage.pool_id)

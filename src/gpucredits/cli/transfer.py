@@ -35,7 +35,7 @@ def transfer(
 def show_transfer(answer: TransferAnswer) -> None:
     """What moved, lot by lot."""
     click.echo(
-        f"Moved {answer.amount} credits from {answer.source} to {answer.target}"
+        f"Moved {output.count(answer.amount, 'credit')} from {answer.source} to {answer.target}"
         f" ({answer.transfer_id})."
     )
     output.print_table(

@@ -102,7 +102,8 @@ class GateReport:
         free = self._number(max(self.limit - self.current, 0))
         match self.gate:
             case Gate.BUDGET:
-                return f"{self.account} has {free} credits available, and {wanted} are needed."
+                some = "1 credit" if free == "1" else f"{free} credits"
+                return f"{self.account} has {some} available, and {wanted} are needed."
             case Gate.RATE_LIMIT:
                 return (
                     f"{self.account} is spending too fast: {free} of the {limit} {self.unit} that "

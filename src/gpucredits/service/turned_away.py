@@ -54,6 +54,7 @@ def verdict_of(
             gpus * each.before[0] // each.before[1],
         )
         for each in known
+        if gpus  # of a drained pool nobody has a share: its totals are told
     )
     name, limit = snapshot.capacity[0] if snapshot.capacity else ("gpu", 0)
     axis = 0
