@@ -9,13 +9,19 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import (
+    AddBoost,
     Beat,
     Cancel,
+    Command,
     CreateAccount,
+    EndQuota,
+    EndRateLimit,
+    Explain,
     Issue,
     Reserve,
     SetQuota,
     SetRateLimit,
+    StopLease,
     UpdateAccount,
 )
 from gpucredits.core.outcome import Beaten, QuotaSaved, RateLimitSaved
@@ -114,6 +120,34 @@ async def set_limits(stage: Scene) -> None:
     assert isinstance(await stage.do(limit), RateLimitSaved)
 
 
+LIMITS_SET = """
+SELECT quota_id AS id FROM quotas WHERE ended_at = 0 UNION
+SELECT bucket_id FROM token_buckets WHERE ended_at = 0 ORDER BY id
+"""
+
+
+async def other_command(stage: Scene, players: Players) -> Command | None:
+    """Now and then what sets, lifts or ends a limit, asks about one, or stops a lease."""
+    dice = players.dice
+    path = dice.choice(PATHS)
+    now = await stage.pool.fetchval("SELECT ledger_now()")
+    limits = [row["id"] for row in await stage.pool.fetch(LIMITS_SET)] or [999]
+    some: Any = {"limit": dice.randrange(9), "dimension": Dimension.CONCURRENT_GPUS}
+    ends_at = now + dice.choice([2, 30, 4_000]) * 1_000_000
+    choices: list[Command | None] = [
+        None,
+        None,
+        EndRateLimit(account=path),
+        SetRateLimit(account=path, capacity=300 * CREDIT, refill_per_hour=3_600 * CREDIT),
+        SetQuota(account=path, **some),
+        EndQuota(quota_id=dice.choice(limits)),
+        AddBoost(target_id=dice.choice(limits), amount=dice.choice([2, CREDIT]), ends_at=ends_at),
+        Explain(reserve=Reserve(**players.reserve(path))),
+        StopLease(reservation_id=dice.choice([*players.leases, 999]), stops_at=ends_at),
+    ]
+    return dice.choice(choices)
+
+
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_kept_pages_are_what_would_be_read(database: str, seed: int, gated: bool) -> None:
@@ -130,6 +164,8 @@ def test_kept_pages_are_what_would_be_read(database: str, seed: int, gated: bool
             if step % 10:  # what changes an account's terms takes its org's page off the shelf
                 commands = [each for each in commands if not isinstance(each, RESETTING)]
             commands.append(Reserve(**players.reserve(players.dice.choice(PATHS))))
+            if gated and not step % 4 and (other := await other_command(stage, players)):
+                commands.append(other)
             beats = [(1, players.beat()) for _ in range(players.dice.randrange(8))]
             reported = asyncio.create_task(stage.ledger.beat(beats))
             for outcome in await asyncio.gather(*(stage.do(command) for command in commands)):
@@ -259,3 +295,17 @@ def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
         assert stage.ledger.funnel.shelf.leases == 3
 
     play(database, act, options=replace(QUICK, kept_leases_max=4))
+
+
+def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:
+    """The org's last limit is gone: a lease that the page lacks is renewed all the same."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p", "acme/p/u")
+        lease = await stage.reserve("acme/p/u")
+        await stage.do(SetRateLimit(account="acme", capacity=CREDIT, refill_per_hour=CREDIT))
+        await stage.do(EndRateLimit(account="acme"))
+        assert (await stage.beat(lease, 1, 1)).decision == "continue"
+        await assert_true(stage)
+
+    play(database, act)

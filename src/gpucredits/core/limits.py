@@ -2,7 +2,7 @@
 
 Owns: finding them, and lanes: for the leases of one account and GPU type, every limit on the way
 from org to user with boosts already added, good until the next instant at which that may change.
-Must not: decide anything. Lanes are a cache of one batch; whatever changes a limit drops them.
+Must not: decide anything. Lanes live as long as the book; whatever changes a limit drops them.
 """
 
 from __future__ import annotations

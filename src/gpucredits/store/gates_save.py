@@ -198,8 +198,9 @@ def note_limit(page: Page, number: int, ended_at: int) -> None:
     """Note whether a limit that changed is one that came or went."""
     if ended_at:
         page.ended = (*page.ended, number)
+        page.outdated = True
     elif number >= page.first_new_id:
-        page.came = True
+        page.came = page.outdated = True
 
 
 def calendar_number(calendar: Calendar | None) -> int:
