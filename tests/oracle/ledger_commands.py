@@ -229,7 +229,7 @@ class ModelLedger(Model):
             reason = "insufficient_credits"
         elif lease.cap and lease.cost(lease.used) + lease.held >= lease.cap:
             reason = "max_amount"
-        self.let_go(lease.payer, before - due - lease.held)
+        self.let_go(lease, before - due - lease.held)
         self.renew(lease, reason)
         return self.told(lease, lease.decision, reason=reason, flag=flag)
 
@@ -251,7 +251,7 @@ class ModelLedger(Model):
 
     def note_late(self, lease: Lease, seq: int, used: int) -> None:
         """Keep use that was reported after a lapse, capped there."""
-        used = min(used, (lease.ends - lease.admitted) // 1_000 + TOLERANCE_MS)
+        used = min(used, (lease.ends - lease.admitted) // 1_000)
         if lease.phase == "expired" and seq > lease.seq and used > lease.used:
             self.late.append((lease.number, seq, used))
 
@@ -281,14 +281,15 @@ class ModelLedger(Model):
         lease = self.leases.get(number)
         if lease is None:
             return refused("reservation_unknown")
-        seq = lease.seq + 1 if seq is None else seq
+        if seq is None or seq <= lease.seq:  # taken: the last word gets a seq all the same
+            seq = lease.seq + 1
         used = lease.used if used is None else used
         if lease.phase == "expired":
             self.note_late(lease, seq, used)
             return self.closed(lease, 0)
         if lease.phase != "active":
             return refused("reservation_ended")
-        lease.seq = max(lease.seq, seq)
+        lease.seq = seq
         believed, _ = self.believe(lease, used)
         due = lease.cost(believed) - lease.cost(lease.used)
         before, funds = lease.held, lease.held + max(self.room(lease.payer), 0)

@@ -194,18 +194,27 @@ class Model:
     def finish(self, lease: Lease, phase: str) -> int:
         """End a lease: its hold goes, and with it credits that were kept for it alone."""
         released, lease.held, lease.phase = lease.held, 0, phase
-        self.let_go(lease.payer, released)
+        self.let_go(lease, released)
         self.collect(lease.payer)
         return released
 
-    def let_go(self, path: str, released: int) -> None:
-        """Credits kept for a hold that was let go of expire."""
+    def let_go(self, lease: Lease, released: int) -> None:
+        """Credits kept for a hold that was let go of expire, those that ended first before others.
+
+        Kept for it are those that ended while it ran. Whoever let go: none are kept for nobody.
+        """
+        path = lease.payer
         over = [lot for lot in self.usable(path) if lot.phase == "over"]
-        budget = min(released, max(self.available(path), 0))
+        over.sort(key=lambda lot: lot.ends)
+        budget = min(released, self.available(path))
         for lot in over:
-            part = min(lot.left, max(budget, 0))
-            lot.left -= part
-            budget -= part
+            if lease.admitted < lot.ends and budget > 0:
+                part = min(lot.left, budget)
+                lot.left -= part
+                budget -= part
+        for lot in over:
+            useless = sum(lot.left for lot in over) - self.reserved(path)
+            lot.left -= min(lot.left, max(useless, 0))
 
     def collect(self, path: str) -> None:
         """The house takes what it is owed from what is free."""

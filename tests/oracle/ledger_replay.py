@@ -47,6 +47,12 @@ class Replay:
         self.settled: dict[int, int] = defaultdict(int)
         self.adjusted: dict[int, int] = defaultdict(int)
         self.refunded: dict[int, int] = defaultdict(int)
+        self.step = 0
+        self.reports: dict[tuple[int, int], int] = {}
+
+    def next_step(self) -> None:
+        """What is fed from here on was done by another command."""
+        self.step += 1
 
     def feed(self, entry: Any, floors: dict[int, int]) -> None:
         """Apply one row: its reserve pair first, then the pair of its type."""
@@ -54,6 +60,9 @@ class Replay:
         self.next_entry += 1
         assert entry.amount > 0, "an entry moves something"
         account, kind = entry.account_id, int(entry.type)
+        if entry.seq:
+            report = (entry.reservation_id, entry.seq)
+            assert self.reports.setdefault(report, self.step) == self.step, "a report counts once"
         if entry.reserve:
             assert kind == SETTLE, "only a settlement carries a renewal"
             self._move(account, AVAILABLE, RESERVED, entry.reserve)

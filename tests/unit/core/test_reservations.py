@@ -16,6 +16,7 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
+from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import AccountSaved, Beaten, Closed
 from gpucredits.core.reasons import Reason, kind_of
 from gpucredits.core.reservation import ReservationState
@@ -190,6 +191,34 @@ def test_a_job_that_ran_is_not_canceled(ledger: Ledger) -> None:
     ledger.accept(Beat(lease, 1, 1), Beaten)
     assert ledger.reason(Cancel(reservation_id=lease)) is Reason.RESERVATION_STARTED
     assert ledger.reason(Cancel(reservation_id=999)) is Reason.RESERVATION_UNKNOWN
+
+
+@pytest.mark.parametrize("seq", [5, 3, 6, None])
+def test_the_end_of_a_job_is_a_report_of_its_own(ledger: Ledger, seq: int | None) -> None:
+    """A seq that is taken does not swallow the last word on what was used, nor charge it twice."""
+    ledger.grant("acme", 10 * CREDIT)
+    lease = ledger.lease(ALICE).reservation_id
+    ledger.wait(s=20)
+    ledger.accept(Beat(lease, 5, 10_000), Beaten)
+    closed = ledger.accept(Settle(reservation_id=lease, seq=seq, used_ms=20_000), Closed)
+    assert (closed.settled, closed.used_ms) == (200_000, 20_000)
+    assert ledger.reservation(lease).seq == 6
+    told = [(entry.type, entry.seq) for entry in ledger.entries()[-3:]]
+    assert told == [(EntryType.SETTLE, 5), (EntryType.SETTLE, 6), (EntryType.RELEASE, 6)]
+
+
+def test_what_no_report_ended_names_none(ledger: Ledger) -> None:
+    """The release of a lapse or a cancellation does not pass for the last report's doing."""
+    ledger.grant("acme", 10 * CREDIT)
+    silent, canceled = (ledger.lease(ALICE).reservation_id for _ in range(2))
+    ledger.wait(s=1)
+    ledger.accept(Beat(silent, 1, 1_000), Beaten)
+    ledger.accept(Beat(canceled, 1, 0), Beaten)
+    ledger.accept(Cancel(reservation_id=canceled), Closed)
+    ledger.wait(s=121)
+    ledger.lease(ALICE)
+    released = [entry for entry in ledger.entries() if entry.type is EntryType.RELEASE]
+    assert [(entry.reservation_id, entry.seq) for entry in released] == [(canceled, 0), (silent, 0)]
 
 
 def test_partial_settles_never_exceed_the_hold(ledger: Ledger) -> None:

@@ -73,7 +73,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     lease.expires_at = end
     if end <= now:
         lease.decision = Decision.STOP
-        lapse(book, payer, lease, now)
+        lapse(book, payer, lease, now, seq=lease.seq)
     else:
         lease.decision = decision_of(renewed)
         payer.due_at = min(payer.due_at, end)
@@ -217,7 +217,7 @@ def post_charge(
     payer.reserved += held - lease.held
     payer.spent += due
     payer.version += 1
-    end_held_over(book, payer, lease.held - due - held, now)
+    end_held_over(book, payer, lease.held - due - held, lease.admitted_at, now)
     payer.promised += promised - lease.promised
     lease.held, lease.promised = held, promised
     lease.settled += due
@@ -283,6 +283,6 @@ def note_late_use(book: Book, lease: Reservation, seq: int, used_ms: int) -> Non
     """Keep use that was reported after a lease lapsed, capped at the lapse, for the reconciler."""
     if lease.state is not ReservationState.EXPIRED or seq <= lease.seq:
         return
-    used_ms = min(used_ms, used_bound_ms(lease, lease.expires_at))
+    used_ms = min(used_ms, (lease.expires_at - lease.admitted_at) // 1_000)
     if used_ms > lease.used_ms:
         book.late_use.append(LateUse(lease.reservation_id, seq, used_ms, lease.ended_at))

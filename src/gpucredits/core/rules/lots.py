@@ -7,6 +7,8 @@ Must not: know leases.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.entry import EntryType
@@ -74,15 +76,30 @@ def end(book: Book, account: Account, grant: Grant, at: int) -> None:
     expire(book, account, grant, min(grant.remaining, max(account.available, 0)), at)
 
 
-def end_held_over(book: Book, account: Account, released: int, at: int) -> None:
-    """A hold let go of ``released``: so much of what was held over for it expires."""
-    while released > 0 and account.available > 0:
-        lots = book.grants[account.account_id]
-        if not lots or lots[0].state is not GrantState.HELD_OVER:
-            return
-        expired = min(lots[0].remaining, released, account.available)
-        expire(book, account, lots[0], expired, at)
-        released -= expired
+def end_held_over(book: Book, account: Account, released: int, since: int, at: int) -> None:
+    """A hold there was ``since`` then let go of ``released``: what was held over for it expires.
+
+    That is so much of the grants that ended since, the earliest end first, as no other hold counts
+    on. Whoever let go, no more stays held over than there are holds.
+    """
+    lots = book.grants[account.account_id]
+    if released <= 0 or not lots or lots[0].state is not GrantState.HELD_OVER:
+        return
+    held_over = [lot for lot in lots if lot.state is GrantState.HELD_OVER]
+    held_over.sort(key=attrgetter("expires_at"))
+    own = [lot for lot in held_over if since < lot.expires_at]
+    expire_some(book, account, own, min(released, account.available), at)
+    kept = sum(lot.remaining for lot in held_over)
+    expire_some(book, account, held_over, kept - account.reserved, at)
+
+
+def expire_some(book: Book, account: Account, lots: list[Grant], amount: int, at: int) -> None:
+    """Let up to ``amount`` of ended grants expire, one grant after the other."""
+    for lot in lots:
+        part = min(lot.remaining, amount)
+        if part > 0:
+            expire(book, account, lot, part, at)
+            amount -= part
 
 
 def collect(book: Book, account: Account, at: int) -> None:

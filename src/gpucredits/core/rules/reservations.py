@@ -228,7 +228,7 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
         return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
     payer = book.accounts[lease.payer_id]
     roll(book, payer, now)
-    seq = lease.seq + 1 if command.seq is None else command.seq
+    seq = own_seq(lease, command.seq)
     reported = lease.used_ms if command.used_ms is None else command.used_ms
     if lease.state is ReservationState.EXPIRED:
         note_late_use(book, lease, seq, reported)
@@ -238,14 +238,23 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     used_ms, _ = believable(lease, reported, now)
     book.touch(lease)
     book.touch(payer)
-    lease.seq = max(lease.seq, seq)
+    lease.seq = seq
     due = cost(lease.rate_per_hour, used_ms) - lease.settled
     covered = min(due, lease.held + max(payer.spendable, 0))
     left = (max(lease.held - due, 0), lease.promised)
     post_charge(book, payer, lease, due=due, covered=covered, ahead=left, now=now)
     lease.used_ms = used_ms
     lease.beat_at = now
-    return close(book, payer, lease, ReservationState.SETTLED, now)
+    return close(book, payer, lease, ReservationState.SETTLED, now, seq=seq)
+
+
+def own_seq(lease: Reservation, asked: int | None) -> int:
+    """The seq of a report that ends a job: the one it was given, if no report had it before.
+
+    It is the last word on what was used, so a seq that is taken is no reason to leave it out: it is
+    then the next one after the last.
+    """
+    return lease.seq + 1 if asked is None or asked <= lease.seq else asked
 
 
 def cancel(book: Book, command: Cancel, now: int) -> Closed | Refused:
@@ -263,19 +272,19 @@ def cancel(book: Book, command: Cancel, now: int) -> Closed | Refused:
             f"The job has run for {lease.used_ms} ms; settle the reservation instead.",
             {"used_ms": lease.used_ms},
         )
-    return close(book, payer, lease, ReservationState.CANCELED, now)
+    return close(book, payer, lease, ReservationState.CANCELED, now, seq=0)
 
 
-def close(
-    book: Book, payer: Account, lease: Reservation, state: ReservationState, now: int
+def close(  # what ends it, and what it is from then on
+    book: Book, payer: Account, lease: Reservation, state: ReservationState, now: int, *, seq: int
 ) -> Closed:
-    """End a live lease and give its hold back."""
-    released = release(book, payer, lease, now, now)
+    """End a live lease and give its hold back, by the report ``seq`` if it was one."""
+    released = release(book, payer, lease, now, now, seq=seq)
     lease.state = state
     lease.ended_at = now
     lease.expires_at = now
     payer.version += 1
-    end_held_over(book, payer, released, now)
+    end_held_over(book, payer, released, lease.admitted_at, now)
     collect(book, payer, now)
     return closed(lease, released)
 

@@ -39,7 +39,7 @@ def roll(book: Book, account: Account, now: int) -> None:
         made = None
         match row:
             case Reservation():
-                lapse(book, account, row, now)
+                lapse(book, account, row, now, seq=0)
             case Grant() if kind == END:
                 made = finish(book, account, row, at)
             case Grant():
@@ -113,17 +113,19 @@ def roll_due(book: Book, now: int) -> None:
     book.rolled_at = now
 
 
-def lapse(book: Book, account: Account, lease: Reservation, now: int) -> None:
-    """A lease ended without a word: its hold is released, what was settled stays."""
+def lapse(book: Book, account: Account, lease: Reservation, now: int, *, seq: int) -> None:
+    """A lease ended, by the clock or the report ``seq``: its hold goes, what was settled stays."""
     at = lease.expires_at
-    released = release(book, account, lease, at, now)
+    released = release(book, account, lease, at, now, seq=seq)
     lease.state = ReservationState.EXPIRED
     lease.ended_at = at
-    end_held_over(book, account, released, at)
+    end_held_over(book, account, released, lease.admitted_at, at)
     collect(book, account, at)
 
 
-def release(book: Book, account: Account, lease: Reservation, at: int, now: int) -> int:
+def release(
+    book: Book, account: Account, lease: Reservation, at: int, now: int, *, seq: int
+) -> int:
     """Give a lease's hold back to its payer, and its slots to its quotas; returns how much."""
     book.touch(lease)
     book.touch(account)
@@ -139,6 +141,6 @@ def release(book: Book, account: Account, lease: Reservation, at: int, now: int)
         released,
         at=at,
         reservation_id=lease.reservation_id,
-        seq=lease.seq,
+        seq=seq,
     )
     return released
