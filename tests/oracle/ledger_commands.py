@@ -5,7 +5,6 @@ from __future__ import annotations
 from oracle.ledger_model import (
     DEBT,
     HOUSE,
-    NEVER,
     TOLERANCE_MS,
     Answer,
     Lease,
@@ -117,7 +116,7 @@ class ModelLedger(Model):
         path, lot = payment["path"], self.lot(payment["lot"])
         returned = min(lot.left, max(self.available(path), 0))
         lot.left -= returned
-        owed = payment["amount"] - returned
+        owed = payment["amount"] - returned - lot.expired
         covered = min(owed, max(self.room(path), 0))
         self.take(path, covered)
         self.wallets[path].overrun += owed - covered
@@ -332,30 +331,45 @@ class ModelLedger(Model):
                 lease.bills.append((who, paid - part))
             lots.append((who, part))
             amount -= part
-        for who, part in lots:
-            self.give_back(lease, who, part)
-        return {"lots": lots}
+        return {"lots": [item for who, part in lots for item in self.give_back(lease, who, part)]}
 
-    def give_back(self, lease: Lease, who: int, amount: int) -> None:
-        """Undo one bill; what others have since paid of a debt comes back as a new lot."""
+    def give_back(self, lease: Lease, who: int, amount: int) -> list[tuple[int, int]]:
+        """Undo one bill; what lots have repaid of it goes back to them, the last one first."""
         wallet = self.wallets[lease.payer]
+        owed = {DEBT: wallet.debt, HOUSE: wallet.overrun}.get(who, 0)
+        part = min(amount, owed)
         if who == DEBT:
-            part = min(amount, wallet.debt)
             wallet.debt -= part
         elif who == HOUSE:
-            part = min(amount, wallet.overrun)
             wallet.overrun -= part
         else:
-            lot = self.lot(who)
-            if lot.ends > self.now:
-                lot.left += amount
-                self.repay(lot, amount)
-            return
-        if amount > part:
-            rest = amount - part
-            lot = Lot(self.number(), lease.payer, rest, rest, self.now, NEVER, phase="live")
-            self.lots.append(lot)
-            self.repay(lot, rest)
+            self.put_back(who, amount)
+            return [(who, amount)]
+        given = [(who, part)] if part else []
+        rest = amount - part
+        for index in reversed(range(len(self.repaid))):
+            path, what, number, repaid = self.repaid[index]
+            if (path, what) == (lease.payer, who) and min(repaid, rest):
+                taken = min(repaid, rest)
+                self.repaid[index] = (path, what, number, repaid - taken)
+                rest -= taken
+                if given and given[-1][0] == number:
+                    taken += given.pop()[1]
+                given.append((number, taken))
+        assert not rest, "what is no longer owed was repaid by somebody"
+        for number, taken in given:
+            if number > 0:
+                self.put_back(number, taken)
+        return given
+
+    def put_back(self, number: int, amount: int) -> None:
+        """Credits come back to a lot; where it has ended they are gone at once."""
+        lot = self.lot(number)
+        lot.left += amount
+        if lot.ends > self.now:
+            self.repay(lot, amount)
+        else:
+            self.lose(lot, amount)
 
     def adjust(self, number: int, amount: int) -> Answer:
         """Charge more."""

@@ -33,6 +33,7 @@ class Lot:
     source: str = "allowance"
     origin: int = 0
     phase: str = "pending"
+    expired: int = 0
 
     def rank(self) -> tuple[bool, int, int, int, int, int]:
         """Its place in the order of consumption."""
@@ -109,6 +110,7 @@ class Model:
     payments: dict[int, Answer] = field(default_factory=dict)
     prices: list[tuple[str, str, int]] = field(default_factory=list)  # gpu type, account, price
     late: list[tuple[int, int, int]] = field(default_factory=list)
+    repaid: list[tuple[str, int, int, int]] = field(default_factory=list)  # whose, what, lot, part
     last_number: int = 0
 
     def number(self) -> int:
@@ -173,8 +175,13 @@ class Model:
 
     def end_lot(self, lot: Lot) -> None:
         """At its end a lot loses what no hold needs."""
-        lot.left -= min(lot.left, max(self.available(lot.owner), 0))
+        self.lose(lot, min(lot.left, max(self.available(lot.owner), 0)))
         lot.phase = "over"
+
+    def lose(self, lot: Lot, part: int) -> None:
+        """Credits of a lot expire unused."""
+        lot.left -= part
+        lot.expired += part
 
     def start_lot(self, lot: Lot) -> None:
         """At its start a lot pays what its account owes."""
@@ -187,9 +194,11 @@ class Model:
         part = min(wallet.debt, arrived)
         wallet.debt -= part
         lot.left -= part
+        self.repaid.append((lot.owner, DEBT, lot.number, part))
         part = min(wallet.overrun, lot.left, max(self.available(lot.owner), 0))
         wallet.overrun -= part
         lot.left -= part
+        self.repaid.append((lot.owner, HOUSE, lot.number, part))
 
     def finish(self, lease: Lease, phase: str) -> int:
         """End a lease: its hold goes, and with it credits that were kept for it alone."""
@@ -210,11 +219,11 @@ class Model:
         for lot in over:
             if lease.admitted < lot.ends and budget > 0:
                 part = min(lot.left, budget)
-                lot.left -= part
+                self.lose(lot, part)
                 budget -= part
         for lot in over:
             useless = sum(lot.left for lot in over) - self.reserved(path)
-            lot.left -= min(lot.left, max(useless, 0))
+            self.lose(lot, min(lot.left, max(useless, 0)))
 
     def collect(self, path: str) -> None:
         """The house takes what it is owed from what is free."""
@@ -225,6 +234,7 @@ class Model:
             part = min(lot.left, due)
             lot.left -= part
             due -= part
+            self.repaid.append((path, HOUSE, lot.number, part))
 
     def take(self, path: str, amount: int) -> list[tuple[int, int]]:
         """Take credits in order; what the floor allows beyond them is debt, the house the rest."""

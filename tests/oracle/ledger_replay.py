@@ -106,12 +106,15 @@ class Replay:
         amount, grant, lease = entry.amount, entry.grant_id, entry.reservation_id
         if grant > 0 and kind in INTO_GRANT:
             self.grant[grant] += amount
+        if kind == REFUND and entry.other_grant_id:
+            assert grant <= 0, "only what was owed goes back to another than paid"
+            self.grant[entry.other_grant_id] += amount
         if grant > 0 and kind in OUT_OF_GRANT:
             self.grant[grant] -= amount
             assert self.grant[grant] >= 0, "a grant pays no more than it has"
         if grant == 0 and kind in {SETTLE, ADJUST, REVERSE}:
             self.debt[account] += amount
-        if kind == REPAY or (grant == 0 and kind == REFUND):
+        if kind == REPAY or (grant == 0 and kind == REFUND and not entry.other_grant_id):
             self.debt[account] -= amount
         if kind in {OVERRUN, COLLECT}:
             self.overrun[account] += amount if kind == OVERRUN else -amount

@@ -17,7 +17,7 @@ from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.command import Command
 from gpucredits.core.decide import decide, roll
-from gpucredits.core.entry import Entry
+from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.outcome import Granted, Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
@@ -203,6 +203,7 @@ class Ledger:
         book.load(copy(row) for row in self._wanted(command, due))
         book.load(copy(row) for row in stored_policies(stored) if self._needed(row, book, command))
         book.load(self._jobs(book, command))
+        book.past = list(self._past(command))
         book.suspended = tuple(
             account.path
             for account in stored.accounts.values()
@@ -239,6 +240,22 @@ class Ledger:
                 row.leaving += lease.leaving
         return list(rows.values())
 
+    def _past(self, command: Command) -> Iterator[Entry]:
+        """Entries that a correction looks back at: repayments, or what expired of a payment."""
+        stored = self.stored
+        lease = stored.reservations.get(getattr(command, "reservation_id", 0))
+        payment = stored.topups.get(getattr(command, "topup_id", 0))
+        for entry in stored.entries:
+            repays = entry.type in (EntryType.REPAY, EntryType.COLLECT) or (
+                entry.type is EntryType.REFUND and entry.other_grant_id
+            )
+            corrects = isinstance(command, commands.Refund)
+            if lease and corrects and repays and entry.account_id == lease.payer_id:
+                yield entry
+            expires = entry.type is EntryType.EXPIRE
+            if payment and expires and entry.grant_id == payment.grant_id:
+                yield entry
+
     def _wanted(self, command: Command, due: set[int]) -> Iterator[Row]:
         stored = self.stored
         named = getattr(command, "reservation_id", 0)
@@ -246,6 +263,7 @@ class Ledger:
         paid = {payment.grant_id} if payment else set()
         if named in stored.reservations and isinstance(command, commands.Refund):
             paid |= {grant_id for grant_id, _ in stored.reservations[named].paid}
+            paid |= {entry.grant_id for entry in self._past(command)}
         for grant in reversed(stored.lots.values()):
             if (grant.remaining and grant.state is not GrantState.ENDED) or grant.grant_id in paid:
                 yield grant

@@ -27,6 +27,7 @@ from gpucredits.core.topup import TopUpRow
 
 SETTLE = EntryType.SETTLE
 MADE_WHEN_ASKED: dict[str, Callable[[], object]] = {
+    "past": list,
     "topups": dict,
     "budgets": dict,
     "periods": dict,
@@ -96,6 +97,9 @@ class Book:
     what a lease's end would change of limits is not in the book, nor quotas on what runs at once
     unless they are exceeded: it is good for beats that renew, and whatever else is NotInBook.
 
+    ``past`` holds entries of before this batch, as far as a correction needs them: who has repaid
+    what an account owed and was given it back, and what has expired of a payment.
+
     A book is opened for every org in every batch; what most of them never need is made when it is
     first asked for.
     """
@@ -118,6 +122,7 @@ class Book:
     partial: bool = False
     rolled_at: int = 0
     savepoint: Savepoint | None = None
+    past: list[Entry] = field(init=False)
     topups: dict[int, TopUpRow] = field(init=False)
     budgets: dict[int, list[Budget]] = field(init=False)
     periods: dict[int, list[BudgetPeriod]] = field(init=False)

@@ -34,7 +34,8 @@ class Entry(NamedTuple):
     ``reserve`` is a second pair in the same row, available to reserved (release when negative), so
     that a heartbeat's settlement and the renewal of its hold are one row. ``other_id`` is the
     receiving account of a transfer; ``grant_id`` the lot that paid or was paid into, 0 for a
-    postpaid debt and -1 for the house's overrun.
+    postpaid debt and -1 for the house's overrun. ``other_grant_id`` is the lot that a transfer
+    arrives in, or that is refunded because it had repaid such a debt or overrun.
     """
 
     entry_id: int

@@ -6,7 +6,7 @@ Must not: decide when anything is consumed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from gpucredits.core import bounds
@@ -51,6 +51,13 @@ class Grant:
     created_at: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
     budget_id: int = 0
+
+
+def seen_at(grant: Grant, now: int) -> Grant:
+    """The grant as it stands at ``now``: one that is used up ends on time with nothing written."""
+    if grant.remaining or grant.expires_at > now:
+        return grant
+    return replace(grant, state=GrantState.ENDED)
 
 
 def consumption_order(grant: Grant) -> tuple[int, int, int, int, int, int]:

@@ -1,7 +1,8 @@
 """Why a command is refused: a closed list in order of precedence.
 
-When several reasons hold at once, the one listed first is given. A refusal is a value, never an
-exception, and carries the numbers a person needs to understand it.
+When several reasons hold at once, the one listed first is given. What lies in another org is not
+looked up, so a transfer there is ``cross_org`` whether or not the account exists. A refusal is a
+value, never an exception, and carries the numbers a person needs to understand it.
 Must not: know HTTP.
 """
 

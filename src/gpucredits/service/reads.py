@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpucredits.core.account import Account, Model, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.decide import roll
 from gpucredits.core.entry import Entry
-from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.grant import Grant, GrantState, seen_at
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.topup import TopUpRow
 from gpucredits.service.moves import moves_of
@@ -119,14 +119,30 @@ class Reads:
             org_id = await find_org(connection, org)
             if org_id is None:
                 return []
-            listed = await list_grants(connection, org_id, wanted)
-            numbers = sorted({grant.account_id for grant, _ in listed})
-            pages = await self._pages(connection, org_id, numbers)
+            found: list[tuple[Grant, str]] = []
+            while True:
+                listed = await list_grants(connection, org_id, wanted)
+                seen = await self._seen(connection, org_id, listed)
+                found += [
+                    (grant, path)
+                    for grant, path in seen
+                    if not wanted.open_only or grant.state is not GrantState.ENDED
+                ]
+                if len(found) >= wanted.limit or len(listed) < wanted.limit:
+                    return found[: wanted.limit]
+                wanted = replace(wanted, after=listed[-1][0].grant_id)
+
+    async def _seen(
+        self, connection: Connection, org_id: int, listed: list[tuple[Grant, str]]
+    ) -> list[tuple[Grant, str]]:
+        numbers = sorted({grant.account_id for grant, _ in listed})
+        now = 0
         rolled: dict[int, Grant] = {}
-        for page in pages:
+        for page in await self._pages(connection, org_id, numbers):
             roll_all(page)
             rolled |= page.book.lots
-        return [(rolled.get(grant.grant_id, grant), path) for grant, path in listed]
+            now = page.now
+        return [(seen_at(rolled.get(grant.grant_id, grant), now), path) for grant, path in listed]
 
     async def reservations(
         self, org: str | int, wanted: ReservationFilter

@@ -25,6 +25,7 @@ from gpucredits.store.book_rows import (
     fill_answer,
     fill_grant,
     fill_lease,
+    fill_past,
     fill_price,
     fill_suspended,
     fill_topup,
@@ -71,6 +72,7 @@ FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
     fill_boost,
     fill_budget,
     fill_period,
+    fill_past,
 )
 
 __all__ = ["Page", "Pages", "load", "load_and_lock", "look_up"]

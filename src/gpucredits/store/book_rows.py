@@ -17,6 +17,7 @@ import msgspec
 
 from gpucredits.core.account import Account, Model, Status
 from gpucredits.core.book import Book, Org
+from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState, Source
 from gpucredits.core.price import Price
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
@@ -187,6 +188,23 @@ def fill_topup(page: Page, row: StoredRow) -> None:
     page.passing = True
     page.book.topups[topup.topup_id] = topup
     page.topup_statuses[topup.topup_id] = topup.status
+
+
+def fill_past(page: Page, row: StoredRow) -> None:
+    """An entry of before, as far as corrections read it: they come in the order of their ids."""
+    entry_id, kind, account_id, amount, grant_id, other_grant_id = row[2:8]
+    page.passing = True
+    page.book.past.append(
+        Entry(
+            entry_id,
+            0,
+            EntryType(kind),
+            account_id,
+            amount,
+            grant_id=grant_id,
+            other_grant_id=other_grant_id,
+        )
+    )
 
 
 def fill_price(page: Page, row: StoredRow) -> None:

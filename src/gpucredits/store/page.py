@@ -142,7 +142,7 @@ def turn(page: Page) -> None:
 def forget_passing(page: Page) -> None:
     """Let go of what was read for the commands of one batch only."""
     book = page.book
-    book.prices = []
+    book.prices, book.past = [], []
     book.topups, book.budgets, book.periods = {}, {}, {}
     book.limits.jobs = {}
     page.topup_statuses, page.answers, page.warned = {}, {}, ()

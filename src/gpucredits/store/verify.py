@@ -80,8 +80,9 @@ CHECKS = (
             e.overrun AS replayed_overrun
         FROM accounts a LEFT JOIN (
             SELECT org_id, account_id,
-                sum(CASE WHEN type IN (6, 9, 13) AND grant_id = 0 THEN amount WHEN type = 12
-                    OR (type = 7 AND grant_id = 0) THEN -amount ELSE 0 END) AS debt,
+                sum(CASE WHEN type IN (6, 9, 13) AND grant_id = 0 THEN amount
+                    WHEN type = 12 OR (type = 7 AND grant_id = 0 AND other_grant_id = 0)
+                    THEN -amount ELSE 0 END) AS debt,
                 sum(CASE type WHEN 10 THEN amount WHEN 11 THEN -amount ELSE 0 END) AS overrun
             FROM entries GROUP BY org_id, account_id
         ) AS e ON e.org_id = a.org_id AND e.account_id = a.account_id
@@ -184,10 +185,11 @@ CHECKS = (
     ),
     Check(
         "one_effect",
-        "a heartbeat is settled at most once",
+        "a report of a node has at most one effect",
         """SELECT org_id, reservation_id, seq, count(*) AS entries FROM entries
-        WHERE type = 6 GROUP BY org_id, reservation_id, seq
-        HAVING count(DISTINCT recorded_at) > 1 OR count(*) > count(DISTINCT grant_id)""",
+        WHERE type = 6 OR seq > 0 GROUP BY org_id, reservation_id, seq
+        HAVING count(DISTINCT recorded_at) > 1 OR count(*) FILTER (WHERE type = 6)
+            > count(DISTINCT grant_id) FILTER (WHERE type = 6)""",
     ),
     Check(
         "ids",

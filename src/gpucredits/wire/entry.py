@@ -82,6 +82,7 @@ def entry_to_wire(
     if entry.amount:
         moves.append((entry.type, entry.amount))
     lease = entry.reservation_id
+    grant = entry.grant_id if entry.grant_id > 0 else entry.other_grant_id
     answers = []
     for kind, amount in moves:
         debit, credit = (_place(bucket, account, other) for bucket in PAIRS[kind])
@@ -96,9 +97,7 @@ def entry_to_wire(
                 amount=format_credits(amount),
                 effective_at=format_instant(entry.effective_at),
                 recorded_at=format_instant(recorded_at),
-                grant_id=ids.format_id(ids.GRANT, org_id, entry.grant_id)
-                if entry.grant_id > 0
-                else None,
+                grant_id=ids.format_id(ids.GRANT, org_id, grant) if grant else None,
                 reservation_id=ids.format_id(ids.RESERVATION, org_id, lease) if lease else None,
                 job_id=job_id or None,
                 seq=entry.seq or None,

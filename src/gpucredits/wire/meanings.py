@@ -153,7 +153,7 @@ BY_NAME: Final[dict[str, str]] = {
     "observed": "What was spent in the hour.",
     "offset_seconds": "How far the clock was moved in all.",
     "old": "What changed, as it was before the act; null where there was nothing.",
-    "open": "Only grants that have not ended.",
+    "open": "Only grants that have not ended and have something left.",
     "opening": "What was owed at the start of the month.",
     "origin_grant_id": "The grant that a transfer took this one from; null where there is none.",
     "outstanding": "What has not come in for it until now.",

@@ -210,7 +210,8 @@ BY_SHAPE: Final[dict[str, str]] = {
     "QueueAnswer.priority": "Higher goes first, as far as the pool's policy lets it count.",
     "ReserveResult.queue": "Its place in the queue, where it waits.",
     "ReserveResult.status": "The HTTP status that this item alone would have.",
-    "SettleRequest.seq": "The number of the last report, where one comes with it.",
+    "SettleRequest.seq": "The number of this last report; the next free one without it, or "
+    "where a report had it before.",
     "SettleRequest.used_ms": "Without it the last accepted use stands.",
     "ShareAnswer.held": "GPUs that it holds.",
     "SharesAnswer.capacity": "GPUs in all; null: the pool does not gate.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpucredits.core.account import Model
 from gpucredits.core.command import Adjust, Beat, Refund, Settle, Sweep
 from gpucredits.core.entry import EntryType
@@ -88,10 +90,41 @@ def test_a_refund_of_debt_repaid_since_is_available(ledger: Ledger) -> None:
     lease = ledger.lease("acme/post").reservation_id
     ledger.wait(s=10)
     ledger.accept(Settle(reservation_id=lease, used_ms=10_000), Closed)
-    ledger.grant("acme/post", 60_000)
-    refund(ledger, lease, 100_000)
+    grant = ledger.grant("acme/post", 60_000).grant_id
+    assert refund(ledger, lease, 100_000) == ((DEBT, 40_000), (grant, 60_000))
     account = ledger.account("acme/post")
     assert (account.debt, account.spent, account.available) == (0, 0, 60_000)
+
+
+@pytest.mark.parametrize("after", [10, 31])
+def test_a_refund_of_repaid_debt_lives_as_long_as_what_repaid_it(
+    ledger: Ledger, after: int
+) -> None:
+    """Credits that end soon do not come back as credits that never do."""
+    ledger.open("acme/post", model=Model.POSTPAID, credit_limit=5 * CREDIT)
+    lease = ledger.lease("acme/post").reservation_id
+    ledger.wait(s=10)
+    ledger.accept(Settle(reservation_id=lease, used_ms=10_000), Closed)
+    promo = ledger.grant("acme/post", 500_000, expires_at=ledger.now + 30 * SECOND).grant_id
+    ledger.wait(s=after)
+    assert refund(ledger, lease, 100_000) == ((promo, 100_000),)
+    assert ledger.account("acme/post").available == (500_000 if after < 30 else 0)
+    ledger.wait(s=30)
+    account = ledger.account("acme/post")
+    assert (account.available, account.spent, account.debt) == (0, 0, 0)
+
+
+def test_a_refund_of_repaid_debt_goes_back_to_the_last_that_repaid(ledger: Ledger) -> None:
+    """As with grants that paid: the last one first, and each for no more than it gave."""
+    ledger.open("acme/post", model=Model.POSTPAID, credit_limit=5 * CREDIT)
+    lease = ledger.lease("acme/post").reservation_id
+    ledger.wait(s=10)
+    ledger.accept(Settle(reservation_id=lease, used_ms=10_000), Closed)
+    first, second = (ledger.grant("acme/post", amount).grant_id for amount in (70_000, 90_000))
+    assert refund(ledger, lease, 20_000) == ((second, 20_000),)
+    assert refund(ledger, lease, 50_000) == ((second, 10_000), (first, 40_000))
+    assert refund(ledger, lease, 30_000) == ((first, 30_000),)
+    assert (ledger.lot(first).remaining, ledger.lot(second).remaining) == (70_000, 90_000)
 
 
 def test_an_adjustment_takes_credits_then_debt_then_the_house(ledger: Ledger) -> None:
@@ -128,9 +161,9 @@ def test_a_refund_of_an_overrun_collected_since_is_available(ledger: Ledger) -> 
     lease = ledger.lease("acme", window_ms=1_000).reservation_id
     ledger.wait(ms=500)
     ledger.accept(Settle(reservation_id=lease, used_ms=2_500), Closed)
-    ledger.grant("acme", 12_000)
+    grant = ledger.grant("acme", 12_000).grant_id
     assert ledger.account("acme").overrun == 3_000
-    assert refund(ledger, lease, 15_000) == ((OVERRUN, 15_000),)
+    assert refund(ledger, lease, 15_000) == ((OVERRUN, 3_000), (grant, 12_000))
     account = ledger.account("acme")
     assert (account.overrun, account.available, account.spent) == (0, 12_000, 10_000)
 

@@ -125,6 +125,29 @@ def test_a_reversal_takes_other_unheld_credits_before_it_owes(ledger: Ledger, mo
     assert ledger.lot(other.grant_id).state is not GrantState.HELD_OVER
 
 
+def test_a_reversal_owes_nothing_for_what_expired_unspent(ledger: Ledger) -> None:
+    """Credits that nobody used are gone with the payment; only what was spent is owed."""
+    topped = ledger.pay("acme", CREDIT, expires_at=START + 300 * SECOND)
+    spend(ledger, "acme", 30)
+    ledger.wait(s=300)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme")
+    assert (account.available, account.debt, account.overrun) == (0, 0, 300_000)
+    ledger.grant("acme", CREDIT)
+    assert ledger.account("acme").available == 700_000
+
+
+def test_a_refund_that_expired_is_not_owed_at_the_reversal(ledger: Ledger) -> None:
+    """What was given back to the ended grant of the payment was not used after all."""
+    topped = ledger.pay("acme", CREDIT, expires_at=START + 300 * SECOND)
+    lease = spend(ledger, "acme", 30)
+    ledger.wait(s=300)
+    ledger.accept(Refund(reservation_id=lease, amount=300_000), Refunded)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme")
+    assert (account.spent, account.debt, account.overrun) == (0, 0, 0)
+
+
 def test_held_credits_of_a_reversed_payment_cannot_be_freed(ledger: Ledger) -> None:
     """Hold, reverse, cancel: the house collects what the hold lets go of."""
     topped = ledger.pay("acme", 1_200_000)
@@ -157,7 +180,7 @@ def test_refund_after_dispute_repays_what_is_owed(ledger: Ledger) -> None:
 
 
 def test_refusals_of_top_ups_in_order_of_precedence(ledger: Ledger) -> None:
-    """Unknown, then state, then window: the first of several reasons is given."""
+    """Unknown, then state, reference, statement, window: the first of several reasons is given."""
     reasons = list(Reason)
     assert ledger.reason(ConfirmTopUp(topup_id=9_999)) is Reason.TOPUP_UNKNOWN
     short = pending(ledger, expires_at=START + SECOND)
@@ -170,6 +193,11 @@ def test_refusals_of_top_ups_in_order_of_precedence(ledger: Ledger) -> None:
     assert reasons.index(Reason.TOPUP_STATE) < reasons.index(Reason.WINDOW_ENDED)
     ended = TopUp(account="acme", amount=1, payment_reference="p", expires_at=ledger.now)
     assert ledger.reason(ended) is Reason.WINDOW_ENDED
+    used = replace(ended, payment_reference=ledger.stored.topups[short].payment_reference)
+    assert ledger.reason(used) is Reason.REFERENCE_USED
+    paid = replace(ended, bill=Bill(1, 0, 0, ledger.now))
+    assert ledger.reason(paid) is Reason.STATEMENT_PAID
+    assert reasons.index(Reason.STATEMENT_PAID) < reasons.index(Reason.WINDOW_ENDED)
 
 
 def test_a_reference_names_one_payment(ledger: Ledger) -> None:

@@ -35,6 +35,16 @@ def test_a_transfer_keeps_window_priority_and_source(ledger: Ledger) -> None:
     assert ledger.account("acme").available == 2
 
 
+@pytest.mark.parametrize("target", ["other", "other/p"])
+def test_another_org_is_not_looked_into(ledger: Ledger, target: str) -> None:
+    """Whether an account of another org exists is nobody's business here."""
+    ledger.grant("acme", 5)
+    abroad = Transfer(source="acme", target=target, amount=1)
+    assert ledger.reason(abroad) is Reason.CROSS_ORG
+    unknown = Transfer(source="acme/nobody", target=target, amount=1)
+    assert ledger.reason(unknown) is Reason.ACCOUNT_UNKNOWN
+
+
 def test_credits_are_not_laundered_into_longer_life(ledger: Ledger) -> None:
     """However often they move, they end when they always would have."""
     ledger.grant("acme", 5, expires_at=START + SECOND)

@@ -9,7 +9,7 @@ from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import DEBT, OVERRUN, Grant
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.lots import absorb, consume, join_paid
 from gpucredits.core.rules.roll import roll
@@ -34,41 +34,48 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
         )
     book.touch(lease)
     book.touch(account)
-    lots = unwind(lease, command.amount)
-    for grant_id, amount in lots:
-        give_back(book, account, lease, grant_id, amount, now)
+    paid = list(lease.paid)
+    lots = [
+        given
+        for grant_id, amount in take_last(paid, command.amount)
+        for given in give_back(book, account, lease, grant_id, amount, now)
+    ]
+    lease.paid = tuple(paid)
     lease.refunded += command.amount
     account.spent -= command.amount
     account.version += 1
     return Refunded(lease.reservation_id, command.amount, tuple(lots))
 
 
-def unwind(lease: Reservation, amount: int) -> list[tuple[int, int]]:
-    """Take ``amount`` off the end of the record of who paid."""
-    paid = list(lease.paid)
+def take_last(paid: list[tuple[int, int]], amount: int) -> list[tuple[int, int]]:
+    """Take ``amount`` off the end of a record of who paid."""
     lots: list[tuple[int, int]] = []
     while amount:
+        invariant(bool(paid), "what is given back was paid by somebody")
         grant_id, part = paid.pop()
         if part > amount:
             paid.append((grant_id, part - amount))
             part = amount
         lots.append((grant_id, part))
         amount -= part
-    lease.paid = tuple(paid)
     return lots
 
 
 def give_back(
     book: Book, account: Account, lease: Reservation, grant_id: int, amount: int, now: int
-) -> None:
-    """Undo one payment: of a grant, of a debt, or of the house."""
+) -> list[tuple[int, int]]:
+    """Undo one payment, of a grant, of a debt, or of the house; returns who was given what.
+
+    What grants have repaid of a debt since, or the house has collected from them, is theirs.
+    """
+    if grant_id > 0:
+        return_to_grant(book, account, lease, book.grant(grant_id), amount, now)
+        return [(grant_id, amount)]
+    part = min(amount, account.debt if grant_id == DEBT else account.overrun)
     if grant_id == DEBT:
-        part = min(amount, account.debt)
         account.debt -= part
         post_refund(book, account, lease, part, DEBT, now)
-        amount -= part
-    elif grant_id == OVERRUN:
-        part = min(amount, account.overrun)
+    else:
         account.overrun -= part
         post_refund(book, account, lease, part, OVERRUN, now)
         book.post(
@@ -79,29 +86,41 @@ def give_back(
             grant_id=OVERRUN,
             reservation_id=lease.reservation_id,
         )
-        amount -= part
-    else:
-        return_to_grant(book, account, lease, book.grant(grant_id), amount, now)
-        return
-    if amount:  # the debt was paid off since, by grants that are not recorded with the lease
-        grant = Grant(
-            grant_id=book.next_id(),
-            account_id=account.account_id,
-            amount=amount,
-            remaining=0,
-            starts_at=now,
-            created_at=now,
-        )
-        book.add(grant)
-        account.funded_until = max(account.funded_until, grant.expires_at)
-        return_to_grant(book, account, lease, grant, amount, now)
+    given = take_last(repayments(book, account, grant_id), amount - part)
+    for repaid_by, some in given:
+        return_to_grant(book, account, lease, book.grant(repaid_by), some, now, owed=grant_id)
+    return [(grant_id, part), *given] if part else given
 
 
-def return_to_grant(
-    book: Book, account: Account, lease: Reservation, grant: Grant, amount: int, now: int
+def repayments(book: Book, account: Account, owed: int) -> list[tuple[int, int]]:
+    """Which grants have paid off what an account owed, in order, and were not given it back."""
+    kind = EntryType.REPAY if owed == DEBT else EntryType.COLLECT
+    repaid: list[tuple[int, int]] = []
+    for entry in (*book.past, *book.entries):
+        if entry.account_id != account.account_id:
+            continue
+        if entry.type is kind and entry.grant_id > 0:
+            repaid = list(join_paid(tuple(repaid), [(entry.grant_id, entry.amount)]))
+        elif entry.type is EntryType.REFUND and entry.other_grant_id and entry.grant_id == owed:
+            take_last(repaid, entry.amount)
+    return repaid
+
+
+def return_to_grant(  # who is given back what, and whether it paid itself or what was owed
+    book: Book,
+    account: Account,
+    lease: Reservation,
+    grant: Grant,
+    amount: int,
+    now: int,
+    *,
+    owed: int | None = None,
 ) -> None:
     """Put credits back into a grant; one that has ended lets them expire at once."""
-    post_refund(book, account, lease, amount, grant.grant_id, now)
+    if owed is None:
+        post_refund(book, account, lease, amount, grant.grant_id, now)
+    else:
+        post_refund(book, account, lease, amount, owed, now, repaid_by=grant.grant_id)
     if grant.expires_at <= now:
         book.post(EntryType.EXPIRE, account, amount, at=now, grant_id=grant.grant_id)
         return
@@ -114,7 +133,14 @@ def return_to_grant(
 
 
 def post_refund(
-    book: Book, account: Account, lease: Reservation, amount: int, grant_id: int, now: int
+    book: Book,
+    account: Account,
+    lease: Reservation,
+    amount: int,
+    grant_id: int,
+    now: int,
+    *,
+    repaid_by: int = 0,
 ) -> None:
     """Write one lot of a refund down."""
     book.post(
@@ -123,6 +149,7 @@ def post_refund(
         amount,
         at=now,
         grant_id=grant_id,
+        other_grant_id=repaid_by,
         reservation_id=lease.reservation_id,
     )
 

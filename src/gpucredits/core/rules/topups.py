@@ -22,12 +22,6 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
     account = find(book, command.account)
     if isinstance(account, Refused):
         return account
-    if command.expires_at <= now:
-        return Refused(
-            Reason.WINDOW_ENDED,
-            "The credits would end before they can be used: expires_at must be later than now.",
-            {"account": account.path},
-        )
     if used := reference_used(book, command.payment_reference):
         return used
     roll(book, account, now)
@@ -35,6 +29,12 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
         return Refused(
             Reason.STATEMENT_PAID,
             "The statement is paid: nothing of what it asks for is outstanding.",
+            {"account": account.path},
+        )
+    if command.expires_at <= now:
+        return Refused(
+            Reason.WINDOW_ENDED,
+            "The credits would end before they can be used: expires_at must be later than now.",
             {"account": account.path},
         )
     if command.confirmed and (full := grants_full(book, account)):
@@ -103,6 +103,7 @@ def fail_top_up(book: Book, command: FailTopUp, now: int) -> ToppedUp | Refused:
 def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Refused:
     """A payment was taken back: unheld credits of its grant go, and the account owes the rest.
 
+    What expired unspent is not owed: it is gone as if it had been taken back.
     What it owes is taken from its other unheld credits, then becomes debt within a postpaid limit;
     beyond that the house covers it and collects from later credits, so that no balance falls
     below its floor.
@@ -120,7 +121,7 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     if returned:
         draw(book, account, grant, returned)
         book.post(EntryType.REVERSE, account, returned, at=now, grant_id=grant.grant_id)
-    owed = payment.amount - returned
+    owed = payment.amount - returned - expired_of(book, grant)
     covered = min(owed, max(account.spendable, 0))
     for grant_id, part in consume(book, account, covered):
         book.post(EntryType.REVERSE, account, part, at=now, grant_id=grant_id)
@@ -130,6 +131,15 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     book.post(EntryType.REVERSE, account, overrun, at=now, grant_id=OVERRUN)
     account.version += 1
     return ToppedUp(payment, account.path, grant)
+
+
+def expired_of(book: Book, grant: Grant) -> int:
+    """What of a grant nobody used before it ended."""
+    return sum(
+        entry.amount
+        for entry in (*book.past, *book.entries)
+        if entry.type is EntryType.EXPIRE and entry.grant_id == grant.grant_id
+    )
 
 
 def find_top_up(book: Book, topup_id: int, status: TopUpStatus) -> TopUpRow | Refused:

@@ -175,6 +175,8 @@ CREATE TABLE entries (
     PRIMARY KEY (org_id, entry_id)
 );
 CREATE INDEX entries_account ON entries (org_id, account_id, entry_id);
+CREATE INDEX entries_repaid ON entries (org_id, account_id, entry_id) -- of what an account owed
+    WHERE type IN (11, 12) OR (type = 7 AND other_grant_id <> 0);
 CREATE INDEX entries_receiver ON entries (org_id, other_id, entry_id) WHERE other_id <> 0;
 CREATE TRIGGER entries_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
@@ -566,8 +568,38 @@ BEGIN
             SELECT r.org_id, r.paid[place] FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
             JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
             CROSS JOIN generate_series(1, cardinality(r.paid), 2) AS place
+            UNION
+            SELECT e.org_id, e.grant_id FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
+            JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+            JOIN entries e ON e.org_id = r.org_id AND e.account_id = r.payer_id
+                AND (e.type IN (11, 12) OR (e.type = 7 AND e.other_grant_id <> 0))
         ) AS lots
         JOIN grants g ON g.org_id = lots.org_id AND g.grant_id = lots.grant_id;
+        RETURN QUERY -- who repaid what was owed, and what has expired of payments
+        SELECT 15, e.org_id, e.entry_id,
+            e.type::bigint, e.account_id, e.amount, e.grant_id, e.other_grant_id,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::bigint[],
+            NULL::bytea, NULL::bytea, NULL::bigint[]
+        FROM (
+            SELECT p.* FROM (
+                SELECT DISTINCT r.org_id, r.payer_id
+                FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
+                JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+            ) AS corrected
+            JOIN entries p ON p.org_id = corrected.org_id AND p.account_id = corrected.payer_id
+                AND (p.type IN (11, 12) OR (p.type = 7 AND p.other_grant_id <> 0))
+            UNION ALL
+            SELECT x.* FROM (
+                SELECT DISTINCT t.org_id, t.grant_id
+                FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
+                JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+            ) AS topped
+            JOIN entries x ON x.org_id = topped.org_id AND x.grant_id = topped.grant_id
+                AND x.type = 8
+        ) AS e
+        ORDER BY e.org_id, e.entry_id;
     END IF;
     IF cardinality(price_orgs) > 0 THEN
         RETURN QUERY -- of each owner the version in force

@@ -1,0 +1,120 @@
+"""Corrections that look back at what was written long before: on a real database."""
+
+from __future__ import annotations
+
+from gpucredits.core.account import Model
+from gpucredits.core.command import (
+    CreateAccount,
+    Issue,
+    Refund,
+    Reserve,
+    ReverseTopUp,
+    Settle,
+    TopUp,
+)
+from gpucredits.core.entry import EntryType
+from gpucredits.core.outcome import Closed, Granted, Refunded, Reserved, ToppedUp
+from support.scene import CREDIT, HOUR_US, Scene, play
+
+POST = "acme/post"
+
+
+async def owe(stage: Scene) -> int:
+    """A postpaid account, and a job of five credits that it owes."""
+    await stage.fund("acme")
+    await stage.do(CreateAccount(path=POST, model=Model.POSTPAID, credit_limit=50 * CREDIT))
+    reserve = Reserve(account=POST, job_id="j", gpu_type="h100", gpu_count=1, window_ms=10_000)
+    lease = await stage.do(reserve)
+    assert isinstance(lease, Reserved)
+    number = lease.reservation.reservation_id
+    await stage.advance(5)
+    closed = await stage.do(Settle(reservation_id=number, used_ms=5_000))
+    assert isinstance(closed, Closed)
+    assert closed.settled == 5 * CREDIT
+    return number
+
+
+async def repay(stage: Scene, amount: int, seconds: int) -> int:
+    """Credits that end soon pay off what is owed."""
+    now = await stage.pool.fetchval("SELECT ledger_now()")
+    granted = await stage.do(
+        Issue(account=POST, amount=amount, expires_at=now + seconds * HOUR_US // 3_600)
+    )
+    assert isinstance(granted, Granted)
+    return granted.grant.grant_id
+
+
+def test_a_refund_finds_the_grants_that_repaid_a_debt(database: str) -> None:
+    """Used up and no longer open, they get back what they gave, once, and only for their time."""
+
+    async def act(stage: Scene) -> None:
+        lease = await owe(stage)
+        first = await repay(stage, 2 * CREDIT, 3_000)
+        second = await repay(stage, 3 * CREDIT, 30)
+        for amount, lots in (
+            (1, ((second, CREDIT),)),
+            (3, ((second, 2 * CREDIT), (first, CREDIT))),
+            (1, ((first, CREDIT),)),
+        ):
+            outcome = await stage.do(Refund(reservation_id=lease, amount=amount * CREDIT))
+            assert isinstance(outcome, Refunded)
+            assert outcome.lots == lots
+        assert (await stage.balance(POST)).available == 5 * CREDIT
+        await stage.advance(31)
+        assert (await stage.balance(POST)).available == 2 * CREDIT
+        await stage.assert_sound()
+
+    play(database, act)
+
+
+def test_a_reversal_finds_what_expired_unspent(database: str) -> None:
+    """A payment that nobody used before its credits ended is owed by nobody."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        now = await stage.pool.fetchval("SELECT ledger_now()")
+        topped = await stage.do(
+            TopUp(
+                account="acme",
+                amount=50 * CREDIT,
+                payment_reference="wire",
+                confirmed=True,
+                expires_at=now + HOUR_US,
+            )
+        )
+        assert isinstance(topped, ToppedUp)
+        await stage.advance(3_600)
+        assert (await stage.balance()).available == 100 * CREDIT
+        await stage.do(Issue(account="acme", amount=1))  # it is written down that they are gone
+        await stage.do(ReverseTopUp(topup_id=topped.topup.topup_id))
+        balance = await stage.balance()
+        assert (balance.available, balance.overrun) == (100 * CREDIT + 1, 0)
+        await stage.assert_sound()
+
+    play(database, act)
+
+
+def test_the_end_of_a_job_with_a_seq_that_was_used_is_sound(database: str) -> None:
+    """It is charged under a seq of its own, so that no report has two effects."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        lease = await stage.reserve()
+        number = lease.reservation.reservation_id
+        await stage.advance(5)
+        await stage.beat(lease, 5, 3_000)
+        closed = await stage.do(Settle(reservation_id=number, seq=5, used_ms=5_000))
+        assert isinstance(closed, Closed)
+        assert closed.settled == 5 * CREDIT
+        found = await stage.pool.fetch(
+            "SELECT type, seq FROM entries WHERE reservation_id = $1 AND seq > 0 ORDER BY entry_id",
+            number,
+        )
+        assert [tuple(row) for row in found] == [
+            (EntryType.SETTLE, 5),
+            (EntryType.SETTLE, 6),
+            (EntryType.RELEASE, 6),
+        ]
+        await stage.assert_sound()
+
+    play(database, act)
