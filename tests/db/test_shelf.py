@@ -23,6 +23,7 @@ from gpucredits.core.command import (
     Reserve,
     SetQuota,
     SetRateLimit,
+    Settle,
     StopLease,
     UpdateAccount,
 )
@@ -38,10 +39,11 @@ from gpucredits.store.book import load
 from gpucredits.store.errors import Conflict
 from gpucredits.store.guard import Verdict
 from gpucredits.store.needs import Needs
+from gpucredits.store.price_list import insert as insert_price
 from gpucredits.store.statement import Part
 from gpucredits.store.watch import Watch
 from support.parity import PATHS, Players
-from support.scene import CREDIT, QUICK, Scene, play
+from support.scene import CREDIT, PRICE, QUICK, Scene, play
 
 STEPS = 60
 RESETTING = (CreateAccount, UpdateAccount)
@@ -243,14 +245,7 @@ def test_beats_of_kept_leases_read_nothing(database: str, monkeypatch: pytest.Mo
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/p")
         leases = [await stage.reserve("acme/p") for _ in range(3)]
-        reads: list[Needs] = []
-
-        async def counted(connection: Any, needs: Needs, *rest: Any, **more: Any) -> Any:
-            reads.append(needs)
-            return await read(connection, needs, *rest, **more)
-
-        read = book.read
-        monkeypatch.setattr(book, "read", counted)
+        reads = counted_reads(monkeypatch)
         for seq in (1, 2, 3):
             for lease in leases:
                 assert (await stage.beat(lease, seq, seq)).decision == "continue"
@@ -258,6 +253,103 @@ def test_beats_of_kept_leases_read_nothing(database: str, monkeypatch: pytest.Mo
         await stage.advance(11)  # every lease has lapsed: the account is due
         assert (await stage.beat(leases[0], 4, 4)).decision == "stop"
         assert len(reads) == 1
+
+    play(database, act)
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[Needs]:
+    """What is read from now on."""
+    reads: list[Needs] = []
+    read = book.read
+
+    async def counted(connection: Any, needs: Needs, *rest: Any) -> None:
+        reads.append(needs)
+        await read(connection, needs, *rest)
+
+    monkeypatch.setattr(book, "read", counted)
+    return reads
+
+
+def test_admissions_of_known_accounts_at_known_prices_read_nothing(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reserve, settle and cancel take one statement each, once their org is known."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p")
+        await stage.reserve("acme/p")
+        reads = counted_reads(monkeypatch)
+        first, second = await stage.reserve("acme/p"), await stage.reserve("acme/p", gpu_count=2)
+        await stage.do(Cancel(reservation_id=first.reservation.reservation_id))
+        await stage.do(Settle(reservation_id=second.reservation.reservation_id, used_ms=0))
+        assert reads == []
+        await stage.do(Reserve(account="acme/q", job_id="j", gpu_type="h100", gpu_count=1))
+        assert len(reads) == 1  # nobody knows that account
+
+    play(database, act)
+
+
+def test_a_new_price_holds_for_the_next_admission(database: str) -> None:
+    """Whoever set it: a price that is kept is not used when there may be a newer one."""
+    assert play(database, admit_at_new_price) == PRICE // 2
+
+
+def test_a_new_price_that_is_not_looked_for_is_overlooked(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: the price that was kept is used."""
+    without(
+        monkeypatch,
+        "($5::bigint IS NULL OR (SELECT o.next_id FROM orgs o WHERE o.org_id = 0) = $5)",
+    )
+    assert play(database, admit_at_new_price) == PRICE
+
+
+async def admit_at_new_price(stage: Scene) -> int:
+    """Set a price between two admissions; the price of the second."""
+    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene's is 1
+    await stage.fund("acme")
+    await stage.reserve()
+    list_price = {"gpu_type": "h100", "region": "default", "account": ""}
+    async with stage.pool.acquire() as connection:
+        await insert_price(
+            connection,
+            org_id=0,
+            credits_per_gpu_hour=PRICE // 2,
+            effective_from=None,
+            **list_price,
+        )
+    return (await stage.reserve()).reservation.price
+
+
+def test_a_key_that_was_used_is_found_without_being_looked_for(database: str) -> None:
+    """A repeat meets the key of the answers' table, and is answered as the first one was."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        await stage.reserve()
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
+        first = await stage.do(wanted, key="same")
+        before = await stage.balance()
+        assert await stage.do(wanted, key="same") == first
+        assert (await stage.balance()).reserved == before.reserved
+
+    play(database, act)
+
+
+def test_a_key_whose_answer_is_not_kept_is_looked_for(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told to wait, a caller leaves no trace that a repeat could meet."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1)
+        await stage.reserve(window_ms=1_000)
+        reads = counted_reads(monkeypatch)
+        monkeypatch.setattr(batch, "is_remembered", lambda outcome: False)
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=8)
+        assert isinstance(await stage.do(wanted, key="once"), Refused)
+        assert [needs.keys for needs in reads] == [{(1, "once")}]
 
     play(database, act)
 
