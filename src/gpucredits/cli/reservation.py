@@ -259,6 +259,7 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("on exhaustion", _exhaustion(answer)),
             ("held", answer.held),
             ("settled", answer.settled),
+            ("adjusted", answer.adjusted if answer.adjusted != "0" else ""),
             ("refunded", answer.refunded if answer.refunded != "0" else ""),
             ("used", values.format_ms(answer.used_ms)),
             ("last seq", str(answer.seq)),
