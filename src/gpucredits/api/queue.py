@@ -15,6 +15,7 @@ from gpucredits.api.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.fairshare.decisions import Waiting, WaitReason, sentence
 from gpucredits.core.reasons import Refused
+from gpucredits.core.wording import count
 from gpucredits.service.access import Permission, sees
 from gpucredits.service.queue import Ticket, TicketFilter, answer_of, has_ended
 from gpucredits.store.queue import QueueState
@@ -145,7 +146,8 @@ def _sentence(ticket: Ticket) -> str:
     """Why it waits, or how it ended, in words that name no other tenant."""
     state = QueueState(ticket.state)
     if state is QueueState.ADMITTED:
-        return f"It was admitted with {ticket.granted} of the {ticket.gpus} GPUs that it asked for."
+        asked = count(ticket.gpus, "GPU")
+        return f"It was admitted with {ticket.granted} of the {asked} that it asked for."
     if not state.is_open:
         said = answer_of(ticket)
         return said.message if isinstance(said, Refused) else ""

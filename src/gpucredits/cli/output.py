@@ -167,11 +167,6 @@ def instant(text: str | None) -> str:
     return text.replace("T", " ").partition(".")[0].removesuffix("Z") + "Z"
 
 
-def count(number: int | str, thing: str) -> str:
-    """So many of something, such as 1 credit or 2 credits."""
-    return f"{number} {thing}" if str(number) == "1" else f"{number} {thing}s"
-
-
 def labels(metadata: dict[str, str]) -> str:
     """Labels on one line."""
     return " ".join(f"{name}={value}" for name, value in sorted(metadata.items()))

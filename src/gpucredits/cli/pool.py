@@ -10,6 +10,7 @@ import msgspec
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import pools
+from gpucredits.core.wording import count
 from gpucredits.wire.pool import PoolAnswer, PoolList, ScopeName, UsageOrderName, WeightsAnswer
 
 
@@ -153,7 +154,7 @@ def show_pool(answer: PoolAnswer) -> None:
     output.print_facts(
         [
             ("pool", f"{answer.gpu_type}/{answer.region}"),
-            ("capacity", "no limit" if answer.capacity is None else f"{answer.capacity} GPUs"),
+            ("capacity", _capacity(answer.capacity)),
             ("CPUs", str(answer.resources.cpu or "")),
             ("memory", str(answer.resources.memory or "")),
             ("preemption", f"after {policy.grace_seconds} s" if policy.preemption else "no"),
@@ -165,6 +166,12 @@ def show_pool(answer: PoolAnswer) -> None:
             ("borrowing", "yes" if policy.borrowing else "no"),
         ]
     )
+
+
+def _capacity(gpus: int | None) -> str:
+    if gpus is None:
+        return "no limit"
+    return count(gpus, "GPU") if gpus else "0 GPUs: drained, nobody new gets in"
 
 
 def show_removed(answer: PoolAnswer) -> None:

@@ -10,6 +10,7 @@ import click
 from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
+from gpucredits.core.wording import count
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 
 POLL_S: Final = 20
@@ -102,7 +103,7 @@ def show_queued(answer: QueueAnswer) -> None:
 
 
 def _gpus(number: int | None) -> str:
-    return output.count(number, "GPU") if number else ""
+    return count(number, "GPU") if number else ""
 
 
 def show_queue(page: QueuePage) -> None:

@@ -13,6 +13,7 @@ from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
 from gpucredits.client import reservations
 from gpucredits.core import bounds
+from gpucredits.core.wording import count
 from gpucredits.wire.correction import CorrectionAnswer
 from gpucredits.wire.reservation import (
     BeatAnswer,
@@ -255,7 +256,7 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("job", answer.job_id),
             ("node", answer.node),
             ("GPUs", f"{answer.gpu_count} x {answer.gpu_type} in {answer.region}"),
-            ("rate", f"{answer.rate_per_hour} credits/hour"),
+            ("rate", f"{count(answer.rate_per_hour, 'credit')}/hour"),
             ("on exhaustion", _exhaustion(answer)),
             ("held", answer.held),
             ("settled", answer.settled),
@@ -352,7 +353,7 @@ def show_adjustment(answer: CorrectionAnswer) -> None:
 
 def show_correction(verb: str, answer: CorrectionAnswer) -> None:
     """What was done in all, and lot by lot."""
-    click.echo(f"{verb} {output.count(answer.amount, 'credit')} for {answer.reservation_id}.")
+    click.echo(f"{verb} {count(answer.amount, 'credit')} for {answer.reservation_id}.")
     output.print_table(
         ["grant", ">amount"],
         [[lot.grant_id or lot.kind, lot.amount] for lot in answer.lots],

@@ -12,6 +12,7 @@ from gpucredits.cli.session import Session, calls
 from gpucredits.client import pools
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
+from gpucredits.core.wording import count
 from gpucredits.wire.pool import SharesAnswer
 
 BAR_WIDTH: Final = 20
@@ -65,12 +66,12 @@ def replay(file: TextIO, *, as_json: bool) -> None:
 def show_shares(answer: SharesAnswer) -> None:
     """Shares in a table, with a bar for what is held and a mark for what is fair."""
     capacity = answer.capacity or 0
-    whole = "without a limit" if answer.capacity is None else f"of {capacity} GPUs"
+    whole = "without a limit" if answer.capacity is None else f"of {count(capacity, 'GPU')}"
     click.echo(
         f"{answer.gpu_type}/{answer.region}: {answer.held} {whole} held, {answer.stopping} of them"
-        f" stopping, {answer.free} free; {output.count(answer.waiting, 'request')}"
+        f" stopping, {answer.free} free; {count(answer.waiting, 'request')}"
         f" {'waits' if answer.waiting == 1 else 'wait'} for"
-        f" {output.count(answer.waiting_gpus, 'GPU')}."
+        f" {count(answer.waiting_gpus, 'GPU')}."
     )
     output.print_table(
         ["account", ">weight", ">target", ">held", ">borrowed", ">waiting", "share"],

@@ -11,6 +11,7 @@ from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.budgets import new_warnings
 from gpucredits.core.rules.roll import roll
+from gpucredits.core.wording import be, count_credits
 
 
 def find(book: Book, path: str) -> Account | Refused:
@@ -135,8 +136,8 @@ def insufficient(account: Account, available: int, needed: int) -> Refused:
     """The refusal that names the account, its scope and the two numbers."""
     return Refused(
         Reason.INSUFFICIENT_CREDITS,
-        f"{account.path} has {format_credits(max(available, 0))} credits available, and "
-        f"{format_credits(needed)} are needed.",
+        f"{account.path} has {count_credits(max(available, 0))} available, and "
+        f"{format_credits(needed)} {be(format_credits(needed))} needed.",
         {
             "account": account.path,
             "scope": scope_of(account.path),

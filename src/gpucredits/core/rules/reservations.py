@@ -27,6 +27,7 @@ from gpucredits.core.rules.gates import evaluate, refusal, who_would_pay
 from gpucredits.core.rules.heartbeats import believable, note_late_use, post_charge
 from gpucredits.core.rules.lots import collect, end_held_over
 from gpucredits.core.rules.roll import release, roll, roll_due
+from gpucredits.core.wording import count_credits, is_one
 
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
@@ -151,8 +152,8 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
         return None
     return Refused(
         Reason.OVERDRAFT_TOO_LARGE,
-        f"{payer.path} may let a job overdraw by at most {format_credits(payer.overdraft_limit)} "
-        f"credits; {format_credits(asked)} were asked for.",
+        f"{payer.path} may let a job overdraw by at most {count_credits(payer.overdraft_limit)}; "
+        f"{format_credits(asked)} {'was' if is_one(format_credits(asked)) else 'were'} asked for.",
         {
             "account": payer.path,
             "limit": format_credits(payer.overdraft_limit),

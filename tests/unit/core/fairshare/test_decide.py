@@ -208,7 +208,7 @@ WORDS = {
         "is entitled to."
     ),
     "a pool that lost everything tells so": "it needs 1 GPU, and the whole pool has 0.",
-    "a gang waits for its missing members": "1 of the 2 members of its gang are here.",
+    "a gang waits for its missing members": "1 of the 2 members of its gang is here.",
     "weights divide a scarce pool": "Number 4 in the queue: it needs 1 GPU, and 0 are free.",
 }
 
