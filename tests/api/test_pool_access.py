@@ -206,9 +206,13 @@ def test_a_pool_of_nothing_is_drained(pool: PoolScene, resources: dict[str, int]
     shown = pool.admin.call("PUT", pool.place, body)
     assert (shown.status_code, shown.json()["capacity"]) == (200, 0)
     queued = pool.wait(comer, 1)
-    assert queued["sentence"] == "It needs 1 GPU, and the whole pool has 0."
+    drained = "The pool is drained: nobody new gets in until it has GPUs again."
+    told = [queued[name] for name in ("position", "waits_for", "reason", "sentence")]
+    assert told == [None, "capacity", "drained", drained]
     for more in ({}, {"allow_partial": True}):
-        assert problem(pool.ask(comer, 2, **more)) == (409, "fair_share")
+        refused = pool.ask(comer, 2, **more)
+        assert problem(refused) == (409, "fair_share")
+        assert refused.json()["detail"] == drained
     beat = {"seq": 1, "used_ms": 0}
     assert pool.admin.made(f"/v1/reservations/{lease}:extend", beat)["decision"] == "continue"
     shares = pool.admin.read(f"{pool.place}/shares")

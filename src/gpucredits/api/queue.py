@@ -114,7 +114,6 @@ def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
     state = _STATES[QueueState(ticket.state)]
     waits = state == "waiting"
     is_admitted = state == "admitted"
-    waits_for = ticket.held_by or ("capacity" if ticket.position else None)
     return QueueAnswer(
         queue_id=ids.format_id(ids.QUEUE, ticket.org_id, ticket.queue_id),
         state=state,
@@ -129,7 +128,7 @@ def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
         gang_size=ticket.gang_size,
         allow_partial=ticket.allow_partial,
         position=ticket.position or None if waits else None,
-        waits_for=waits_for if waits else None,
+        waits_for=_waits_for(ticket) if waits else None,
         reason=ticket.reason or None if waits else None,
         sentence=_sentence(ticket),
         estimate=format_instant(ticket.starts_at) if waits and ticket.starts_at else None,
@@ -140,6 +139,13 @@ def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
         if ticket.reservation_id
         else None,
     )
+
+
+def _waits_for(ticket: Ticket) -> str | None:
+    """What has to come: another gate's word, the rest of its gang, or capacity."""
+    if ticket.held_by or not ticket.reason:
+        return ticket.held_by or None
+    return "gang" if ticket.reason == WaitReason.GANG_INCOMPLETE else "capacity"
 
 
 def _sentence(ticket: Ticket) -> str:

@@ -109,9 +109,14 @@ def print_gates(gates: Sequence[GateAnswer], *, err: bool = False) -> None:
 
 
 def clearing(row: GateAnswer) -> str:
-    """When a gate that is closed would open: at an instant, by some change, or never."""
+    """When a gate that is closed would open: at an instant, by some change, or never.
+
+    The limit of fair share is one's share: who asks for more may still get it, by borrowing.
+    """
     if row.passes:
         return ""
+    if row.gate == "fair_share":
+        return instant(row.clears_at) or "when there is room"
     is_too_much = row.gate != "budget" and Decimal(row.requested) > Decimal(row.limit)
     return instant(row.clears_at) or ("never" if is_too_much else "not by itself")
 

@@ -89,8 +89,8 @@ def show_queued(answer: QueueAnswer) -> None:
             ("GPUs", asked),
             ("admitted with", _gpus(answer.admitted_gpus)),
             ("reservation", answer.reservation_id),
-            ("place", str(answer.position or "")),
-            ("waits for", answer.waits_for),
+            ("place", _place(answer)),
+            ("waits for", _waits_for(answer)),
             ("because", answer.sentence if answer.state != "admitted" else ""),
             ("may start", output.instant(answer.estimate)),
             ("priority", str(answer.priority or "")),
@@ -100,6 +100,16 @@ def show_queued(answer: QueueAnswer) -> None:
             ("ended", output.instant(answer.ended_at)),
         ]
     )
+
+
+def _place(answer: QueueAnswer) -> str:
+    """Its place; somebody whose turn cannot come yet has none, and somebody new not yet one."""
+    return str(answer.position or ("none" if answer.reason else ""))
+
+
+def _waits_for(answer: QueueAnswer) -> str:
+    is_drained = answer.reason == "drained"
+    return f"{answer.waits_for}: drained" if is_drained else answer.waits_for or ""
 
 
 def _gpus(number: int | None) -> str:
@@ -117,8 +127,8 @@ def show_queue(page: QueuePage) -> None:
                 row.account,
                 row.job_id,
                 f"{row.gpu_count} x {row.gpu_type}",
-                str(row.position or ""),
-                row.waits_for or "",
+                _place(row),
+                _waits_for(row),
                 output.instant(row.estimate),
             ]
             for row in page.queue

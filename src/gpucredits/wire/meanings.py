@@ -273,7 +273,7 @@ BY_NAME: Final[dict[str, str]] = {
     "wait_seconds": "How long to wait for an answer; 0 answers at once.",
     "waiting": "How many requests wait.",
     "waiting_gpus": "How many GPUs they wait for.",
-    "waits_for": "Capacity, credits, quota, rate limit or suspension; null while it does not wait.",
+    "waits_for": "What has to come first, such as capacity, gang or credits; null while unknown.",
     "warn_percent": "At which percentages of the allowance used a warning is sent.",
     "warned_percent": "The highest warning that was sent; null before the first.",
     "weight": "What it counts for among its siblings.",

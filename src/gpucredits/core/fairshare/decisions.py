@@ -29,6 +29,7 @@ class WaitReason(StrEnum):
     OTHER_GATE = "other_gate"
     GANG_INCOMPLETE = "gang_incomplete"
     EXCEEDS_POOL = "exceeds_pool"
+    DRAINED = "drained"
     BORROWING_OFF = "borrowing_off"
     MAKING_ROOM = "making_room"
     CAPACITY = "capacity"
@@ -115,6 +116,7 @@ _WORDS: Final = {
     WaitReason.OTHER_GATE: "it waits for {behind}, not for capacity.",
     WaitReason.GANG_INCOMPLETE: "{available} of the {needed} members of its gang {are} here.",
     WaitReason.EXCEEDS_POOL: "it needs {needed} {things}, and the whole pool has {available}.",
+    WaitReason.DRAINED: "the pool is drained: nobody new gets in until it has {things} again.",
     WaitReason.BORROWING_OFF: "it needs {needed} {things}, its org may not borrow, and "
     "{available} {are} left of what it is entitled to.",
     WaitReason.MAKING_ROOM: "it needs {needed} {things}; work with less of a claim is being "
@@ -133,7 +135,8 @@ _WORDS: Final = {
 def sentence(row: Waiting) -> str:
     """Why a request waits, in words."""
     place = f"Number {row.position} in the queue: " if row.position else ""
-    number = row.available if row.reason is WaitReason.HELD_FOR_HEAD else row.needed
+    of_available = row.reason in {WaitReason.HELD_FOR_HEAD, WaitReason.DRAINED}
+    number = row.available if of_available else row.needed
     things = things_of(row.resource, number)
     return place + _WORDS[row.reason].format(**row._asdict(), things=things, are=be(row.available))
 
