@@ -222,24 +222,6 @@ def test_a_full_last_page_has_no_page_after_it(terminal: Terminal, client: Clien
     assert "There is more" not in terminal.run("ledger", org, "--limit", "3").stderr
 
 
-def test_corrections_and_what_is_left(terminal: Terminal, client: Client, org: str) -> None:
-    """A lease is charged more and refunded in words; a postpaid balance shows its credit."""
-    terminal.json("account", "set", org, "--model", "postpaid", "--credit-limit", "500")
-    lease = client.reserve(org, job_id="j", gpu_type="h100").reservation_id
-    client.advance_clock(30)
-    client.settle(lease, used_ms=30_000)
-    assert f"Charged 2 credits for {lease}." in terminal.text("adjust", lease, "2")
-    assert f"Refunded 1 credit for {lease}." in terminal.text("refund", lease, "1")
-    balance = terminal.text("balance", org)
-    assert "credit limit      500" in balance
-    assert "left with credit  469" in balance
-    header, row = terminal.text("usage", org).splitlines()[3:5]
-    assert header.split()[-4:] == ["SETTLED", "ADJUSTED", "REFUNDED", "CHARGED"]
-    assert row.split()[-4:] == ["30", "2", "1", "31"]
-    assert "adjusted     2\nrefunded     1\n" in terminal.text("reservation", "show", lease)
-    assert terminal.json("usage", org, "--by", "gpu-type")["by"] == "gpu_type"
-
-
 def test_prices_say_which_is_in_force(terminal: Terminal, org: str, name: str) -> None:
     """Of the versions of a price one is in force, others are to come or were replaced."""
     for words in (["60"], ["50"], ["40", "--from", "1000d"], ["30", "--account", org]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final, get_args
 
 import click
@@ -349,6 +350,14 @@ def show_refund(answer: CorrectionAnswer) -> None:
 def show_adjustment(answer: CorrectionAnswer) -> None:
     """What was charged besides, lot by lot."""
     show_correction("Charged", answer)
+    covered = sum(Decimal(lot.amount) for lot in answer.lots if lot.kind == "overrun")
+    if covered:
+        some = count(str(covered), "credit")
+        click.echo(
+            f"The payer lacked {some} of it: the house has covered that (an overrun) and collects "
+            "it from the payer's next credits.",
+            err=True,
+        )
 
 
 def show_correction(verb: str, answer: CorrectionAnswer) -> None:
