@@ -48,6 +48,9 @@ def test_grants_and_balances(terminal: Terminal, org: str) -> None:
     listed = terminal.text("grant", "list", org, "--open")
     assert listed.splitlines()[0].split()[:3] == ["GRANT", "ACCOUNT", "REMAINING"]
     assert grant["grant_id"] in listed
+    assert terminal.json("grant", "show", grant["grant_id"]) == grant
+    assert "priority   5\n" in terminal.text("grant", "show", grant["grant_id"])
+    assert terminal.run("grant", "show", f"{grant['grant_id']}zz").exit_code == 1
     assert len(terminal.json("grant", "list", org, "--tree")["grants"]) == 2
     assert "available  1001.5" in terminal.text("balance", org)
     balance = terminal.json("balance", org, "--tree")
@@ -252,6 +255,9 @@ def test_keys(terminal: Terminal, org: str, name: str) -> None:
     made = terminal.json("key", "create", "read-only", "--scope", org, "--name", name)
     mine = terminal.run("balance", org, GPUCREDITS_API_KEY=made["secret"])
     assert mine.exit_code == 0
+    own = terminal.run("key", "whoami", GPUCREDITS_API_KEY=made["secret"])
+    assert f"role     read-only\nscope    {org}\nname     {name}\n" in own.stdout
+    assert "expires  never\n" in own.stdout
     theirs = terminal.run("balance", "somebody-else", GPUCREDITS_API_KEY=made["secret"])
     assert theirs.exit_code == 1
     assert "account_unknown" in theirs.stderr

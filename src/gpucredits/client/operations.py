@@ -168,6 +168,7 @@ class Operations:
 
     issue = Operation(credit_calls.issue)
     issue_all = Operation(credit_calls.issue_all)
+    grant = Operation(credit_calls.grant)
     grant_page = Operation(credit_calls.grant_page)
     grants = Listing(credit_calls.grant_page, lambda page: page.grants)
     create_topup = Operation(credit_calls.create_topup)
@@ -213,6 +214,7 @@ class Operations:
     entries = Listing(entry_calls.entry_page, lambda page: page.entries)
 
     create_key = Operation(key_calls.create_key)
+    whoami = Operation(key_calls.whoami)
     revoke_key = Operation(key_calls.revoke_key)
     key_page = Operation(key_calls.key_page)
     keys = Listing(key_calls.key_page, lambda page: page.keys)
