@@ -32,7 +32,7 @@ def suspended_above(book: Book, path: str) -> str:
     return min(above, key=len, default="")
 
 
-def suspension(book: Book, path: str) -> Refused | None:
+def suspension(book: Book, path: str, now: int) -> Refused | None:
     """Why nothing is admitted at a path: an operator's suspension, or an unpaid statement."""
     above = suspended_above(book, path)
     if not above:
@@ -42,7 +42,7 @@ def suspension(book: Book, path: str) -> Refused | None:
             Reason.ACCOUNT_DELINQUENT,
             f"A statement of {above} is unpaid past its due date, so {above} admits nothing; "
             "paying what is overdue resumes it.",
-            {"account": above},
+            {"account": above, "as_of": now},
         )
     return Refused(
         Reason.ACCOUNT_SUSPENDED, f"{above} is suspended and admits nothing.", {"account": above}

@@ -90,7 +90,7 @@ class Candidate:
 
 def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
     """Draft the lease that was asked for and ask every gate; refuse what makes no sense."""
-    account = find_open(book, command.account)
+    account = find_open(book, command.account, now)
     if isinstance(account, Refused):
         return account
     price = applicable_price(
@@ -162,10 +162,10 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
     )
 
 
-def find_open(book: Book, path: str) -> Account | Refused:
+def find_open(book: Book, path: str, now: int) -> Account | Refused:
     """The account at a path, unless it or one above it is suspended."""
     account = find(book, path)
-    if isinstance(account, Account) and (refused := suspension(book, path)):
+    if isinstance(account, Account) and (refused := suspension(book, path, now)):
         return refused
     return account
 
