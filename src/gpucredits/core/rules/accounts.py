@@ -78,13 +78,23 @@ def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refus
 
 
 def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refused:
-    """Change an account; its floor may not rise above where its balance stands."""
+    """Change an account; its floor may not rise above where its balance stands.
+
+    Only who pays later has a credit limit.
+    """
     account = find(book, command.path)
     if isinstance(account, Refused):
         return account
     roll(book, account, now)
     model = account.model if command.model is None else command.model
     limit = account.credit_limit if command.credit_limit is None else command.credit_limit
+    if command.credit_limit and model is Model.PREPAID:
+        return Refused(
+            Reason.LIMIT_INVALID,
+            f"{account.path} is prepaid, and a credit limit is for postpaid accounts: set the "
+            "model to postpaid in the same request.",
+            {"account": account.path, "requested": format_credits(limit)},
+        )
     floor = -limit if model is Model.POSTPAID else 0
     if account.available < floor:
         return Refused(
