@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -195,6 +196,56 @@ def test_more_than_the_pool_has_does_not_wait(pool: PoolScene) -> None:
     shown = pool.until_state(queued["queue_id"], "refused")
     assert shown["sentence"] == "It needs 9 GPUs, and the whole pool has 8."
     pool.settle(pool.take(org, 8))
+
+
+def test_some_weights_are_changed_and_the_others_kept(pool: PoolScene) -> None:
+    """What is not named stays, a field left out too; who is new begins as the pool lets all."""
+    one, two = pool.org(), pool.org()
+    where, key = f"{pool.place}/weights", f"change-{pool.gpu_type}"
+    rows = [{"account": one, "weight": 5, "may_borrow": False}]
+    pool.admin.call("PUT", where, {"weights": rows})
+    change = {"weights": [{"account": two, "weight": 3}]}
+    first = pool.admin.call("PATCH", where, change, key=key)
+    both = sorted([(one, 5, False), (two, 3, True)])
+    assert weights_of(first.json()) == both
+    changed = pool.admin.call("PATCH", where, {"weights": [{"account": one, "weight": 6}]})
+    assert weights_of(changed.json()) == sorted([(one, 6, False), (two, 3, True)])
+    lent = {"weights": [{"account": one, "may_borrow": True}]}
+    rehearsed = pool.admin.call("PATCH", f"{where}?dry_run=true", lent)
+    assert weights_of(rehearsed.json()) == sorted([(one, 6, True), (two, 3, True)])
+    assert weights_of(pool.admin.read(where)) == sorted([(one, 6, False), (two, 3, True)])
+    again = pool.admin.call("PATCH", where, change, key=key)
+    assert (again.headers["idempotency-replayed"], again.json()) == ("true", first.json())
+    pool.set(8, borrowing=False)
+    third = pool.org()
+    kept = pool.admin.call("PATCH", where, {"weights": [{"account": third, "weight": 2}]})
+    assert (third, 2, False) in weights_of(kept.json())
+    member = pool.admin.with_key("operator", one)
+    assert problem(member.call("PATCH", where, change)) == (403, "forbidden")
+    twice = {"weights": [{"account": one}, {"account": one}]}
+    assert problem(pool.admin.call("PATCH", where, twice)) == (422, "invalid_request")
+    assert problem(pool.admin.call("PATCH", where, {"weights": []})) == (422, "invalid_request")
+    nobody = {"weights": [{"account": f"{one}/nobody", "weight": 2}]}
+    assert problem(pool.admin.call("PATCH", where, nobody)) == (404, "account_unknown")
+
+
+def test_no_change_of_weights_is_lost_to_another(pool: PoolScene) -> None:
+    """Many at once change a weight each: all are there in the end."""
+    orgs = [pool.org() for _ in range(8)]
+
+    def change(place: int) -> int:
+        body = {"weights": [{"account": orgs[place], "weight": place + 2}]}
+        return pool.admin.call("PATCH", f"{pool.place}/weights", body).status_code
+
+    with ThreadPoolExecutor(len(orgs)) as crowd:
+        assert set(crowd.map(change, range(len(orgs)))) == {200}
+    shown = weights_of(pool.admin.read(f"{pool.place}/weights"))
+    assert shown == sorted((org, place + 2, True) for place, org in enumerate(orgs))
+
+
+def weights_of(answer: Any) -> list[tuple[str, int, bool]]:
+    """The weights of a pool as they are shown."""
+    return [(row["account"], row["weight"], row["may_borrow"]) for row in answer["weights"]]
 
 
 @pytest.mark.parametrize("resources", [{}, {"cpu": 64}])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import click
-import msgspec
 
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, calls, writes
@@ -103,18 +102,14 @@ def weights(
         session.run(pools.weights(*place), show_weights)
         return
     rows: dict[str, dict[str, Any]] = {}
-    if not (clear or replace):
-        with session.client() as client:
-            answer = client.weights(*place)
-        rows = {row.account: msgspec.structs.asdict(row) for row in answer.weights}
     for account, name, value in (
         *((account, "weight", weight) for account, weight in given),
         *((account, "may_borrow", False) for account in kept),
         *((account, "may_borrow", True) for account in freed),
     ):
         rows.setdefault(account, {"account": account})[name] = value
-    call = pools.set_weights(*place, weights=list(rows.values()), **write)
-    session.run(call, show_weights)
+    send = pools.set_weights if clear or replace else pools.change_weights
+    session.run(send(*place, weights=list(rows.values()), **write), show_weights)
 
 
 _DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life"})

@@ -203,6 +203,7 @@ class Operations:
     remove_pool = Operation(pool_calls.remove_pool)
     weights = Operation(pool_calls.weights)
     set_weights = Operation(pool_calls.set_weights)
+    change_weights = Operation(pool_calls.change_weights)
     shares = Operation(pool_calls.shares)
     snapshot = Operation(pool_calls.snapshot)
 

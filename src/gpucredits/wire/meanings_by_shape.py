@@ -243,5 +243,8 @@ BY_SHAPE: Final[dict[str, str]] = {
     "UsageRequest.events": "What was measured.",
     "UsageResult.seq": "The event's own.",
     "UsageResult.status": "New, there before, or of a lease that there is not.",
+    "WeightChange.may_borrow": "Whether it may borrow; absent: as before.",
+    "WeightChange.weight": "What it counts for from now on; absent: as before.",
+    "WeightsChange.weights": "The weights to change.",
     "WeightsRequest.weights": "All weights of the pool; who is not named has 1.",
 }
