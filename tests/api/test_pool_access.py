@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.pools import merged_weights
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
+from gpucredits.store.pools import GpuPool, Weight
+from gpucredits.wire.pool import WEIGHTS_MAX, WeightChange
+from gpucredits.wire.scalars import AccountPath
 from support.http import Caller, fresh_name, problem
 from support.pools import PoolScene
 from support.waiting import until
@@ -227,6 +232,16 @@ def test_some_weights_are_changed_and_the_others_kept(pool: PoolScene) -> None:
     assert problem(pool.admin.call("PATCH", where, {"weights": []})) == (422, "invalid_request")
     nobody = {"weights": [{"account": f"{one}/nobody", "weight": 2}]}
     assert problem(pool.admin.call("PATCH", where, nobody)) == (404, "account_unknown")
+
+
+def test_a_change_of_weights_keeps_to_their_number() -> None:
+    """A pool has so many weights at most, however they came."""
+    pool = GpuPool(gpu_type="h100", region="default")
+    before = [Weight(f"o{number}", 2) for number in range(WEIGHTS_MAX)]
+    known = WeightChange(account=AccountPath("o7"), weight=3)
+    assert len(merged_weights(pool, before, [known])) == WEIGHTS_MAX
+    with pytest.raises(ProblemError, match="at most"):
+        merged_weights(pool, before, [WeightChange(account=AccountPath("new"), weight=3)])
 
 
 def test_no_change_of_weights_is_lost_to_another(pool: PoolScene) -> None:

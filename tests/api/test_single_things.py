@@ -28,7 +28,12 @@ def test_a_grant_is_there_for_those_who_see_its_account(admin: Caller, org: str)
     for scope in (other, f"{org}/vision/alice"):
         assert problem(admin.with_key("admin", scope).get(path)) == (404, "grant_unknown")
     assert admin.with_key("read-only", f"{org}/vision").read(path) == grant
-    for wrong in (f"{path}z9", "/v1/grants/none", "/v1/grants/grt_zzzzzzz_1"):
+    for wrong in (
+        f"{path}z9",
+        "/v1/grants/none",
+        "/v1/grants/grt_zzzzzzz_1",
+        "/v1/grants/grt_zzzzzz_1",
+    ):
         assert problem(admin.get(wrong)) == (404, "grant_unknown")
     short = {"account": org, "amount": "5", "expires_at": admin.instant(seconds=60)}
     ending = admin.made("/v1/credits/issue", short)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.credit import topup_param
 from gpucredits.api.errors import ProblemError, RefusedError
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.paging import PageQuery, cut, number_cursor
 from gpucredits.api.reasons import NO_ACCOUNT, NO_LEASE
 from gpucredits.api.scope import (
     LEASE_UNKNOWN,
@@ -112,7 +112,7 @@ async def get_grants(call: Call[None, GrantQuery]) -> GrantPage:
 async def get_grant(call: Call[None, NoQuery]) -> GrantAnswer:
     """One grant as it stands now."""
     number = number_param(call, "grant", ids.GRANT)
-    if number is not None and number[1] <= LAST:
+    if number is not None:
         found = await call.services.reads.grant(*number)
         if found is not None and sees(call.principal, found[1]):
             return grant_to_wire(number[0], *found)

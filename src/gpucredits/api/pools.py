@@ -33,6 +33,7 @@ from gpucredits.wire.pool import (
     SharesAnswer,
     SnapshotAnswer,
     WeightAnswer,
+    WeightChange,
     WeightsAnswer,
     WeightsChange,
     WeightsRequest,
@@ -91,22 +92,26 @@ async def put_weights(call: Call[WeightsRequest, NoQuery]) -> WeightsAnswer:
 
 async def patch_weights(call: Call[WeightsChange, NoQuery]) -> WeightsAnswer:
     """Change some weights of a pool, and leave the others as they are."""
+    changes = call.body.weights
+    return await _weigh(call, lambda pool, before: merged_weights(pool, before, changes))
 
-    def merged(pool: GpuPool, before: Sequence[Weight]) -> list[Weight]:
-        weights = {each.path: each for each in before}
-        for each in call.body.weights:
-            path = str(each.account)
-            row = weights.get(path, Weight(path, 1, pool.borrowing))
-            weights[path] = Weight(
-                path,
-                row.weight if each.weight is None else each.weight,
-                row.may_borrow if each.may_borrow is None else each.may_borrow,
-            )
-        if len(weights) > WEIGHTS_MAX:
-            raise _bad_weights(f"must leave the pool with at most {WEIGHTS_MAX} of them")
-        return list(weights.values())
 
-    return await _weigh(call, merged)
+def merged_weights(
+    pool: GpuPool, before: Sequence[Weight], changes: Sequence[WeightChange]
+) -> list[Weight]:
+    """The weights of a pool with some changed; who is new may borrow where all in it may."""
+    weights = {each.path: each for each in before}
+    for each in changes:
+        path = str(each.account)
+        row = weights.get(path, Weight(path, 1, pool.borrowing))
+        weights[path] = Weight(
+            path,
+            row.weight if each.weight is None else each.weight,
+            row.may_borrow if each.may_borrow is None else each.may_borrow,
+        )
+    if len(weights) > WEIGHTS_MAX:
+        raise _bad_weights(f"must leave the pool with at most {WEIGHTS_MAX} of them")
+    return list(weights.values())
 
 
 async def _weigh(
