@@ -37,7 +37,7 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Exhaustion, Reservation, ReservationState
 from gpucredits.core.token_bucket import tokens
-from gpucredits.store.book import load_and_lock
+from gpucredits.store.book import load
 from gpucredits.store.book_gates import calendar_of
 from gpucredits.store.needs import Needs
 from support.parity import PATHS, Players, Shadow
@@ -174,7 +174,7 @@ async def compare(stage: Scene, shadow: Shadow) -> None:
     """Every row of the org, read back, is the row that the rules left in memory."""
     needs = Needs(orgs={1}, whole={1})
     async with stage.pool.acquire() as connection, connection.transaction():
-        page = (await load_and_lock(connection, needs))[1]
+        page = (await load(connection, needs))[1]
         budgets = await connection.fetch("SELECT * FROM budgets ORDER BY budget_id")
         periods = await connection.fetch("SELECT * FROM budget_periods")
         tallies = await connection.fetch("SELECT * FROM tallies WHERE used > 0")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -26,16 +28,18 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.outcome import Beaten, QuotaSaved, RateLimitSaved
 from gpucredits.core.quota import Dimension
+from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
 from gpucredits.service import batch
 from gpucredits.service.ledger import Ledger
 from gpucredits.store import book, book_save
-from gpucredits.store.book import load_and_lock
+from gpucredits.store.book import load
 from gpucredits.store.errors import Conflict
+from gpucredits.store.guard import Verdict
 from gpucredits.store.needs import Needs
-from gpucredits.store.page import Kept, Page
-from gpucredits.store.shelf import Shelf
+from gpucredits.store.statement import Part
+from gpucredits.store.watch import Watch
 from support.parity import PATHS, Players
 from support.scene import CREDIT, QUICK, Scene, play
 
@@ -43,23 +47,16 @@ STEPS = 60
 RESETTING = (CreateAccount, UpdateAccount)
 
 
-class Whatever(int):
-    """A version that is any version."""
+def without(monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
+    """Save whether a condition of the guard holds or not."""
+    guarded: Callable[[tuple[Part, ...]], str] = vars(book_save)["guarded_statement"]
 
-    def __eq__(self, other: object) -> bool:
-        return True
+    def heedless(parts: tuple[Part, ...]) -> str:
+        text = guarded(parts)
+        assert condition in text
+        return text.replace(condition, f"({condition} OR true)")
 
-    def __ne__(self, other: object) -> bool:
-        return False
-
-    def __hash__(self) -> int:
-        return 0
-
-
-def pages_of(ledger: Ledger) -> dict[int, Page]:
-    """The pages on a ledger's shelf."""
-    every = Needs(orgs=set(range(1, 20)))
-    return {org_id: page for org_id, (page, _) in ledger.funnel.shelf.find(every).items()}
+    monkeypatch.setattr(book_save, "guarded_statement", heedless)
 
 
 def as_read(lease: Reservation) -> Reservation:
@@ -70,7 +67,7 @@ def as_read(lease: Reservation) -> Reservation:
 async def assert_true(stage: Scene) -> int:
     """Every row of the kept pages is what the database holds; how many leases that were."""
     compared = 0
-    for org_id, page in pages_of(stage.ledger).items():
+    for org_id, page in stage.ledger.funnel.shelf.pages.items():
         held = page.book
         needs = Needs(
             orgs={org_id},
@@ -78,7 +75,7 @@ async def assert_true(stage: Scene) -> int:
             account_ids={(org_id, number) for number in held.accounts},
         )
         async with stage.pool.acquire() as connection:
-            fresh = (await load_and_lock(connection, needs, lock=False))[org_id].book
+            fresh = (await load(connection, needs))[org_id].book
             tallies = await connection.fetch("SELECT quota_id, starts_at, used FROM tallies")
         assert held.org == fresh.org
         assert not held.changed
@@ -187,14 +184,14 @@ async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
 
 
 async def take_turns(stage: Scene) -> int:
-    """Two servers report one lease in turn, and a third admits beside them; what was spent."""
+    """Two servers report one lease in turn, and one issues credits between; what was spent."""
     await stage.fund("acme")
     other = Ledger(stage.pool, QUICK)
     await other.start()
     try:
         lease = (await stage.reserve(window_ms=60_000)).reservation.reservation_id
+        await stage.advance(9)
         for turn in range(1, 9):
-            await stage.advance(1)
             ledger = (stage.ledger, other)[turn % 2]
             assert (await report(ledger, lease, turn, turn * 1_000)).decision == "continue"
         await stage.do(Issue(account="acme", amount=CREDIT))
@@ -204,33 +201,40 @@ async def take_turns(stage: Scene) -> int:
     return (await stage.balance()).spent
 
 
-def test_a_page_that_another_server_has_changed_is_read_anew(database: str) -> None:
+def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
+    """Every verdict on what is saved, as it falls."""
+    verdicts: list[Verdict] = []
+    save_if = book_save.save_if
+
+    async def noted(*everything: Any) -> Verdict:
+        verdicts.append(await save_if(*everything))
+        return verdicts[-1]
+
+    monkeypatch.setattr(batch, "save_if", noted)
+    return verdicts
+
+
+def test_a_page_that_another_server_has_changed_is_read_anew(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two servers with pages of one org never lose each other's changes."""
+    verdicts = verdicts_of(monkeypatch)
     assert play(database, take_turns) == 8_500_000
+    assert [each.changed for each in verdicts if not each.holds and each.changed] == [(1,), (1,)]
+    assert all(each.offset_us is not None for each in verdicts)
 
 
 def test_a_version_that_is_not_looked_at_loses_changes(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: with every version taken for the right one, the same turns go wrong."""
-    find = Shelf.find
+    """The control: with every version taken for the right one, two entries claim one number.
 
-    def trusting(shelf: Shelf, needs: Needs) -> Kept:
-        kept = find(shelf, needs)
-        for page, _ in kept.values():
-            page.book.org.version = Whatever()
-        return {org_id: (page, Whatever()) for org_id, (page, _) in kept.items()}
-
-    monkeypatch.setattr(Shelf, "find", trusting)
-
-    async def act(stage: Scene) -> None:
-        try:
-            spent = await take_turns(stage)
-        except AssertionError:
-            return
-        assert spent != 8_500_000
-
-    play(database, act, stays_sound=False)
+    The key of the entries' table is a second guard, and stops it.
+    """
+    without(monkeypatch, "m.found = $2::text::bigint[]")
+    verdicts = verdicts_of(monkeypatch)
+    assert play(database, take_turns) == 8_500_000
+    assert any(each.offset_us is None for each in verdicts)
 
 
 def test_beats_of_kept_leases_read_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,14 +269,14 @@ def test_what_was_rolled_back_is_not_kept(database: str, monkeypatch: pytest.Mon
         await stage.fund("acme")
         lease = await stage.reserve()
         failures = iter([True, False])
-        save = book_save.save
+        save_if = book_save.save_if
 
-        async def contended(*everything: Any) -> None:
+        async def contended(*everything: Any) -> Any:
             if next(failures, False):
                 raise Conflict("another was first")
-            await save(*everything)
+            return await save_if(*everything)
 
-        monkeypatch.setattr(batch, "save", contended)
+        monkeypatch.setattr(batch, "save_if", contended)
         await stage.advance(2)
         assert (await stage.beat(lease, 1, 2_000)).settled == 2 * CREDIT
         assert (await stage.balance()).spent == 2 * CREDIT
@@ -289,7 +293,7 @@ def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
             await stage.do(CreateAccount(path=org), org=org)
             await stage.do(Issue(account=org, amount=90 * CREDIT), org=org)
             leases = [await stage.reserve(org, gpu_count=1) for _ in range(2)]
-        assert set(pages_of(stage.ledger)) == {2, 3}
+        assert set(stage.ledger.funnel.shelf.pages) == {2, 3}
         assert stage.ledger.funnel.shelf.leases == 4
         await stage.do(Cancel(reservation_id=leases[0].reservation.reservation_id), org="cmce")
         assert stage.ledger.funnel.shelf.leases == 3
@@ -307,5 +311,72 @@ def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:
         await stage.do(EndRateLimit(account="acme"))
         assert (await stage.beat(lease, 1, 1)).decision == "continue"
         await assert_true(stage)
+
+    play(database, act)
+
+
+def test_what_the_clock_has_made_true_is_not_decided_by_an_old_guess(database: str) -> None:
+    """A lease lapses while the server guesses the time: the guess is found wrong, not believed."""
+    assert play(database, lapse) == "stop"
+
+
+def test_a_guess_that_is_not_looked_at_renews_what_has_lapsed(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: with every guess of the time taken for right, a lapsed lease runs on."""
+    monkeypatch.setattr(Watch, "now", lambda watch: watch._lead_us + int(monotonic() * 1_000_000))
+    without(monkeypatch, "coalesce(m.offset_us = $3, true)")
+    without(monkeypatch, "m.now - $4 BETWEEN 0 AND 5000000")
+    assert play(database, lapse, stays_sound=False) == "continue"
+
+
+async def lapse(stage: Scene) -> str:
+    """Report a lease that has lapsed since it last did; what it is told."""
+    await stage.fund("acme")
+    lease = await stage.reserve(window_ms=10_000)
+    assert (await stage.beat(lease, 1, 1)).decision == "continue"
+    await stage.advance(30)
+    return (await stage.beat(lease, 2, 2)).decision
+
+
+def test_a_key_that_another_server_answers_meanwhile_gets_that_answer(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both servers refuse one request under one key at once: one answer is kept, both give it."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=0)
+        other = Ledger(stage.pool, QUICK)
+        await other.start()
+        save_if, both = book_save.save_if, asyncio.Barrier(2)
+
+        async def together(*everything: Any) -> Any:
+            await both.wait()
+            return await save_if(*everything)
+
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1, window_ms=1_000)
+        request = stage.request(wanted, "one-key")
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(batch, "save_if", together)
+                first, second = await asyncio.gather(
+                    stage.ledger.submit("acme", request), other.submit("acme", request)
+                )
+        finally:
+            await other.stop()
+        assert first == second
+        assert isinstance(first, Refused)
+
+    play(database, act)
+
+
+def test_an_org_that_two_servers_change_is_locked_before_it_is_decided(database: str) -> None:
+    """After the first surprise neither server decides on what the other may have changed."""
+
+    async def act(stage: Scene) -> None:
+        await take_turns(stage)
+        shelf = stage.ledger.funnel.shelf
+        assert shelf.is_contested([1])
+        assert not shelf.is_contested([2])
 
     play(database, act)

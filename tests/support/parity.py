@@ -33,6 +33,8 @@ from gpucredits.core.outcome import Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
 from gpucredits.service import batch
 from gpucredits.service.outcomes import detached
+from gpucredits.store.book_save import save_if
+from gpucredits.store.guard import Verdict
 from support.scene import CREDIT, HOUR_US, PRICE
 
 PATHS = ("acme", "acme/p", "acme/q", "acme/p/u", "acme/q/v")
@@ -49,8 +51,10 @@ class Shadow:
     def take_part(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Decide whatever batches decide; what a batch begins again is begun again here too."""
         run_all = batch.run_all
+        before = self.book
 
         async def followed(*everything: Any) -> Any:
+            nonlocal before
             before = deepcopy(self.book)
             try:
                 return await run_all(*everything)
@@ -58,7 +62,14 @@ class Shadow:
                 self.book = before
                 raise
 
+        async def saved(*everything: Any) -> Verdict:
+            verdict = await save_if(*everything)
+            if not verdict.holds:
+                self.book = before
+            return verdict
+
         monkeypatch.setattr(batch, "run_all", followed)
+        monkeypatch.setattr(batch, "save_if", saved)
         monkeypatch.setattr(batch, "decide", self.decide)
 
     def decide(self, book: Book, command: Command, now: int) -> Outcome:

@@ -1,4 +1,4 @@
-"""One batch: lock and load, decide every command in order, save, commit.
+"""One batch: load, decide every command in order, save what is still true, commit.
 
 Owns: the transaction, idempotent replay, all-or-nothing groups, dry runs, and what is recorded
 besides the money (answers by key, refusals, drains).
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -19,13 +19,14 @@ from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Outcome
 from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.core.reservation import Decision, ReservationState
-from gpucredits.service.auditing import Act, State, act_of, state_before
+from gpucredits.service.auditing import State, act_of, state_before
 from gpucredits.service.errors import KeyReused
 from gpucredits.service.new_windows import with_spending
 from gpucredits.service.outcomes import decode, detached, encode
-from gpucredits.store.book import Page, Pages, load_and_lock
-from gpucredits.store.book_save import Answer, DecisionMade, save
+from gpucredits.store.book import Page, Pages, load, load_and_lock, look_up
+from gpucredits.store.book_save import Minutes, save, save_if
 from gpucredits.store.connection import Connection
+from gpucredits.store.errors import driver_errors
 from gpucredits.store.needs import Needs
 from gpucredits.store.shelf import Shelf
 from gpucredits.store.transaction import transaction
@@ -42,15 +43,6 @@ class Request:
     fingerprint: bytes = b""
     actor: str = ""
     request_id: str = ""
-
-
-@dataclass(slots=True)
-class Minutes:
-    """What is written beside the books: answers to keys, refusals and drains, who did what."""
-
-    answers: list[Answer] = field(default_factory=list)
-    decisions: list[DecisionMade] = field(default_factory=list)
-    acts: list[Act] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
@@ -197,26 +189,64 @@ Result = list[Outcome] | KeyReused
 
 
 async def commit(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
-    """Carry out a batch in one transaction; what each job is to be told once this returns."""
+    """Carry out a batch whole; what each job is to be told once this returns."""
     needs = Needs()
     for job in jobs:
         job.add_needs(needs)
     # Hardly ever does a lease end with a report; then everything is loaded after all.
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
+    async with shelf.turns.at(needs.orgs):
+        results = None
+        if not needs.whole and not shelf.is_contested(needs.orgs):
+            results = await commit_if_true(connection, needs, jobs, shelf)
+        if results is None:
+            results = await commit_locked(connection, needs, jobs, shelf)
+    return results
+
+
+async def commit_if_true(
+    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: Shelf
+) -> list[Result] | None:
+    """Decide on what is known, and save if it is still true; None when it was not.
+
+    Nothing is locked while it is decided: the statement that saves locks, compares and commits.
+    """
+    minutes = Minutes()
+    with driver_errors():
+        pages, guard = await look_up(connection, needs, shelf.take(needs), shelf.watch)
+    await asyncio.sleep(0)  # let whoever is short go between the long steps of a large batch
+    try:
+        results = await run_all(jobs, pages, minutes)
+    except NotInBook:
+        needs.only_renews = False
+        return None
+    await asyncio.sleep(0)
+    verdict = await save_if(connection, guard, pages, minutes)
+    shelf.learn(verdict)
+    if not verdict.holds:
+        return None
+    shelf.put(pages)
+    return results
+
+
+async def commit_locked(
+    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: Shelf
+) -> list[Result]:
+    """Lock the orgs, then load, decide and save, in one transaction."""
     minutes = Minutes()
     async with transaction(connection):
-        pages = await load_and_lock(connection, needs, shelf=shelf)
+        pages = await load_and_lock(connection, needs, shelf.take(needs), shelf.watch)
         if needs.whole:
             await tell_spending(connection, pages, jobs)
-        await asyncio.sleep(0)  # let whoever is short go between the long steps of a large batch
+        await asyncio.sleep(0)
         try:
             results = await run_all(jobs, pages, minutes)
         except NotInBook:  # nothing was saved, and the orgs stay locked
             needs.only_renews, minutes = False, Minutes()
-            pages = await load_and_lock(connection, needs)
+            pages = await load(connection, needs)
             results = await run_all(jobs, pages, minutes)
         await asyncio.sleep(0)
-        await save(connection, pages, minutes.answers, minutes.decisions, minutes.acts)
+        await save(connection, pages, minutes)
     shelf.put(pages)
     return results
 

@@ -14,7 +14,7 @@ from gpucredits.core.book import Book
 from gpucredits.core.budget import BudgetPeriod
 from gpucredits.core.entry import EntryType
 from gpucredits.core.rules.roll import roll
-from gpucredits.store.book import load_and_lock
+from gpucredits.store.book import load
 from gpucredits.store.budgets import PeriodRow, list_periods
 from gpucredits.store.connection import Pool
 from gpucredits.store.needs import Needs
@@ -47,7 +47,7 @@ async def read_periods(
         if org_id is None:
             return None
         needs = Needs(orgs={org_id}, paths={(org_id, path)})
-        page = (await load_and_lock(connection, needs, lock=False))[org_id]
+        page = (await load(connection, needs))[org_id]
         book = page.book
         account = book.paths.get(path)
         if account is None:

@@ -20,7 +20,7 @@ from gpucredits.core.reservation import Reservation
 from gpucredits.core.topup import TopUpRow
 from gpucredits.service.moves import moves_of
 from gpucredits.store.accounts import AccountFilter, list_accounts, sum_pending, sum_tree
-from gpucredits.store.book import Page, load_and_lock
+from gpucredits.store.book import Page, load
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.entries import EntryFilter, EntryRow, list_entries
 from gpucredits.store.grants import GrantFilter, list_grants
@@ -197,7 +197,7 @@ class Reads:
                 yield connection, None
                 return
             needs = Needs(orgs={org_id}, paths={(org_id, path)})
-            yield connection, (await load_and_lock(connection, needs, lock=False))[org_id]
+            yield connection, (await load(connection, needs))[org_id]
 
     async def _pages(
         self, connection: Connection, org_id: int, account_ids: list[int]
@@ -207,7 +207,7 @@ class Reads:
         for start in range(0, len(account_ids), ACCOUNTS_AT_ONCE):
             chosen = account_ids[start : start + ACCOUNTS_AT_ONCE]
             needs = Needs(orgs={org_id}, account_ids={(org_id, each) for each in chosen})
-            pages.append((await load_and_lock(connection, needs, lock=False))[org_id])
+            pages.append((await load(connection, needs))[org_id])
         return pages
 
     async def _tree(self, connection: Connection, page: Page, path: str) -> Balance:

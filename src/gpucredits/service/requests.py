@@ -26,7 +26,7 @@ from gpucredits.service.ledger import Ledger
 from gpucredits.service.ledger import Request as LedgerRequest
 from gpucredits.store import acts, audit, outbox, requests
 from gpucredits.store.audit import AuditNote
-from gpucredits.store.book import load_and_lock
+from gpucredits.store.book import load
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
@@ -269,7 +269,7 @@ def as_of(row: Ask, now: int) -> Ask:
 async def book_of(db: Connection, org_id: int, account: str) -> Book:
     """The account with its limits and budgets, to look at."""
     needs = Needs(orgs={org_id}, paths={(org_id, account)})
-    pages = await load_and_lock(db, needs, lock=False)
+    pages = await load(db, needs)
     return pages[org_id].book
 
 

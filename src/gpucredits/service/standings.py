@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gpucredits.core.account import Account, lineage, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.rules.roll import roll_due
-from gpucredits.store.book import load_and_lock
+from gpucredits.store.book import load
 from gpucredits.store.connection import Pool
 from gpucredits.store.needs import Needs
 from gpucredits.store.orgs import find_org
@@ -40,7 +40,7 @@ async def read_standing(pool: Pool, path: str) -> Standing | None:
             paths={(org_id, each) for each in wanted},
             jobs={(org_id, path, "")},  # as admissions do, to see past windows too
         )
-        page = (await load_and_lock(connection, needs, lock=False))[org_id]
+        page = (await load(connection, needs))[org_id]
     book = page.book
     if path not in book.paths:
         return None

@@ -1,7 +1,7 @@
-"""Opening books: lock the orgs of a batch, take the time, load every row the commands touch.
+"""Opening books: take the time and load every row that the commands of a batch touch.
 
-Owns: what is read and what is kept of earlier batches is used. One call is one round trip, hardly
-ever two. What a row looks like is in book_rows and book_gates.
+Owns: what is read, what is used that was kept of earlier batches, and whether orgs are locked for
+it. What a row looks like is in book_rows and book_gates.
 Must not: decide anything or write (book_save does).
 """
 
@@ -31,24 +31,28 @@ from gpucredits.store.book_rows import (
     open_page,
 )
 from gpucredits.store.connection import Connection
+from gpucredits.store.guard import Guard, guard_of
 from gpucredits.store.needs import Needs
-from gpucredits.store.page import Kept, Page, Pages, StoredRow
-from gpucredits.store.shelf import Shelf
+from gpucredits.store.page import Page, Pages, StoredRow
 from gpucredits.store.statement import numbers
+from gpucredits.store.watch import Watch
 
 OPEN_BOOK = (
-    "SELECT * FROM open_book($1, $2, $3::text::integer[], $4::text::bigint[],"
-    " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
-    " $19, $20, $21, $22, $23, $24, $25, $26, $27)"
+    "SELECT * FROM open_book($1, $2::text::integer[], $3::text::bigint[],"
+    " $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
+    " $19, $20, $21, $22, $23, $24, $25, $26)"
 )
-# A version that is known says that nothing else has changed, so one snapshot of the rest will do.
 LOCK_ORGS = """
 WITH locked AS MATERIALIZED (
     SELECT o.org_id, o.version, o.clock, o.gated FROM orgs o WHERE o.org_id = ANY ($1)
     ORDER BY o.org_id FOR NO KEY UPDATE
-), moment AS MATERIALIZED (SELECT ledger_now() AS now FROM (SELECT count(*) FROM locked) AS all_of)
+), moment AS MATERIALIZED (
+    SELECT ledger_now() AS now, c.offset_us FROM (SELECT count(*) FROM locked) AS all_of
+    CROSS JOIN clock c
+)
 SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
-    SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock))
+    SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock)),
+    m.now, m.offset_us
 FROM locked l CROSS JOIN moment m"""
 GRANT = 3
 FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
@@ -69,26 +73,61 @@ FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
     fill_period,
 )
 
-__all__ = ["Page", "Pages", "load_and_lock"]
+__all__ = ["Page", "Pages", "load", "load_and_lock", "look_up"]
 
 
-async def load_and_lock(
-    connection: Connection, needs: Needs, *, lock: bool = True, shelf: Shelf | None = None
-) -> Pages:
-    """One page for each org that exists, locked until the transaction ends unless told not to.
-
-    A page's ``now`` was read after the lock was held and is never before the org's clock. Pages of
-    the shelf are used as far as they still hold; what they lack is read.
-    """
+async def load(connection: Connection, needs: Needs) -> Pages:
+    """One page for each org that exists, of one moment; nothing is locked."""
     pages: Pages = {}
-    if shelf is None:
-        await read(connection, needs, pages, {}, lock=lock)
-    else:
-        stale = await reuse(connection, needs, pages, shelf)
-        if stale:  # whoever held the lock may have put its page back by now
-            stale = await reuse(connection, needs.of(stale), pages, shelf)
-        if stale:
-            await read(connection, needs.of(stale), pages, {}, lock=lock)
+    await read(connection, needs, pages, {})
+    return opened(pages, needs)
+
+
+async def load_and_lock(connection: Connection, needs: Needs, kept: Pages, watch: Watch) -> Pages:
+    """One page for each org that exists, locked until the transaction ends.
+
+    A page's ``now`` was read after the lock was held and is never before the org's clock. Pages
+    that are kept are used as far as they still hold; what they lack is read.
+    """
+    found = await connection.fetch(LOCK_ORGS, sorted(needs.orgs))
+    true: Pages = {}
+    for org_id, version, now, is_due, *_ in found:
+        page = kept.get(org_id)
+        if page is None or is_due or version != page.book.org.version or not is_fresh(page, now):
+            continue
+        page.now = now
+        true[org_id] = page
+    if found:
+        watch.told(*found[0][4:])
+    return opened(await fill(connection, needs, true), needs)
+
+
+async def look_up(
+    connection: Connection, needs: Needs, kept: Pages, watch: Watch
+) -> tuple[Pages, Guard]:
+    """One page for each org that exists, and what must still be so when it is saved.
+
+    Nothing is locked. Beats whose leases are all on pages that are kept need no reading.
+    """
+    now = watch.now()
+    if now is not None:
+        kept = {org_id: page for org_id, page in kept.items() if is_fresh(page, now)}
+        if is_enough(needs, kept):
+            for page in kept.values():
+                page.now = max(now, page.book.org.clock)
+            return opened(kept, needs), guard_of(kept, now, watch.offset_us)
+    pages = await fill(connection, needs, kept, always=True)
+    read_at = min((page.read_at for page in pages.values()), default=0)
+    return opened(pages, needs), guard_of(pages, read_at, None)
+
+
+def is_enough(needs: Needs, kept: Pages) -> bool:
+    """Whether pages hold all that is needed."""
+    return needs.only_renews and len(kept) == len(needs.orgs) and not needs.beyond(kept).leases
+
+
+def opened(pages: Pages, needs: Needs) -> Pages:
+    """Pages on which a batch can be decided."""
     for org_id in needs.whole:
         if org_id in pages:
             pages[org_id].book.whole = pages[org_id].outdated = True
@@ -99,47 +138,31 @@ async def load_and_lock(
     return pages
 
 
-async def reuse(connection: Connection, needs: Needs, pages: Pages, shelf: Shelf) -> set[int]:
-    """Lock the orgs and use the pages that are kept of them; those that have to be read anew.
-
-    Beats whose leases are all on the shelf need no more than the lock.
-    """
-    kept = shelf.find(needs)
-    wanted = needs.beyond(kept)
-    if needs.only_renews and len(kept) == len(needs.orgs) and not wanted.leases:
-        found = await connection.fetch(LOCK_ORGS, sorted(needs.orgs))
-        moments = {row[0]: (row[1], row[2], row[3]) for row in found}
-    else:
-        moments = await read(connection, wanted, pages, kept, lock=True)
-    stale = set()
-    for org_id, (version, now, is_due) in moments.items():
-        page, known = kept[org_id]
-        if version != page.book.org.version:
-            shelf.take(page)  # another server has changed the org
-        elif version == known and shelf.take(page) and is_fresh(page, now, is_due=is_due):
-            page.now = now
-            pages[org_id] = page
-            continue
-        pages.pop(org_id, None)
-        stale.add(org_id)
-    return stale
+async def fill(connection: Connection, needs: Needs, kept: Pages, *, always: bool = False) -> Pages:
+    """Read what pages lack that are kept, and whole pages of the other orgs."""
+    if not always and is_enough(needs, kept):
+        return kept
+    pages: Pages = {}
+    await read(connection, needs.beyond(kept), pages, kept)
+    stale = {
+        org_id
+        for org_id, page in kept.items()
+        if pages.get(org_id) is not page or not is_fresh(page, page.now)
+    }
+    if stale:
+        await read(connection, needs.of(stale), pages, {})
+    return pages
 
 
-def is_fresh(page: Page, now: int, *, is_due: bool) -> bool:
+def is_fresh(page: Page, now: int) -> bool:
     """Whether the clock has made nothing due that a page read anew would hold."""
-    return now < page.fresh_until and not is_due and not page.book.complete
+    return max(now, page.book.org.clock) < page.fresh_until and not page.book.complete
 
 
-async def read(
-    connection: Connection, needs: Needs, pages: Pages, kept: Kept, *, lock: bool
-) -> dict[int, tuple[int, int, bool]]:
-    """Open the books of the orgs, or add to the pages that are kept of them what they lack.
-
-    Returns the version and the time of each org of which a page is kept.
-    """
+async def read(connection: Connection, needs: Needs, pages: Pages, kept: Pages) -> None:
+    """Open the books of the orgs, or add to the pages that are kept of them what they lack."""
     rows = await connection.fetch(
         OPEN_BOOK,
-        lock,
         sorted(needs.orgs),
         *leases_of(needs),
         *columns(needs.paths, 2),
@@ -154,18 +177,11 @@ async def read(
         not needs.only_renews,
         *columns(needs.references, 2),
     )
-    moments: dict[int, tuple[int, int, bool]] = {}
     with_grants: dict[int, Page] = {}
     for row in rows:
         kind, org_id = row[0], row[1]
         if kind == 0:
-            pages[org_id] = open_page(row)
-            if org_id in kept:
-                moments[org_id] = (row[6], row[2], False)
-                page, known = kept[org_id]
-                if row[6] == known:  # otherwise what comes is not enough, and is read again
-                    page.book.suspended = page.book.overdue = ()
-                    pages[org_id] = page
+            pages[org_id] = begin_page(row, kept.get(org_id))
         else:
             page = pages[org_id]
             FILL[kind](page, row)
@@ -175,7 +191,16 @@ async def read(
         for lots in page.book.grants.values():
             if len(lots) > 1:
                 lots.sort(key=consumption_order)
-    return moments
+
+
+def begin_page(row: StoredRow, kept: Page | None) -> Page:
+    """The page that the rows which follow go to: the one that is kept, if it is still true."""
+    page = open_page(row)
+    if kept is None or kept.book.org.version != page.book.org.version:
+        return page
+    kept.book.suspended = kept.book.overdue = ()
+    kept.now, kept.read_at = page.now, page.read_at
+    return kept
 
 
 def leases_of(needs: Needs) -> tuple[str, str]:

@@ -154,7 +154,7 @@ ENTRIES = part(
     "integer bigint bigint bigint code bigint bigint bigint bigint bigint bigint bigint bigint",
     """INSERT INTO entries (org_id, recorded_at, entry_id, effective_at, type, account_id, amount,
         reserve, grant_id, other_id, other_grant_id, reservation_id, seq)
-    SELECT * FROM ROWS""",
+    SELECT * FROM ROWS AS x""",
 )
 SETTLEMENTS = part(  # entries of heartbeats: type 6, effective when recorded, nobody else in it
     "new_settlements",
@@ -180,7 +180,7 @@ ANSWERS = part(
     "new_answers",
     "integer text bytea bytea bigint",
     """INSERT INTO idempotency (org_id, key, request_hash, outcome, created_at)
-    SELECT * FROM ROWS""",
+    SELECT * FROM ROWS AS x""",
 )
 DECISIONS_MADE = part(
     "new_decisions",

@@ -35,10 +35,10 @@ TOPUP_STATUSES = tuple(TopUpStatus)
 
 
 def open_page(row: StoredRow) -> Page:
-    """The page of an org: (org, now; next id, next entry id, clock, version, flags; path)."""
-    _, org_id, now, next_id, next_entry_id, clock, version, gated, budgeted = row[:9]
+    """The page of an org: (org, now; next ids, clock, version, flags, time of reading; path)."""
+    _, org_id, now, next_id, next_entry_id, clock, version, gated, budgeted, read_at = row[:10]
     org = Org(org_id, row[21], next_id, next_entry_id, clock, version)
-    page = Page(Book(org), now, next_id, next_entry_id)
+    page = Page(Book(org), now, next_id, next_entry_id, read_at=read_at)
     page.gated, page.budgeted = gated == 1, budgeted == 1
     return page
 

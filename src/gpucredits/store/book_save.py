@@ -7,7 +7,10 @@ Must not: decide anything, commit, or write what did not change.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+import asyncpg
 import msgspec
 
 from gpucredits.core.account import Account
@@ -41,10 +44,12 @@ from gpucredits.store.book_parts import (
 from gpucredits.store.book_rows import DECISIONS
 from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
+from gpucredits.store.errors import driver_errors
 from gpucredits.store.events import Event, events_of
 from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters
+from gpucredits.store.guard import Guard, Verdict, guarded_statement, verdict_of
 from gpucredits.store.page import Page, Pages, note, settings_of
-from gpucredits.store.statement import parameters, statement
+from gpucredits.store.statement import Part, parameters, statement
 
 # Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
@@ -57,14 +62,42 @@ DecisionMade = tuple[int, int, str, str, str, int, str, str]
 Act = tuple[int, int, str, str, str, str | None, str | None, str]
 
 
-async def save(
-    connection: Connection,
-    pages: Pages,
-    answers: Sequence[Answer] = (),
-    decisions: Sequence[DecisionMade] = (),
-    acts: Sequence[Act] = (),
-) -> None:
-    """Write down everything that changed, with what was answered and decided, in one round trip."""
+@dataclass(slots=True)
+class Minutes:
+    """What is written beside the books: answers to keys, refusals and drains, who did what."""
+
+    answers: list[Answer] = field(default_factory=list)
+    decisions: list[DecisionMade] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+
+
+async def save(connection: Connection, pages: Pages, minutes: Minutes) -> None:
+    """Write down everything that changed, with what was answered and decided, in one round trip.
+
+    The orgs are locked by the transaction that this is a part of.
+    """
+    ordered = changes_of(pages, minutes)
+    if ordered:
+        await connection.fetchval(statement(tuple(ordered)), *values_of(ordered))
+
+
+async def save_if(connection: Connection, guard: Guard, pages: Pages, minutes: Minutes) -> Verdict:
+    """Write everything down and commit it, all in one statement, if what is guarded holds.
+
+    Otherwise nothing is written, also when a key has been answered elsewhere in the meantime.
+    """
+    ordered = changes_of(pages, minutes)
+    text = guarded_statement(tuple(ordered))
+    with driver_errors():
+        try:
+            row = await connection.fetchrow(text, *guard.parameters, *values_of(ordered))
+        except asyncpg.UniqueViolationError:
+            return Verdict(holds=False)
+    return verdict_of(guard, row)
+
+
+def changes_of(pages: Pages, minutes: Minutes) -> dict[Part, list[Sequence[Any]]]:
+    """The rows to write, by the part of the statement that writes them."""
     changes = Changes()
     for page in pages.values():
         collect(changes, page)
@@ -72,18 +105,18 @@ async def save(
         changes.rows[RENEWALS] = changes.renewals
     if changes.settlements:
         changes.rows[SETTLEMENTS] = changes.settlements
-    if answers:
-        changes.rows[ANSWERS] = list(answers)
-    if decisions:
-        changes.rows[DECISIONS_MADE] = list(decisions)
-    if acts:
-        changes.rows[ACTS] = list(acts)
-    if not changes.rows:
-        return
-    ordered = changes.in_order()
-    text = statement(tuple(ordered))
-    values = [value for kind, rows in ordered.items() for value in parameters(kind, rows)]
-    await connection.fetchval(text, *values)
+    if minutes.answers:
+        changes.rows[ANSWERS] = list(minutes.answers)
+    if minutes.decisions:
+        changes.rows[DECISIONS_MADE] = list(minutes.decisions)
+    if minutes.acts:
+        changes.rows[ACTS] = list(minutes.acts)
+    return changes.in_order()
+
+
+def values_of(changes: dict[Part, list[Sequence[Any]]]) -> list[object]:
+    """The parameters of the statement that writes changes."""
+    return [value for kind, rows in changes.items() for value in parameters(kind, rows)]
 
 
 def collect(changes: Changes, page: Page) -> None:

@@ -32,7 +32,7 @@ NEW_QUOTAS = part(
     "integer bigint bigint bigint bigint code text code text integer bigint bigint bigint",
     """INSERT INTO quotas (org_id, quota_id, amount, ended_at, account_id, dimension, gpu_type,
         calendar, zone, rolling_hours, created_at, seeded, first_entry_id)
-    SELECT * FROM ROWS""",
+    SELECT * FROM ROWS AS x""",
 )
 SLOTS = part(
     "changed_slots",
@@ -44,7 +44,7 @@ SLOTS = part(
 NEW_SLOTS = part(
     "new_slots",
     "integer bigint bigint bigint",
-    "INSERT INTO slots (org_id, quota_id, count, leaving) SELECT * FROM ROWS",
+    "INSERT INTO slots (org_id, quota_id, count, leaving) SELECT * FROM ROWS AS x",
 )
 METERS = part(
     "changed_meters",
@@ -67,7 +67,7 @@ TALLIES = part(
     "kept_tallies",
     "integer bigint bigint bigint bigint",
     """INSERT INTO tallies (org_id, quota_id, starts_at, ends_at, used)
-    SELECT * FROM ROWS
+    SELECT * FROM ROWS AS x
     ON CONFLICT (org_id, quota_id, starts_at) DO UPDATE SET used = excluded.used""",
 )
 BUCKETS = part(
@@ -84,7 +84,7 @@ NEW_BUCKETS = part(
     "integer bigint bigint bigint bigint bigint bigint bigint bigint code",
     """INSERT INTO token_buckets (org_id, bucket_id, capacity, refill_per_hour, level, level_at,
         fraction, ended_at, account_id, kind)
-    SELECT * FROM ROWS""",
+    SELECT * FROM ROWS AS x""",
 )
 BOOSTS = part(
     "changed_boosts",
@@ -98,7 +98,7 @@ NEW_BOOSTS = part(
     "integer bigint bigint bigint bigint bigint bigint bigint text bigint",
     """INSERT INTO boosts (org_id, boost_id, account_id, target_id, amount, refill_per_hour,
         starts_at, ends_at, note, created_at)
-    SELECT * FROM ROWS""",
+    SELECT * FROM ROWS AS x""",
 )
 BUDGETS = part(
     "kept_budgets",
@@ -123,7 +123,7 @@ PERIODS = part(
     """INSERT INTO budget_periods (org_id, budget_id, starts_at, ends_at, allowance, grant_id,
         rolled, rolled_grant_id, warned_percent, rollover, rollover_cap, rollover_us, calendar,
         zone)
-    SELECT * FROM ROWS
+    SELECT * FROM ROWS AS x
     ON CONFLICT (org_id, budget_id, starts_at) DO UPDATE SET rolled = excluded.rolled,
         rolled_grant_id = excluded.rolled_grant_id, warned_percent = excluded.warned_percent""",
 )

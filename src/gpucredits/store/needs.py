@@ -42,7 +42,7 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.reasons import invariant
-from gpucredits.store.page import Kept
+from gpucredits.store.page import Pages
 
 Row = TypeVar("Row", bound=tuple[int, *tuple[Any, ...]])
 
@@ -75,17 +75,17 @@ class Needs:
         else:
             known |= ids
 
-    def beyond(self, kept: Kept) -> Needs:
+    def beyond(self, kept: Pages) -> Needs:
         """Those that pages which are kept do not meet: leases that they hold are left out.
 
         Where a lease may end, its limits have to be read: those of a page are not all there.
         """
         leases = {}
         for org_id, ids in self.leases.items():
-            found = kept.get(org_id)
+            page = kept.get(org_id)
             wanted = ids
-            if found is not None and (self.only_renews or not found[0].gated):
-                wanted = ids - found[0].book.reservations.keys()
+            if page is not None and (self.only_renews or not page.gated):
+                wanted = ids - page.book.reservations.keys()
             if wanted:
                 leases[org_id] = wanted
         return replace(self, leases=leases)

@@ -53,6 +53,7 @@ class Page:
     over: list[int] = field(default_factory=list)  # leases that had ended when they were read
     leases: int = 0  # as counted when it was put on the shelf
     outdated: bool = False  # what was set for the org has changed: read it anew
+    read_at: int = 0  # the database's time when it was read or last added to
 
     def was_delinquent(self, account_id: int) -> bool:
         """Whether an account was paused for what it owes when it was read."""
@@ -61,7 +62,6 @@ class Page:
 
 
 Pages = dict[int, Page]
-Kept = dict[int, tuple[Page, int]]  # pages of a shelf, with the version that was seen
 
 
 DELINQUENT = 5  # its place among the settings of an account

@@ -1,16 +1,25 @@
 """Pages kept from one batch to the next, so that what is known is not read again.
 
-Owns: which pages are kept, and the bound on how many leases that is.
-Must not: be believed. A page is used only under its org's lock and only if the org's version,
-which every change of the org moves, is still the one that the page has.
+Owns: which pages are kept, the bound on how many leases that is, and what helps to use them: whose
+turn it is at an org, what time it is, and which orgs another server changes too.
+Must not: be believed. What is decided on a page is saved only if the org's version, which every
+change of the org moves, is still the one that the page has.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
+
+from gpucredits.store.guard import Verdict
 from gpucredits.store.needs import Needs
-from gpucredits.store.page import Kept, Page, Pages, turn
+from gpucredits.store.page import Page, Pages, turn
+from gpucredits.store.turns import Turns
+from gpucredits.store.watch import Watch
 
 LEASES_MAX = 250_000  # about a kilobyte each
+CONTESTED_S = 10.0  # how long an org that another server has changed is locked before deciding
+CONTESTED_MAX = 100_000
 
 
 class Shelf:
@@ -19,39 +28,59 @@ class Shelf:
     def __init__(self, leases_max: int = LEASES_MAX) -> None:
         self.leases_max = leases_max
         self.leases = 0
-        self._pages: dict[int, Page] = {}
+        self.turns = Turns()
+        self.watch = Watch()
+        self.pages: dict[int, Page] = {}
+        self._contested: dict[int, float] = {}
 
-    def find(self, needs: Needs) -> Kept:
-        """The pages of a batch's orgs, to be looked at; one that is to be read whole is no use."""
-        pages = self._pages
-        return {
-            org_id: (page, page.book.org.version)
-            for org_id in needs.orgs
-            if org_id not in needs.whole and (page := pages.get(org_id)) is not None
-        }
-
-    def take(self, page: Page) -> bool:
-        """Take a page off the shelf for use; False when somebody else did."""
-        org_id = page.book.org.org_id
-        if self._pages.get(org_id) is not page:
-            return False
-        del self._pages[org_id]
-        self.leases -= page.leases
-        return True
+    def take(self, needs: Needs) -> Pages:
+        """Take the pages of a batch's orgs off; one that is to be read whole is no use."""
+        found: Pages = {}
+        for org_id in needs.orgs:
+            page = self.pages.pop(org_id, None)
+            if page is not None:
+                self.leases -= page.leases
+                if org_id not in needs.whole:
+                    found[org_id] = page
+        return found
 
     def put(self, pages: Pages) -> None:
         """Keep pages whose changes are committed; the oldest ones go when there are too many."""
         for org_id, page in pages.items():
             turn(page)
-            other = self._pages.get(org_id)
-            if other is not None:
-                if other.book.org.version > page.book.org.version:
-                    continue
-                self.take(other)
             if page.outdated:
                 continue
             page.leases = len(page.book.reservations)
             self.leases += page.leases
-            self._pages[org_id] = page
+            self.pages[org_id] = page
         while self.leases > self.leases_max:
-            self.take(next(iter(self._pages.values())))
+            oldest = self.pages.pop(next(iter(self.pages)))
+            self.leases -= oldest.leases
+
+    def learn(self, verdict: Verdict) -> None:
+        """Note what time the database had, and which orgs another server has changed."""
+        if verdict.offset_us is None:
+            return
+        if not verdict.holds:
+            self.watch.doubted()
+            if len(self._contested) > CONTESTED_MAX:
+                self._contested.clear()
+            until = time.monotonic() + CONTESTED_S
+            self._contested.update(dict.fromkeys(verdict.changed, until))
+        self.watch.told(verdict.now, verdict.offset_us)
+
+    def is_contested(self, orgs: Iterable[int]) -> bool:
+        """Whether another server has changed one of these orgs of late."""
+        if not self._contested:
+            return False
+        now = time.monotonic()
+        found = False
+        for org_id in orgs:
+            until = self._contested.get(org_id)
+            if until is None:
+                continue
+            if until > now:
+                found = True
+            else:
+                del self._contested[org_id]
+        return found

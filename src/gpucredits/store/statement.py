@@ -44,16 +44,20 @@ def part(name: str, types: str, sql: str) -> Part:
 @cache
 def statement(parts: tuple[Part, ...]) -> str:
     """The text that makes all the changes at once, in whatever order the database likes."""
-    number = 0
+    return f"WITH {', '.join(texts_of(parts))} SELECT 1"
+
+
+def texts_of(parts: tuple[Part, ...], rows: str = ROWS, number: int = 0) -> list[str]:
+    """Each part with its rows in their place, taking parameters after those that come first."""
     texts = []
     for each in parts:
         places = []
         for kind in each.types:
             number += 1
             places.append(f"${number}{CASTS.get(kind, f'::{kind}[]')}")
-        rows = f"unnest({', '.join(places)})"
-        texts.append(f"{each.name} AS ({each.sql.replace(ROWS, rows)})")
-    return f"WITH {', '.join(texts)} SELECT 1"
+        made = rows.replace(ROWS, f"unnest({', '.join(places)})")
+        texts.append(f"{each.name} AS ({each.sql.replace(ROWS, made)})")
+    return texts
 
 
 def parameters(kind: Part, rows: Iterable[Sequence[Any]]) -> list[object]:

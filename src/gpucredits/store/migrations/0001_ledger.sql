@@ -413,10 +413,9 @@ CREATE TRIGGER audit_log_chained BEFORE INSERT ON audit_log
 CREATE TRIGGER audit_log_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- Filling a book: lock the orgs (unless only reading), take the time, then read every row that a
--- batch of commands touches, in one round trip. The statements after the lock see what others
--- committed while it was waited for. Rows of all kinds share one shape: store/book_rows.py names the
--- columns of each kind.
+-- Filling a book: take the time, then read every row that a batch of commands touches, in one round
+-- trip. It is stable, so that all it reads is of one moment. Rows of all kinds share one shape:
+-- store/book_rows.py names the columns of each kind.
 
 CREATE TYPE book_row AS (
     kind integer, org_id integer, id bigint,
@@ -427,7 +426,7 @@ CREATE TYPE book_row AS (
 );
 
 CREATE FUNCTION open_book(
-    is_locking boolean, orgs_wanted integer[],
+    orgs_wanted integer[],
     lease_orgs integer[], lease_ids bigint[],
     path_orgs integer[], paths text[],
     account_orgs integer[], account_ids bigint[],
@@ -438,31 +437,20 @@ CREATE FUNCTION open_book(
     whole_orgs integer[], limit_orgs integer[], limit_ids bigint[],
     job_orgs integer[], job_paths text[], job_ids text[], may_end boolean,
     reference_orgs integer[], reference_texts text[]
-) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
+) RETURNS SETOF book_row LANGUAGE plpgsql STABLE ROWS 500 AS $$
 DECLARE
     instant_now bigint;
     gated_orgs integer[];
     budget_orgs integer[];
 BEGIN
-    IF is_locking THEN
-        SELECT array_agg(l.org_id) FILTER (WHERE l.gated),
-            array_agg(l.org_id) FILTER (WHERE l.budgeted)
-        INTO gated_orgs, budget_orgs
-        FROM (
-            SELECT o.org_id, o.gated OR o.org_id = ANY (whole_orgs) AS gated, o.budgeted
-            FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
-            ORDER BY o.org_id FOR NO KEY UPDATE
-        ) AS l;
-    ELSE
-        SELECT array_agg(o.org_id) FILTER (WHERE o.gated),
-            array_agg(o.org_id) FILTER (WHERE o.budgeted)
-        INTO gated_orgs, budget_orgs FROM orgs o WHERE o.org_id = ANY (orgs_wanted);
-    END IF;
+    SELECT array_agg(o.org_id) FILTER (WHERE o.gated OR o.org_id = ANY (whole_orgs)),
+        array_agg(o.org_id) FILTER (WHERE o.budgeted)
+    INTO gated_orgs, budget_orgs FROM orgs o WHERE o.org_id = ANY (orgs_wanted);
     instant_now := ledger_now();
     RETURN QUERY
     SELECT 0, o.org_id, greatest(instant_now, o.clock),
         o.next_id, o.next_entry_id, o.clock, o.version,
-        o.gated::integer::bigint, o.budgeted::integer::bigint, NULL::bigint, NULL::bigint,
+        o.gated::integer::bigint, o.budgeted::integer::bigint, instant_now, NULL::bigint,
         NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
         NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text,
         NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]

@@ -218,7 +218,7 @@ CREATE FUNCTION open_gates(
     topup_orgs integer[], topup_ids bigint[],
     limit_orgs integer[], limit_ids bigint[],
     job_orgs integer[], job_paths text[], job_ids text[], may_end boolean
-) RETURNS SETOF book_row LANGUAGE plpgsql VOLATILE ROWS 500 AS $$
+) RETURNS SETOF book_row LANGUAGE plpgsql STABLE ROWS 500 AS $$
 BEGIN
     RETURN QUERY
     WITH named AS MATERIALIZED (

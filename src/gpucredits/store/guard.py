@@ -1,0 +1,85 @@
+"""The condition under which a statement saves: what was decided on is still true.
+
+Owns: locking the orgs, comparing their versions and the time, all inside the statement that writes.
+Must not: decide what happens when it is not so (whoever saves does).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from gpucredits.store.page import Pages
+from gpucredits.store.statement import Part, numbers, texts_of
+
+PARAMETERS = 4
+IF_IT_HOLDS = "(SELECT * FROM ROWS WHERE (SELECT holds FROM checked))"
+# An equal version says that nothing of the org has changed since the page was read or written, so
+# the statement's snapshot, which is older than the lock, is the present. A page that was not read
+# just now ($3) also needs the same test clock, and nothing due that would have been read. What was
+# decided more than five seconds ago ($4) is decided again.
+CHECKED = """locked AS MATERIALIZED (
+    SELECT o.org_id, o.version, o.clock, o.gated FROM orgs o
+    WHERE o.org_id = ANY ($1::text::integer[]) ORDER BY o.org_id FOR NO KEY UPDATE
+), versions AS MATERIALIZED (
+    SELECT array_agg(l.version) AS found, count(*) FILTER (WHERE $3::bigint IS NOT NULL
+        AND l.gated AND EXISTS (SELECT FROM accounts a
+            WHERE a.org_id = l.org_id AND a.due_at <= greatest($4::bigint, l.clock))) AS due
+    FROM locked l
+), moment AS MATERIALIZED (
+    SELECT ledger_now() AS now, c.offset_us, v.found, v.due FROM versions v CROSS JOIN clock c
+), checked AS MATERIALIZED (
+    SELECT m.found = $2::text::bigint[] AND m.due = 0 AND coalesce(m.offset_us = $3, true)
+        AND m.now - $4 BETWEEN 0 AND 5000000 AS holds, m.now, m.offset_us, m.found
+    FROM moment m
+)"""
+VERDICT = "SELECT holds, now, offset_us, found FROM checked"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What has to be so: the versions of orgs, the time, and the test clock if that was guessed."""
+
+    orgs: tuple[int, ...]
+    versions: tuple[int, ...]
+    offset_us: int | None
+    now: int
+
+    @property
+    def parameters(self) -> tuple[object, ...]:
+        """What a guarded statement takes first."""
+        return numbers(self.orgs), numbers(self.versions), self.offset_us, self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether it was so, what time it was, and the orgs that were changed by others."""
+
+    holds: bool
+    now: int = 0
+    offset_us: int | None = None  # None: not told
+    changed: tuple[int, ...] = ()
+
+
+def guard_of(pages: Pages, now: int, offset_us: int | None) -> Guard:
+    """The condition for what is decided on pages, before it is decided."""
+    orgs = tuple(sorted(pages))
+    versions = tuple(pages[org_id].book.org.version for org_id in orgs)
+    return Guard(orgs, versions, offset_us, now)
+
+
+def verdict_of(guard: Guard, row: tuple[bool, int, int, list[int]]) -> Verdict:
+    """What the database made of it."""
+    holds, now, offset_us, found = row
+    if holds:
+        return Verdict(holds=True, now=now, offset_us=offset_us)
+    pairs = zip(guard.orgs, guard.versions, found or (), strict=False)
+    changed = tuple(org_id for org_id, known, version in pairs if version != known)
+    return Verdict(holds=False, now=now, offset_us=offset_us, changed=changed)
+
+
+@cache
+def guarded_statement(parts: tuple[Part, ...]) -> str:
+    """The text that makes all the changes if a condition holds, and says whether it did."""
+    texts = texts_of(parts, rows=IF_IT_HOLDS, number=PARAMETERS)
+    return f"WITH {', '.join((CHECKED, *texts))} {VERDICT}"
