@@ -149,7 +149,7 @@ def test_a_tenant_that_cannot_pay_changes_nobody_elses_luck(database: str, seed:
     """Whatever it asks for, the others' requests that are let in are those without it."""
 
     async def act(base: Scene) -> None:
-        dice = Random(seed)  # noqa: S311  # not for secrets
+        dice = Random(seed)  # not for secrets
         async with stage_on(base, preemption=False) as stage:
             orgs = ["abe", "bea", "fay"]
             await stage.fund(*orgs)

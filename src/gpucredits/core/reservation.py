@@ -12,7 +12,6 @@ from enum import IntEnum, StrEnum
 from gpucredits.core import bounds
 from gpucredits.core.money import cost, time_covered_ms
 
-
 NO_PART = -1  # of a job's cap: the lease has it to itself
 
 

@@ -244,7 +244,7 @@ def test_a_beat_that_reaches_its_cap_exactly_is_told(ledger: Ledger) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_no_order_of_leases_goes_beyond_the_cap(ledger: Ledger, seed: int) -> None:
     """Leases of a job come, report, idle, end, lapse and are canceled: the cap holds throughout."""
-    dice = Random(seed)  # noqa: S311  # not for secrets
+    dice = Random(seed)  # not for secrets
     cap(ledger, 5 * CREDIT)
     cap(ledger, 3 * CREDIT, ALICE, "h100")
     live: list[int] = []

@@ -48,10 +48,14 @@ def pass_in_full(
     lane = book.limits.lanes.get((lease.account_id, lease.gpu_type))
     if lane is None:
         lane = lane_of(book, lease, now)
-    if now >= lane.until or lease.beat_at < lane.since or settled_and_held >= lane.cap:
-        return False
-    if lease.cap_part >= 0 and (
-        settled_and_held >= lease.cap_part or lease.cap_seen != lane.caps_sum
+    if (
+        now >= lane.until
+        or lease.beat_at < lane.since
+        or settled_and_held >= lane.cap
+        or (
+            lease.cap_part >= 0
+            and (settled_and_held >= lease.cap_part or lease.cap_seen != lane.caps_sum)
+        )
     ):
         return False
     for counter, limit, _ in lane.windows:

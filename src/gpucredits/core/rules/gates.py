@@ -193,7 +193,9 @@ def quota_report(
     )
 
 
-def cap_used_up(account: Account, quota: Quota, lease: Reservation, current: int, limit: int) -> str:
+def cap_used_up(
+    account: Account, quota: Quota, lease: Reservation, current: int, limit: int
+) -> str:
     """What a job is told whose other leases leave it nothing."""
     return (
         f"Other leases of job {lease.job_id} have cost or hold {format_credits(current)} of the "

@@ -23,9 +23,7 @@ from gpucredits.core.rules.counting import add_leases, job_row, lane_of
 def taken_of_cap(book: Book, lease: Reservation, quota: Quota) -> int:
     """What the other leases of a job have cost, and those that run may use before they report."""
     row = job_row(book, lease, quota.gpu_type)
-    return row.settled + sum(
-        each.settled + each.ahead for each in others(book, lease, row.leases)
-    )
+    return row.settled + sum(each.settled + each.ahead for each in others(book, lease, row.leases))
 
 
 def others(book: Book, lease: Reservation, leases: tuple[int, ...]) -> list[Reservation]:
@@ -55,9 +53,7 @@ def part_of_cap(
     return NO_CAP if lease.cap_part == NO_PART else lease.cap_part
 
 
-def divide(
-    book: Book, lease: Reservation, lane: Lane, settled: int, wanted: int, now: int
-) -> None:
+def divide(book: Book, lease: Reservation, lane: Lane, settled: int, wanted: int, now: int) -> None:
     """Give a lease that has settled so much its part of the cap, and the others theirs."""
     if not lane.caps:
         return
