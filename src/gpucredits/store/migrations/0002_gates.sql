@@ -45,6 +45,7 @@ CREATE INDEX reservations_live_job ON reservations ((org_id + 0), account_id, jo
     WHERE state = 0;
 CREATE INDEX reservations_ended_job ON reservations ((org_id + 0), account_id, job_id)
     WHERE state <> 0;
+CREATE INDEX reservations_sharing ON reservations (org_id) WHERE state = 0 AND cap_part >= 0;
 
 CREATE FUNCTION lease_beat_at(beat_at bigint, expires_at bigint, window_ms bigint, escrow bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
@@ -228,7 +229,9 @@ CREATE FUNCTION open_gates(
 BEGIN
     RETURN QUERY
     WITH capped AS MATERIALIZED ( -- orgs with caps on jobs, where more than renewals may happen
-        SELECT o.org_id FROM orgs o WHERE o.org_id = ANY (gated_orgs)
+        SELECT o.org_id, EXISTS (SELECT 1 FROM reservations r WHERE r.org_id = o.org_id
+            AND r.state = 0 AND r.cap_part >= 0) AS shares
+        FROM orgs o WHERE o.org_id = ANY (gated_orgs)
             AND (may_end OR EXISTS (SELECT 1 FROM accounts a WHERE a.org_id = o.org_id
                 AND a.due_at <= greatest(instant_now, o.clock)))
             AND EXISTS (SELECT 1 FROM quotas q WHERE q.org_id = o.org_id AND q.dimension = 0
@@ -244,7 +247,7 @@ BEGIN
         UNION
         SELECT x.org_id, x.reservation_id
         FROM capped c
-        JOIN unnest(lease_orgs, lease_ids) AS w(org_id, id) ON w.org_id = c.org_id
+        JOIN unnest(lease_orgs, lease_ids) AS w(org_id, id) ON w.org_id = c.org_id AND c.shares
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
             AND r.cap_part >= 0 AND r.state = 0
         JOIN reservations x ON x.org_id + 0 = r.org_id AND x.account_id = r.account_id
