@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
+from gpucredits.core.book import Book
 from gpucredits.core.command import (
     AddBoost,
     Beat,
@@ -30,6 +32,7 @@ from gpucredits.core.outcome import (
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import NO_PART, Reservation, ReservationState
+from gpucredits.core.rules import job_caps
 from support.ledger import CREDIT, SECOND, START, Ledger
 
 ALICE = "acme/vision/alice"
@@ -239,6 +242,33 @@ def test_a_beat_that_reaches_its_cap_exactly_is_told(ledger: Ledger) -> None:
     lease = ledger.lease(ALICE)
     answer = run(ledger, lease, 100)
     assert (answer.decision, answer.held) == ("drain", A_WINDOW)
+
+
+def test_a_lease_that_idles_at_its_end_does_not_ask_again(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading the job's other leases is for those who use something, lest idling costs others."""
+    asked: list[int] = []
+    original = job_caps.divide
+
+    def divide(book: Book, lease: Reservation, *rest: Any) -> None:
+        asked.append(lease.reservation_id)
+        original(book, lease, *rest)
+
+    cap(ledger, 2 * CREDIT)
+    ledger.lease(ALICE)
+    lease = ledger.lease(ALICE).reservation_id
+    monkeypatch.setattr(job_caps, "divide", divide)
+    ledger.wait(s=1)
+    assert ledger.accept(Beat(lease, 1, 1_000), Beaten).decision == "drain"
+    assert asked == [lease]
+    for seq in range(2, 5):
+        ledger.wait(s=1)
+        assert ledger.accept(Beat(lease, seq, 1_000), Beaten).decision == "drain"
+    assert asked == [lease]
+    ledger.wait(s=1)
+    ledger.accept(Beat(lease, 5, 2_000), Beaten)
+    assert asked == [lease, lease]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -16,7 +16,7 @@ from gpucredits.core.account import Account
 from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.limits import NO_CAP, Lane
 from gpucredits.core.quota import JobLeases, Quota
-from gpucredits.core.reservation import NO_PART, Reservation
+from gpucredits.core.reservation import NO_PART, Decision, Reservation
 from gpucredits.core.rules.counting import add_leases, job_row, lane_of
 
 
@@ -46,7 +46,8 @@ def part_of_cap(
     if not lane.caps:
         lease.cap_part, lease.cap_seen = NO_PART, 0
         return NO_CAP
-    if lease.cap_seen != lane.caps_sum or settled + wanted >= lease.cap_part:
+    is_idle = settled == lease.settled and lease.decision is Decision.DRAIN  # and knows it ends
+    if lease.cap_seen != lane.caps_sum or (settled + wanted >= lease.cap_part and not is_idle):
         if book.partial:
             raise NotInBook
         divide(book, lease, lane, settled, wanted, now)
