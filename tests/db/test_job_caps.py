@@ -74,7 +74,7 @@ def test_a_new_cap_is_divided_among_what_runs(database: str) -> None:
 
 
 def test_a_lease_that_is_alone_stays_plain(database: str) -> None:
-    """Nothing is stored of a cap that a lease has to itself: its beats write what they always do."""
+    """Nothing is stored of a cap that a lease has to itself: its beats write what they did."""
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
