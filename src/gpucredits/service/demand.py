@@ -24,6 +24,7 @@ FRONT: Final = 2  # requests of each account, the next ones to start, that are a
 FURTHER: Final = 1  # and of those behind them, in a cycle
 FURTHER_FAILED: Final = 100  # the same of accounts of which one would not be let in
 ASKED_MAX: Final = 100  # in one round, but for those of accounts that failed
+BEHIND_MAX: Final = 20  # so many are asked about before those behind the front are left for later
 BELIEVED_US: Final = 10_000_000
 
 
@@ -69,16 +70,14 @@ class Survey:
             place = looked[account] = looked.get(account, 0) + 1
             if ticket.key in self.asked or ticket in self.passed:
                 continue
-            if account in self.failed:
-                most = FURTHER_FAILED
-            else:
-                most = FURTHER
-                if usual >= ASKED_MAX:
-                    continue
-                usual += 1
+            has_failed = account in self.failed
             if place > FRONT:
                 further[account] = further.get(account, 0) + 1
-                if further[account] > most:
+                if further[account] > (FURTHER_FAILED if has_failed else FURTHER):
+                    continue
+            if not has_failed:
+                usual += 1
+                if usual > (ASKED_MAX if place <= FRONT else BEHIND_MAX):
                     continue
             chosen[request_id(ticket.key)] = ticket
         return chosen
