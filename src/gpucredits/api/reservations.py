@@ -177,7 +177,7 @@ async def _reserve_result(
         return ReserveResult(status=int(status_of(outcome.reason)), problem=problem)
     org_id = await org_number(call, command.account)
     if isinstance(outcome, Queued):
-        [told] = await turns.resolve(call, org_id, outcome)
+        [told] = await turns.resolve(call, org_id, outcome, position)
         return await _reserve_result(call, command, told, position, known)
     lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
