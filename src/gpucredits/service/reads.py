@@ -117,20 +117,29 @@ class Reads:
         """Grants with their accounts' paths, each as it stands now."""
         async with self._snapshot() as connection:
             org_id = await find_org(connection, org)
-            if org_id is None:
-                return []
-            found: list[tuple[Grant, str]] = []
-            while True:
-                listed = await list_grants(connection, org_id, wanted)
-                seen = await self._seen(connection, org_id, listed)
-                found += [
-                    (grant, path)
-                    for grant, path in seen
-                    if not wanted.open_only or grant.state is not GrantState.ENDED
-                ]
-                if len(found) >= wanted.limit or len(listed) < wanted.limit:
-                    return found[: wanted.limit]
-                wanted = replace(wanted, after=listed[-1][0].grant_id)
+            return [] if org_id is None else await self._grants(connection, org_id, wanted)
+
+    async def grant(self, org_id: int, number: int) -> tuple[Grant, str] | None:
+        """One grant with its account's path, as it stands now."""
+        async with self._snapshot() as connection:
+            found = await self._grants(connection, org_id, GrantFilter(number=number))
+            return found[0] if found else None
+
+    async def _grants(
+        self, connection: Connection, org_id: int, wanted: GrantFilter
+    ) -> list[tuple[Grant, str]]:
+        """As many as are wanted: of open ones, those that have ended take no place."""
+        found: list[tuple[Grant, str]] = []
+        while True:
+            listed = await list_grants(connection, org_id, wanted)
+            found += [
+                (grant, path)
+                for grant, path in await self._seen(connection, org_id, listed)
+                if not wanted.open_only or grant.state is not GrantState.ENDED
+            ]
+            if len(found) >= wanted.limit or len(listed) < wanted.limit:
+                return found[: wanted.limit]
+            wanted = replace(wanted, after=listed[-1][0].grant_id)
 
     async def _seen(
         self, connection: Connection, org_id: int, listed: list[tuple[Grant, str]]
