@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpucredits.core.account import Model
 from gpucredits.core.command import (
     CreateAccount,
+    FailTopUp,
     Issue,
     Refund,
     Reserve,
@@ -14,6 +15,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import Closed, Granted, Refunded, Reserved, ToppedUp
+from gpucredits.core.reasons import Refused
 from support.scene import CREDIT, HOUR_US, Scene, play
 
 POST = "acme/post"
@@ -86,6 +88,8 @@ def test_a_reversal_finds_what_expired_unspent(database: str) -> None:
         await stage.advance(3_600)
         assert (await stage.balance()).available == 100 * CREDIT
         await stage.do(Issue(account="acme", amount=1))  # it is written down that they are gone
+        refused = await stage.do(FailTopUp(topup_id=topped.topup.topup_id))  # looks at it as well
+        assert isinstance(refused, Refused)
         await stage.do(ReverseTopUp(topup_id=topped.topup.topup_id))
         balance = await stage.balance()
         assert (balance.available, balance.overrun) == (100 * CREDIT + 1, 0)
