@@ -10,8 +10,10 @@ import pytest
 PROCESSES = 60
 # Each child has imported the client and used nothing of it; its threads then meet at a barrier.
 PROGRAM = f"""
-import os, sys, threading
+import os, pkgutil, sys, threading
 from gpucredits import client
+modules = {{f"gpucredits.client.{{each.name}}" for each in pkgutil.iter_modules(client.__path__)}}
+assert modules <= sys.modules.keys()  # so that no shape is imported later
 from gpucredits.client import call, credit, reservations
 from gpucredits.wire.credit import IssueResults
 from gpucredits.wire.reservation import ReserveResults

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpucredits.core.command import Issue
-from gpucredits.service import lane
+from gpucredits.service import batch, lane
 from gpucredits.service.batch import Job, Result
 from gpucredits.service.errors import Busy, Incomplete, complete
 from gpucredits.service.funnel import DEFAULTS, FunnelOptions
@@ -59,7 +59,7 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
             with pytest.raises(Busy):
                 await stage.ledger.submit_all("acme", requests, atomic=False)
         assert (await stage.balance()).available == 100 * CREDIT
-        real = lane.commit
+        real = batch.commit
 
         async def slow(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
             results = await real(connection, jobs, shelf)
