@@ -135,6 +135,34 @@ def test_shares_are_shown_dumped_and_replayed(
     assert terminal.run("share", "replay", str(file)).exit_code == 1
 
 
+def test_a_drained_pool_says_so(
+    terminal: Terminal, client: Client, gpu_type: str, name: str
+) -> None:
+    """Whoever looks at it, at a request or at an explanation reads what to wait for."""
+    org = rich_org(client, name)
+    client.set_pool(gpu_type, capacity=4)
+    client.reserve(org, job_id="a", gpu_type=gpu_type, gpu_count=4)
+    shown = terminal.text("pool", "set", gpu_type, "--capacity", "0")
+    assert "capacity                  0 GPUs: drained, nobody new gets in\n" in shown
+    queued = client.enqueue(org, job_id="b", gpu_type=gpu_type)
+    until(lambda: client.queued(queued.queue_id).reason)
+    text = terminal.text("queue", "show", queued.queue_id)
+    assert "place      none\nwaits for  capacity: drained\n" in text
+    assert "because    The pool is drained: nobody new gets in until it has GPUs again.\n" in text
+    [line] = terminal.text("queue", "list", org, "--state", "waiting").splitlines()[1:]
+    assert line.endswith("none  capacity: drained")
+    explained = terminal.run("explain", org, "--type", gpu_type)
+    assert explained.exit_code == 4
+    assert explained.stdout.startswith("Not admitted (fair_share): The pool is drained: ")
+    assert explained.stdout.rstrip().endswith("no      when there is room")
+    assert "never" not in explained.stdout
+    table = terminal.text("share", "show", gpu_type)
+    assert table.startswith(
+        f"{gpu_type}/default: drained, nobody new gets in until it has a capacity again; 4 GPUs "
+        "are still held, 0 of them stopping; 1 request waits for 1 GPU.\n"
+    )
+
+
 def test_clients_wait_for_a_turn(client: Client, gpu_type: str, name: str) -> None:
     """Enqueue, wait and list with both clients."""
     org = rich_org(client, name)

@@ -10,6 +10,7 @@ from gpucredits.api import turns
 from gpucredits.api.batch import Atomic, batch_by_org, begin
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, RefusedError, problem_of, refusal_problem, status_of
+from gpucredits.api.overdue import Known, name_statement
 from gpucredits.api.reasons import NO_LEASE, RESERVING
 from gpucredits.api.scope import AnyCall, lease_param, org_number, visible, visible_lease
 from gpucredits.api.submit import accepted, outcome_of, submit
@@ -86,10 +87,11 @@ async def post_reservation_batch(call: Call[ReserveBatch, Atomic]) -> ReserveRes
         if atomic and queued
         else _reserve_all(call, commands, queued, atomic=atomic)
     )
+    known: Known = {}
     results: list[ReserveResult | BaseException] = []
     for place, (command, each) in enumerate(zip(commands, told, strict=True)):
         try:
-            results.append(await _reserve_result(call, command, each, place))
+            results.append(await _reserve_result(call, command, each, place, known))
         except ProblemError as error:  # there is no answer yet
             results.append(error)
     return ReserveResults(results=complete(results))
@@ -176,7 +178,7 @@ async def _reserve_together(
 
 
 async def _reserve_result(
-    call: AnyCall, command: Reserve, outcome: Told, position: int
+    call: AnyCall, command: Reserve, outcome: Told, position: int, known: Known
 ) -> ReserveResult:
     if isinstance(outcome, ProblemError):
         problem = problem_of(outcome, call.request_id, index=position)
@@ -185,6 +187,7 @@ async def _reserve_result(
         return ReserveResult(status=int(HTTPStatus.ACCEPTED), queue=outcome)
     if isinstance(outcome, Refused):
         await asyncio.sleep(0)  # what all gates say takes a while to write: others go in between
+        outcome = await name_statement(call, outcome, known)
         problem = refusal_problem(outcome, call.request_id, index=position)
         return ReserveResult(status=int(status_of(outcome.reason)), problem=problem)
     org_id = await org_number(call, command.account)
@@ -196,7 +199,7 @@ async def _reserve_result(
             if not turns.is_answer(error):
                 raise
             told = [error]
-        return await _reserve_result(call, command, told[0], position)
+        return await _reserve_result(call, command, told[0], position, known)
     lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import click
-import msgspec
 
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import pools
+from gpucredits.core.wording import count
 from gpucredits.wire.pool import PoolAnswer, PoolList, ScopeName, UsageOrderName, WeightsAnswer
 
 
@@ -102,18 +102,14 @@ def weights(
         session.run(pools.weights(*place), show_weights)
         return
     rows: dict[str, dict[str, Any]] = {}
-    if not (clear or replace):
-        with session.client() as client:
-            answer = client.weights(*place)
-        rows = {row.account: msgspec.structs.asdict(row) for row in answer.weights}
     for account, name, value in (
         *((account, "weight", weight) for account, weight in given),
         *((account, "may_borrow", False) for account in kept),
         *((account, "may_borrow", True) for account in freed),
     ):
         rows.setdefault(account, {"account": account})[name] = value
-    call = pools.set_weights(*place, weights=list(rows.values()), **write)
-    session.run(call, show_weights)
+    send = pools.set_weights if clear or replace else pools.change_weights
+    session.run(send(*place, weights=list(rows.values()), **write), show_weights)
 
 
 _DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life"})
@@ -153,7 +149,7 @@ def show_pool(answer: PoolAnswer) -> None:
     output.print_facts(
         [
             ("pool", f"{answer.gpu_type}/{answer.region}"),
-            ("capacity", "no limit" if answer.capacity is None else f"{answer.capacity} GPUs"),
+            ("capacity", _capacity(answer.capacity)),
             ("CPUs", str(answer.resources.cpu or "")),
             ("memory", str(answer.resources.memory or "")),
             ("preemption", f"after {policy.grace_seconds} s" if policy.preemption else "no"),
@@ -165,6 +161,12 @@ def show_pool(answer: PoolAnswer) -> None:
             ("borrowing", "yes" if policy.borrowing else "no"),
         ]
     )
+
+
+def _capacity(gpus: int | None) -> str:
+    if gpus is None:
+        return "no limit"
+    return count(gpus, "GPU") if gpus else "0 GPUs: drained, nobody new gets in"
 
 
 def show_removed(answer: PoolAnswer) -> None:

@@ -111,8 +111,8 @@ class Reservation:
         return self.held + self.promised
 
     @property
-    def refundable(self) -> int:
-        """What was charged for it and not given back."""
+    def charged(self) -> int:
+        """What it has cost: what was settled and adjusted, less what was given back."""
         return self.settled + self.adjusted - self.refunded
 
     @property

@@ -70,6 +70,11 @@ class Minutes:
     decisions: list[DecisionMade] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
 
+    @property
+    def keys(self) -> set[tuple[int, str]]:
+        """The keys that are answered; one that was answered before cannot be written again."""
+        return {(answer[0], answer[1]) for answer in self.answers}
+
 
 async def save(connection: Connection, pages: Pages, minutes: Minutes) -> None:
     """Write down everything that changed, with what was answered and decided, in one round trip.

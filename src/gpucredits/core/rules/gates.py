@@ -21,6 +21,7 @@ from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
 from gpucredits.core.reasons import Detail, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import TokenBucket, advance, clears_at
+from gpucredits.core.wording import count
 
 REASONS = {
     Gate.BUDGET: Reason.INSUFFICIENT_CREDITS,
@@ -145,7 +146,7 @@ def quota_name(quota: Quota) -> str:
     if quota.calendar is not None:
         name += f" per {quota.calendar.name.lower()} ({quota.zone})"
     elif quota.rolling_hours:
-        name += f" in {quota.rolling_hours} hours"
+        name += f" in {count(quota.rolling_hours, 'hour')}"
     return f"{name} on {quota.gpu_type}" if quota.gpu_type else name
 
 

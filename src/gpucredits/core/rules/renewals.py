@@ -67,7 +67,7 @@ def renewal(
     free = max(payer.spendable - max(due - lease.held, 0), 0)
     result = Renewal(min(wanted, kept + free))
     short = result.held < wanted
-    if book.suspended and (paused := suspension(book, lease.account)):
+    if book.suspended and (paused := suspension(book, lease.account, now)):
         return Renewal(min(result.held, kept), paused.reason.value, no_longer=True)
     if lane and told_to_go(book, lease, lane):
         return Renewal(min(result.held, kept), Reason.QUOTA_EXCEEDED.value, no_longer=True)

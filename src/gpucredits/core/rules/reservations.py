@@ -27,6 +27,7 @@ from gpucredits.core.rules.gates import evaluate, refusal, who_would_pay
 from gpucredits.core.rules.heartbeats import believable, note_late_use, post_charge
 from gpucredits.core.rules.lots import collect, end_held_over
 from gpucredits.core.rules.roll import release, roll, roll_due
+from gpucredits.core.wording import count_credits, is_one
 
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
@@ -89,7 +90,7 @@ class Candidate:
 
 def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
     """Draft the lease that was asked for and ask every gate; refuse what makes no sense."""
-    account = find_open(book, command.account)
+    account = find_open(book, command.account, now)
     if isinstance(account, Refused):
         return account
     price = applicable_price(
@@ -151,8 +152,8 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
         return None
     return Refused(
         Reason.OVERDRAFT_TOO_LARGE,
-        f"{payer.path} may let a job overdraw by at most {format_credits(payer.overdraft_limit)} "
-        f"credits; {format_credits(asked)} were asked for.",
+        f"{payer.path} may let a job overdraw by at most {count_credits(payer.overdraft_limit)}; "
+        f"{format_credits(asked)} {'was' if is_one(format_credits(asked)) else 'were'} asked for.",
         {
             "account": payer.path,
             "limit": format_credits(payer.overdraft_limit),
@@ -161,10 +162,10 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
     )
 
 
-def find_open(book: Book, path: str) -> Account | Refused:
+def find_open(book: Book, path: str, now: int) -> Account | Refused:
     """The account at a path, unless it or one above it is suspended."""
     account = find(book, path)
-    if isinstance(account, Account) and (refused := suspension(book, path)):
+    if isinstance(account, Account) and (refused := suspension(book, path, now)):
         return refused
     return account
 
