@@ -68,6 +68,28 @@ def test_pools_are_set_listed_weighed_and_removed(
         assert terminal.run("pool", *wrong).exit_code == 2
 
 
+def test_a_pool_that_holds_more_than_it_has_says_so(
+    terminal: Terminal, client: Client, gpu_type: str, name: str
+) -> None:
+    """When a capacity is set below what runs, the overviews say by how much, and what follows."""
+    org = rich_org(client, name)
+    client.set_pool(gpu_type, capacity=12)
+    terminal.json("reserve", org, "--job", "a", "--type", gpu_type, "--gpus", "12")
+    assert "held                      12 of 12" in terminal.text("pool", "show", gpu_type)
+    assert terminal.json("share", "show", gpu_type)["over"] == 0
+    client.set_pool(gpu_type, capacity=8)
+    shown = terminal.text("pool", "show", gpu_type)
+    assert "12 of 8: 4 over; nothing new starts until 4 more GPUs are free" in shown
+    assert terminal.json("pool", "show", gpu_type)["capacity"] == 8
+    told = terminal.text("share", "show", gpu_type)
+    assert "4 over: nothing new starts until what runs fits again" in told
+    assert terminal.json("share", "show", gpu_type)["over"] == 4
+    refused = terminal.run("reserve", org, "--job", "b", "--type", gpu_type)
+    assert (refused.exit_code, "0 are free" in refused.stderr) == (1, True)
+    client.set_pool(gpu_type, capacity=None)
+    assert "held" not in terminal.text("pool", "show", gpu_type)
+
+
 def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str, name: str) -> None:
     """Reserve with --wait, look, wait for it, give up."""
     org = rich_org(client, name)

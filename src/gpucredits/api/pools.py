@@ -236,6 +236,7 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
         held=held[""],
         stopping=stopping,
         free=max((capacity or 0) - held[""], 0),
+        over=0 if capacity is None else max(held[""] - capacity, 0),
         tenants=len({org_of(row.path) for row in sharing.decisions.shares}),
         waiting=waiting[""],
         waiting_gpus=wanted[""],

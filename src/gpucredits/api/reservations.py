@@ -194,7 +194,7 @@ async def _reserve_result(
     if isinstance(outcome, Queued):
         told: list[Told]
         try:
-            told = [*await turns.resolve(call, org_id, outcome)]
+            told = [*await turns.resolve(call, org_id, outcome, position)]
         except ProblemError as error:
             if not turns.is_answer(error):
                 raise

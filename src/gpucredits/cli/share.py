@@ -70,6 +70,11 @@ def show_shares(answer: SharesAnswer) -> None:
         f" {'waits' if answer.waiting == 1 else 'wait'} for"
         f" {count(answer.waiting_gpus, 'GPU')}."
     )
+    if answer.over:
+        click.echo(
+            f"{answer.over} over: nothing new starts until what runs fits again. Work is stopped"
+            " only for somebody who waits and is within its share."
+        )
     output.print_table(
         ["account", ">weight", ">target", ">held", ">borrowed", ">waiting", "share"],
         [

@@ -384,7 +384,7 @@ def note(
         note_beat(org_id, page.now, request.command, outcome, minutes)
 
 
-def is_remembered(outcome: Outcome) -> bool:
+def is_remembered(outcome: Outcome | None) -> bool:
     """Whether the same key is to get the same answer: to be asked to wait is no answer yet."""
     return not isinstance(outcome, Refused) or kind_of(outcome.reason) is not Kind.THROTTLED
 

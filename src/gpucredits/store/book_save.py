@@ -215,6 +215,8 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.stopping_at,
         row.stop_reason,
         row.promised,
+        row.cap_part,
+        row.cap_seen,
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -250,6 +252,7 @@ def is_mere_renewal(page: Page, row: Reservation) -> bool:
         and row.decision is CONTINUE
         and not row.adjusted
         and not row.refunded
+        and row.cap_part < 0
         and row.reservation_id < page.first_new_id
         and row.reservation_id not in page.lease_states
     )

@@ -217,6 +217,7 @@ BY_SHAPE: Final[dict[str, str]] = {
     "ShareAnswer.held": "GPUs that it holds.",
     "SharesAnswer.capacity": "GPUs in all; null: the pool does not gate.",
     "SharesAnswer.held": "GPUs that are held in all.",
+    "SharesAnswer.over": "GPUs that are held beyond the capacity: nothing starts before it is 0.",
     "SnapshotAnswer.decision": "What was decided.",
     "StatementAnswer.amount": "What this statement asks for.",
     "StatementAnswer.ends_at": "The end of the month.",

@@ -154,6 +154,7 @@ class SharesAnswer(Struct, kw_only=True):
     held: int
     stopping: int
     free: int
+    over: int
     tenants: int
     waiting: int
     waiting_gpus: int
