@@ -184,6 +184,26 @@ def test_of_two_batches_that_race_for_a_key_one_is_done_whole(
         assert admin.read(f"/v1/accounts/{each}/balance")["available"] == won
 
 
+def test_of_forms_that_race_for_a_key_one_is_done(admin: Caller, org: str) -> None:
+    """A single grant, a batch and an act that moves no money: one has the key, all others 409."""
+    one = {"account": org, "amount": "1"}
+    forms: list[tuple[str, dict[str, Any]]] = [
+        (ISSUE, one),
+        (f"{ISSUE}:batch", {"items": [one] * 3}),
+        ("/v1/keys", {"role": "member", "scope": org}),
+    ]
+    for _ in range(5):
+        key = fresh_name("forms")
+
+        def send(number: int, key: str = key) -> tuple[int, int]:
+            return number % 3, admin.post(*forms[number % 3], key=key).status_code
+
+        with ThreadPoolExecutor(9) as threads:
+            answers = set(threads.map(send, range(18)))
+        assert len(answers) == 3
+        assert sorted(status for _, status in answers)[1:] == [409, 409]
+
+
 def test_an_item_for_the_queue_that_is_wrong_leaves_the_others_alone(
     admin: Caller, org: str, gpu_type: str
 ) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from gpucredits.store.connection import Connection
 
-# Under the locks nobody else can bind these keys. A row that is there already is left as it is.
+# No org is locked, so that nobody's heartbeats wait for a batch over many orgs. Who else writes
+# down the same key meets this at the table's own key, and decides again. What is there stays.
 BIND = """
-WITH locked AS MATERIALIZED (
-    SELECT org_id FROM orgs WHERE org_id = ANY ($1::int[]) ORDER BY org_id FOR NO KEY UPDATE
-), bound AS (
+WITH bound AS (
     INSERT INTO idempotency (org_id, key, request_hash, outcome, created_at)
-    SELECT org_id, $2, $3, ''::bytea, ledger_now() FROM locked ORDER BY org_id
+    SELECT o, $2, $3, ''::bytea, ledger_now() FROM unnest($1::int[]) AS o ORDER BY o
     ON CONFLICT (org_id, key) DO NOTHING RETURNING 1
 ) SELECT count(*) FROM bound
 """
