@@ -55,6 +55,24 @@ def test_a_change_of_terms_is_answered_as_before(admin: Caller, org: str) -> Non
     assert admin.read(path)["credit_limit"] == "0"
 
 
+def test_that_an_org_does_not_exist_is_not_remembered(admin: Caller) -> None:
+    """There is no org to remember it in: once there is one, the key does what it says, once."""
+    name = fresh_name("late")
+    issue = {"account": name, "amount": "1"}
+    batch = {"items": [issue]}
+    for path, body in (("/v1/credits/issue", issue), ("/v1/credits/issue:batch", batch)):
+        answer = admin.post(path, body, key=f"{name}-{path}")
+        told = (
+            answer.json()["results"][0]["problem"] if "results" in answer.json() else answer.json()
+        )
+        assert (told["status"], told["reason"]) == (404, "account_unknown")
+    admin.made("/v1/accounts", {"path": name})
+    for _ in range(2):
+        admin.made("/v1/credits/issue", issue, key=f"{name}-/v1/credits/issue")
+        admin.made("/v1/credits/issue:batch", batch, key=f"{name}-/v1/credits/issue:batch")
+    assert admin.read(f"/v1/accounts/{name}/balance")["available"] == "2"
+
+
 def test_an_answer_outlives_what_it_was_about(admin: Caller, org: str, gpu_type: str) -> None:
     """After the grant expired and the lease lapsed, a retry still gets the first answer."""
     grant = {"account": org, "amount": "10", "expires_at": admin.instant(hours=12)}

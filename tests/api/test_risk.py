@@ -78,6 +78,8 @@ def test_an_unpaid_statement_pauses_and_its_payment_resumes(
     again = admin.post(f"{where}:pay", body, key=key)
     assert first.json() == again.json()
     assert again.headers["idempotency-replayed"] == "true"
+    taken = admin.post("/v1/credits/issue", {"account": debtor, "amount": "1"}, key=key)
+    assert problem(taken) == (409, "idempotency_key_reused")
     twice = admin.post(f"{where}:pay", body)
     assert problem(twice) == (409, "reference_used")
     assert "'wire 2'" in twice.json()["detail"]

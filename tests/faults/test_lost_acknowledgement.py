@@ -183,6 +183,9 @@ WRITES: dict[str, Making] = {
     "PUT /v1/pools/{gpu_type}/{region}/weights": lambda on: pool_calls.set_weights(
         on.pool(), weights=[{"account": on.org, "weight": 3}]
     ),
+    "PATCH /v1/pools/{gpu_type}/{region}/weights": lambda on: pool_calls.change_weights(
+        on.pool(), weights=[{"account": on.org, "weight": 5}]
+    ),
     "PUT /v1/anomaly-terms": lambda on: anomaly_calls.set_anomaly_terms(on.org, ratio_percent=300),
     "PUT /v1/accounts/{account}/request-limit": lambda on: (
         request_limit_calls.set_org_request_limit(on.org, refill_per_hour=3_600_000)

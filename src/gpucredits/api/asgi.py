@@ -26,23 +26,19 @@ from gpucredits.api.errors import (
     refusal_problem,
     retry_after_of,
 )
+from gpucredits.api.failures import REQUEST_TIMEOUT_S, problem_for
 from gpucredits.api.log import RequestLog, Seen
 from gpucredits.api.overdue import name_statement
 from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Principal, Role, may
-from gpucredits.service.errors import Busy, KeyReused
 from gpucredits.service.services import Services
-from gpucredits.store.errors import Conflict, Unavailable
 from gpucredits.wire import problem
 from gpucredits.wire.scalars import decoder_of, from_wire, to_plain
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
-REQUEST_TIMEOUT_S: Final = 30.0
 QUERY_FIELDS_MAX: Final = 50
 KEY_LENGTH_MAX: Final = 200
-RETRY_AFTER_S: Final = 1
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -215,43 +211,13 @@ class Api:
             headers.update(retry_after_of(error.refused))
             answer = refusal_problem(error.refused, request_id, index=error.index)
         else:
-            ours = error if isinstance(error, ProblemError) else translated(error)
+            ours = error if isinstance(error, ProblemError) else problem_for(error)
             headers.update(ours.headers)
             answer = problem_of(ours, request_id)
             if ours.reason == "internal":
                 seen.error = error
         seen.reason = answer.reason
         return answer.status, self._encoder.encode(answer)
-
-
-def translated(error: Exception) -> ProblemError:
-    """The problem for what the service raises; anything unforeseen is ours, and says no more."""
-    match error:
-        case KeyReused():
-            return ProblemError(
-                "idempotency_key_reused",
-                "This Idempotency-Key was used for a different request; use a new one.",
-            )
-        case Busy():
-            wait = max(1, round(error.retry_after_s))
-            return ProblemError("busy", str(error), headers={"retry-after": str(wait)})
-        case Unavailable() | Conflict():
-            return ProblemError(
-                "unavailable",
-                "The database cannot serve now. Send the same request with the same key again.",
-                headers={"retry-after": str(RETRY_AFTER_S)},
-            )
-        case TimeoutError():
-            return ProblemError(
-                "timeout",
-                f"No answer within {REQUEST_TIMEOUT_S:g} s, and whether it was done is unknown. "
-                "Send the same request with the same key again.",
-                headers={"retry-after": str(RETRY_AFTER_S)},
-            )
-        case InvariantBroken():
-            return ProblemError("internal", "The books contradict themselves; nothing was written.")
-        case _:
-            return ProblemError("internal", "Something of ours failed; the log has the request id.")
 
 
 def pattern_of(path: str) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import PageQuery, cut
+from gpucredits.api.paging import END_OF_ORG, PageQuery, cut, path_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
     account_exists,
@@ -70,7 +70,7 @@ async def get_accounts(call: Call[None, AccountQuery]) -> AccountPage:
     """Accounts that the caller sees, org by org, in order of path."""
     query = call.query
     under = account_filter(call, query.under)
-    cursor = query.cursor or ""
+    cursor = path_cursor(query)
     if under:
         await account_exists(call, await org_number(call, under), under)
         accounts = await _of_org(call, org_of(under), under, cursor, query.limit + 1)
@@ -161,7 +161,9 @@ async def _of_all_orgs(call: Call[None, AccountQuery], cursor: str) -> AccountPa
             break
     else:
         # A path above every account of the last org that was visited.
-        following = f"{orgs[ORGS_VISITED_MAX - 1]}/~" if len(orgs) > ORGS_VISITED_MAX else None
+        following = (
+            f"{orgs[ORGS_VISITED_MAX - 1]}{END_OF_ORG}" if len(orgs) > ORGS_VISITED_MAX else None
+        )
     return AccountPage(
         accounts=[account_to_wire(account) for account in found], next_cursor=following
     )

@@ -1,26 +1,28 @@
 """Batches: many commands in one request, each on its own or all or nothing.
 
-Owns: parting a batch by org, and putting the outcomes back in the order of its items.
+Owns: binding a batch's key to the whole of it before anything is begun, parting it by org, and
+putting the outcomes back in the order of its items.
 Must not: know what the commands are.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from gpucredits.api.errors import ProblemError, RefusedError
 from gpucredits.api.scope import AnyCall, unknown_account
-from gpucredits.api.submit import submit_all
+from gpucredits.api.submit import item_request
 from gpucredits.core.account import org_of
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.service.ledger import Answers
+from gpucredits.service.claims import claim
 
 Item = tuple[str, Command]  # the account it is about, and what to do
+Orgs = Mapping[str, int | None]  # the numbers of the orgs that a batch names, if they exist
 
 
 class Atomic(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,28 +31,58 @@ class Atomic(Struct, kw_only=True, forbid_unknown_fields=True):
     atomic: bool = False
 
 
-async def batch_by_org(
-    call: AnyCall, items: Sequence[Item], *, atomic: bool, only: Sequence[int] | None = None
-) -> list[Outcome]:
-    """Outcomes of a batch in order. All or nothing is possible within one org only.
+async def begin(call: AnyCall, accounts: Sequence[str], *, atomic: bool) -> Orgs:
+    """Bind the call's key to the whole batch, before anything of it is done; the orgs it names.
 
-    ``only``: the places of the items that are meant; the others are somebody else's.
+    Whatever can be found wrong with the batch itself has been found before. All or nothing is
+    possible within one org only. Busy when its items could not all be taken now.
     """
-    chosen = range(len(items)) if only is None else only
-    by_org: dict[str, list[int]] = {}
-    for position in chosen:
-        by_org.setdefault(org_of(items[position][0]), []).append(position)
-    if atomic and len(by_org) > 1:
+    items = Counter(org_of(account) for account in accounts)
+    if atomic and len(items) > 1:
         raise ProblemError(
             "invalid_request",
             "items: an atomic batch must stay within one org.",
             field="items",
         )
-    parts = await asyncio.gather(
-        *(_org_part(call, org, items, places, atomic=atomic) for org, places in by_org.items())
-    )
-    call.replayed = all(part.is_replay for part in parts)
+    orgs = {org: await call.services.directory.org_number(org) for org in items}
+    sizes = {number: items[org] for org, number in orgs.items() if number is not None}
+    call.services.ledger.ensure_room(sizes)
+    if call.key is not None and not call.dry_run:
+        bound_in = {call.principal.org_id, *sizes}
+        await claim(call.services.pool, bound_in, call.key, fingerprint=call.fingerprint)
+    return orgs
+
+
+async def batch_by_org(
+    call: AnyCall,
+    orgs: Orgs,
+    items: Sequence[Item],
+    *,
+    atomic: bool,
+    only: Sequence[int] | None = None,
+) -> list[Outcome]:
+    """Outcomes of a batch in order; an item of an org that does not exist is refused in its place.
+
+    ``only``: the places of the items that are meant; the others are somebody else's.
+    """
+    chosen = range(len(items)) if only is None else only
     outcomes: dict[int, Outcome] = {}
+    by_org: dict[int, list[int]] = {}
+    for position in chosen:
+        number = orgs[org_of(items[position][0])]
+        if number is None:
+            outcomes[position] = unknown_account(items[position][0]).refused
+        else:
+            by_org.setdefault(number, []).append(position)
+    parts = await call.services.ledger.answer_parts(
+        [
+            (number, [item_request(call, place, items[place][1]) for place in places])
+            for number, places in by_org.items()
+        ],
+        atomic=atomic,
+        dry_run=call.dry_run,
+    )
+    call.replayed = not outcomes and all(part.is_replay for part in parts)
     for places, part in zip(by_org.values(), parts, strict=True):
         outcomes.update(zip(places, part.outcomes, strict=True))
     if atomic:
@@ -58,14 +90,3 @@ async def batch_by_org(
             if isinstance(outcome, Refused):
                 raise RefusedError(outcome)
     return [outcomes[position] for position in chosen]
-
-
-async def _org_part(
-    call: AnyCall, org: str, items: Sequence[Item], places: Sequence[int], *, atomic: bool
-) -> Answers:
-    """The part of one org; items of an org that does not exist are refused in their places."""
-    number = await call.services.directory.org_number(org)
-    if number is None:
-        return Answers([unknown_account(items[place][0]).refused for place in places])
-    commands = [(place, items[place][1]) for place in places]
-    return await submit_all(call, number, commands, atomic=atomic)

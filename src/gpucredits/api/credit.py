@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from gpucredits.api.batch import Atomic, batch_by_org
+from gpucredits.api.batch import Atomic, batch_by_org, begin
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError, refusal_problem, status_of
 from gpucredits.api.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
@@ -58,9 +58,9 @@ async def post_issue_batch(call: Call[IssueBatch, Atomic]) -> IssueResults:
     for command in commands:
         visible(call, command.account)
     atomic = call.body.atomic or call.query.atomic
-    outcomes = await batch_by_org(
-        call, [(command.account, command) for command in commands], atomic=atomic
-    )
+    orgs = await begin(call, [command.account for command in commands], atomic=atomic)
+    items = [(command.account, command) for command in commands]
+    outcomes = await batch_by_org(call, orgs, items, atomic=atomic)
     return IssueResults(
         results=[
             await _issue_result(call, command, outcome, position)
@@ -157,7 +157,7 @@ ROUTES = [
         query=Atomic,
         answer=IssueResults,
         needs_key=True,
-        reasons=GRANTING,
+        reasons=(*GRANTING, "batch_incomplete"),
         tag="credits",
     ),
     Route(

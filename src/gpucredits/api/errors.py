@@ -40,6 +40,7 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
     "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
+    "batch_incomplete": HTTPStatus.SERVICE_UNAVAILABLE,
     "timeout": HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
@@ -101,7 +102,7 @@ def status_of_word(reason: str) -> HTTPStatus:
     return EDGE_REASONS[reason] if reason in EDGE_REASONS else status_of(Reason(reason))
 
 
-def problem_of(error: ProblemError, request_id: str) -> Problem:
+def problem_of(error: ProblemError, request_id: str, *, index: int | None = None) -> Problem:
     """The body that says what went wrong at the edge."""
     return Problem(
         title=error.status.phrase,
@@ -112,6 +113,7 @@ def problem_of(error: ProblemError, request_id: str) -> Problem:
         request_id=request_id,
         clears_at=error.clears_at,
         limit=error.limit,
+        index=index,
     )
 
 

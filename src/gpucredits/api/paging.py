@@ -8,12 +8,14 @@ from typing import Annotated, Final, TypeVar
 from msgspec import Meta, Struct
 
 from gpucredits.api.errors import ProblemError
+from gpucredits.core.account import check_path
 
 Row = TypeVar("Row")
 
 PAGE_DEFAULT: Final = 100
 PAGE_MAX: Final = 1_000
 LAST: Final = 2**63 - 1
+END_OF_ORG: Final = "/~"  # after an org's path: above every account of it
 
 Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX)]
 Cursor = Annotated[str, Meta(max_length=200, description="next_cursor of the page before.")]
@@ -37,9 +39,24 @@ def number_cursor(query: PageQuery, start: int) -> int:
     if query.cursor is None:
         return start
     if not query.cursor.isascii() or not query.cursor.isdigit() or int(query.cursor) > LAST:
-        raise ProblemError(
-            "invalid_request",
-            "cursor: must be the next_cursor of an earlier page.",
-            field="cursor",
-        )
+        raise _no_cursor()
     return int(query.cursor)
+
+
+def path_cursor(query: PageQuery) -> str:
+    """Where to go on, for lists in order of path; the end of an org is a place too."""
+    if query.cursor is None:
+        return ""
+    try:
+        check_path(query.cursor.removesuffix(END_OF_ORG))
+    except ValueError as error:
+        raise _no_cursor() from error
+    return query.cursor
+
+
+def _no_cursor() -> ProblemError:
+    return ProblemError(
+        "invalid_request",
+        "cursor: must be the next_cursor of an earlier page.",
+        field="cursor",
+    )

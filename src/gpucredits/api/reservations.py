@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from gpucredits.api import turns
-from gpucredits.api.batch import Atomic, batch_by_org
+from gpucredits.api.batch import Atomic, batch_by_org, begin
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import RefusedError, refusal_problem, status_of
+from gpucredits.api.errors import ProblemError, RefusedError, problem_of, refusal_problem, status_of
 from gpucredits.api.overdue import Known, name_statement
 from gpucredits.api.reasons import NO_LEASE, RESERVING
 from gpucredits.api.scope import AnyCall, lease_param, org_number, visible, visible_lease
 from gpucredits.api.submit import accepted, outcome_of, submit
+from gpucredits.core.account import org_of
 from gpucredits.core.command import Beat, Cancel, Reserve
 from gpucredits.core.outcome import Adjusted, Beaten, Closed, Outcome, Queued, Refunded, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access import Permission
+from gpucredits.service.errors import complete
+from gpucredits.service.queue import Wish
 from gpucredits.wire.correction import (
     CorrectionAnswer,
     CorrectionRequest,
@@ -42,6 +46,8 @@ from gpucredits.wire.reservation import (
     reserved_to_wire,
     settle_from_wire,
 )
+
+Told = Outcome | QueueAnswer | ProblemError  # what became of an item of a batch
 
 
 async def post_reservation(
@@ -71,25 +77,24 @@ async def post_reservation_batch(call: Call[ReserveBatch, Atomic]) -> ReserveRes
     for command in commands:
         visible(call, command.account)
     atomic = call.body.atomic or call.query.atomic
-    items = [(command.account, command) for command in commands]
-    queued = [place for place, item in enumerate(call.body.items) if turns.needs_turn(call, item)]
-    if atomic and queued:
-        told = await _reserve_together(call, commands)
-    else:
-        direct = [place for place in range(len(items)) if place not in set(queued)]
-        outcomes = await batch_by_org(call, items, atomic=atomic, only=direct)
-        taken = await _take_turns(call, commands, queued)
-        call.replayed = (call.replayed or not direct) and all(replay for _, replay in taken)
-        by_place: dict[int, Outcome | QueueAnswer] = dict(zip(direct, outcomes, strict=True))
-        by_place |= {place: each for place, (each, _) in zip(queued, taken, strict=True)}
-        told = [by_place[place] for place in range(len(items))]
-    known: Known = {}
-    return ReserveResults(
-        results=[
-            await _reserve_result(call, command, each, position, known)
-            for position, (command, each) in enumerate(zip(commands, told, strict=True))
-        ]
+    queued = {
+        place: turns.wish_of(call, item, command)
+        for place, (item, command) in enumerate(zip(call.body.items, commands, strict=True))
+        if turns.needs_turn(call, item)
+    }
+    told = await (
+        _reserve_together(call, commands)
+        if atomic and queued
+        else _reserve_all(call, commands, queued, atomic=atomic)
     )
+    known: Known = {}
+    results: list[ReserveResult | BaseException] = []
+    for place, (command, each) in enumerate(zip(commands, told, strict=True)):
+        try:
+            results.append(await _reserve_result(call, command, each, place, known))
+        except ProblemError as error:  # there is no answer yet
+            results.append(error)
+    return ReserveResults(results=complete(results))
 
 
 async def post_extend(call: Call[ExtendRequest, NoQuery]) -> BeatAnswer:
@@ -132,42 +137,52 @@ async def post_adjustment(call: Call[CorrectionRequest, NoQuery]) -> CorrectionA
     return correction_to_wire(org_id, text, outcome)
 
 
+async def _reserve_all(
+    call: Call[ReserveBatch, Atomic],
+    commands: list[Reserve],
+    queued: Mapping[int, Wish],
+    *,
+    atomic: bool,
+) -> list[Told]:
+    """A batch whose items stand alone, or stay out of pools; some may go through the queue."""
+    orgs = await begin(call, [command.account for command in commands], atomic=atomic)
+    wishes = [
+        (place, number, wish)
+        for place, wish in queued.items()
+        if (number := orgs[org_of(commands[place].account)]) is not None
+    ]
+    apart = {place for place, _, _ in wishes}
+    direct = [place for place in range(len(commands)) if place not in apart]
+    items = [(command.account, command) for command in commands]
+    outcomes = await batch_by_org(call, orgs, items, atomic=atomic, only=direct)
+    taken = await turns.take_turns(call, wishes, before=len(direct))
+    call.replayed = call.replayed and all(replay for _, replay in taken)
+    by_place: dict[int, Told] = dict(zip(direct, outcomes, strict=True))
+    by_place |= {place: each for (place, _, _), (each, _) in zip(wishes, taken, strict=True)}
+    return [by_place[place] for place in range(len(commands))]
+
+
 async def _reserve_together(
     call: Call[ReserveBatch, Atomic], commands: list[Reserve]
-) -> list[Outcome | QueueAnswer]:
+) -> list[Told]:
     """A batch into a pool that is all or nothing: a gang."""
     org_id = await org_number(call, commands[0].account)
     pairs = zip(call.body.items, commands, strict=True)
-    wishes = [turns.wish_of(call, item, command) for item, command in pairs]
-    told, call.replayed = await turns.take_turn_together(call, org_id, wishes)
+    gang = turns.gang_of(call, [turns.wish_of(call, item, command) for item, command in pairs])
+    await begin(call, [command.account for command in commands], atomic=True)
+    told, call.replayed = await turns.take_turn_together(call, org_id, gang)
     for each in told:
         if isinstance(each, Refused):
             raise RefusedError(each)
-    return told
-
-
-async def _take_turns(
-    call: Call[ReserveBatch, Atomic], commands: list[Reserve], places: list[int]
-) -> list[tuple[Outcome | QueueAnswer, bool]]:
-    """The items of a batch that go through the queue, each on its own."""
-    wishes = [
-        (
-            place,
-            await org_number(call, commands[place].account),
-            turns.wish_of(call, call.body.items[place], commands[place]),
-        )
-        for place in places
-    ]
-    return await turns.take_turns(call, wishes)
+    return [*told]
 
 
 async def _reserve_result(
-    call: AnyCall,
-    command: Reserve,
-    outcome: Outcome | QueueAnswer,
-    position: int,
-    known: Known,
+    call: AnyCall, command: Reserve, outcome: Told, position: int, known: Known
 ) -> ReserveResult:
+    if isinstance(outcome, ProblemError):
+        problem = problem_of(outcome, call.request_id, index=position)
+        return ReserveResult(status=int(outcome.status), problem=problem)
     if isinstance(outcome, QueueAnswer):
         return ReserveResult(status=int(HTTPStatus.ACCEPTED), queue=outcome)
     if isinstance(outcome, Refused):
@@ -177,8 +192,14 @@ async def _reserve_result(
         return ReserveResult(status=int(status_of(outcome.reason)), problem=problem)
     org_id = await org_number(call, command.account)
     if isinstance(outcome, Queued):
-        [told] = await turns.resolve(call, org_id, outcome, position)
-        return await _reserve_result(call, command, told, position, known)
+        told: list[Told]
+        try:
+            told = [*await turns.resolve(call, org_id, outcome, position)]
+        except ProblemError as error:
+            if not turns.is_answer(error):
+                raise
+            told = [error]
+        return await _reserve_result(call, command, told[0], position, known)
     lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
 
@@ -208,7 +229,7 @@ ROUTES = [
         query=Atomic,
         answer=ReserveResults,
         needs_key=True,
-        reasons=(*RESERVING, "queue_full", "queue_unknown"),
+        reasons=(*RESERVING, "queue_full", "queue_unknown", "batch_incomplete"),
         tag="reservations",
     ),
     Route(

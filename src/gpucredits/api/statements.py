@@ -9,7 +9,7 @@ from gpucredits.api.errors import RefusedError
 from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
 from gpucredits.api.reasons import GRANTING
 from gpucredits.api.scope import AnyCall, account_filter, number_param, org_number
-from gpucredits.api.submit import accepted, submit_all
+from gpucredits.api.submit import accepted, submit_together
 from gpucredits.core import ids
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Reviewed, ToppedUp
@@ -65,7 +65,7 @@ async def post_statement_pay(call: Call[PaymentRequest, NoQuery]) -> PaymentAnsw
     commands = await payment(
         call.services.pool, row, int(call.body.amount), str(call.body.payment_reference)
     )
-    answers = await submit_all(call, row.org_id, list(enumerate(commands)), atomic=True)
+    answers = await submit_together(call, row.org_id, commands)
     call.replayed = answers.is_replay
     topup = accepted(answers.outcomes[0], ToppedUp)
     reviewed = accepted(answers.outcomes[1], Reviewed)

@@ -15,6 +15,7 @@ from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused, invariant
 from gpucredits.service.acts import Act
+from gpucredits.service.claims import item_key
 from gpucredits.service.ledger import Answers, Request
 
 AnyCall = Call[Any, Any]
@@ -34,21 +35,24 @@ async def outcome_of(call: AnyCall, org: str | int, command: Command) -> Outcome
     return answers.outcomes[0]
 
 
-async def submit_all(
-    call: AnyCall, org: str | int, commands: Sequence[tuple[int, Command]], *, atomic: bool
-) -> Answers:
-    """Carry out the numbered commands of a batch; each has its own key under the call's."""
-    requests = [
-        Request(
-            command,
-            None if call.key is None else f"{call.key}#{position}",
-            call.fingerprint,
-            call.actor,
-            call.request_id,
-        )
-        for position, command in commands
-    ]
-    return await call.services.ledger.answer(org, requests, atomic=atomic, dry_run=call.dry_run)
+async def submit_together(call: AnyCall, org_id: int, commands: Sequence[Command]) -> Answers:
+    """Carry out commands that make up one write, all or nothing; the first has the call's key."""
+    first = Request(commands[0], call.key, call.fingerprint, call.actor, call.request_id)
+    others = [item_request(call, place, each) for place, each in enumerate(commands) if place]
+    return await call.services.ledger.answer(
+        org_id, [first, *others], atomic=True, dry_run=call.dry_run
+    )
+
+
+def item_request(call: AnyCall, position: int, command: Command) -> Request:
+    """One of the commands of a call that has several, with a key of its own under the call's."""
+    key = item_key_of(call, position)
+    return Request(command, key, call.fingerprint, call.actor, call.request_id)
+
+
+def item_key_of(call: AnyCall, position: int) -> str | None:
+    """The key of an item of a call that has several."""
+    return None if call.key is None else item_key(call.key, call.fingerprint, position)
 
 
 async def rehearse(call: AnyCall, org_id: int, command: Command) -> Outcome:

@@ -11,17 +11,18 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from http import HTTPStatus
+from typing import Final, TypeGuard
 
 from gpucredits.api.errors import ProblemError
 from gpucredits.api.queue import ticket_to_wire
 from gpucredits.api.scope import AnyCall, require
-from gpucredits.api.submit import act_of
+from gpucredits.api.submit import act_of, item_key_of
 from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.service.access import Permission
 from gpucredits.service.acts import Act
-from gpucredits.service.errors import Busy
+from gpucredits.service.errors import complete
 from gpucredits.service.pools import GpuPool
 from gpucredits.service.queue import (
     QueueFull,
@@ -99,19 +100,27 @@ async def take_turn(
 
 
 async def take_turns(
-    call: AnyCall, wishes: Sequence[tuple[int, int, Wish]]
-) -> list[tuple[Outcome | QueueAnswer, bool]]:
-    """Send reserves of a batch, as (place in it, org, wish), to the queue on their own."""
+    call: AnyCall, wishes: Sequence[tuple[int, int, Wish]], *, before: int
+) -> list[tuple[Outcome | QueueAnswer | ProblemError, bool]]:
+    """Send reserves of a batch, as (place in it, org, wish), to the queue on their own.
+
+    One that cannot wait there is told so in its place. ``before``: how many of the batch's other
+    items are decided, should some of these not be.
+    """
     if call.dry_run:
         return [await take_turn(call, org_id, wish) for _, org_id, wish in wishes]
     turns = (take_turn(call, org_id, wish, position=place) for place, org_id, wish in wishes)
-    return list(await asyncio.gather(*turns))
+    told = await asyncio.gather(*turns, return_exceptions=True)
+    return complete([(each, False) if is_answer(each) else each for each in told], before=before)
 
 
-async def take_turn_together(
-    call: AnyCall, org_id: int, wishes: Sequence[Wish]
-) -> tuple[list[Outcome | QueueAnswer], bool]:
-    """Send a batch that is all or nothing to the queue, as one gang."""
+def is_answer(told: object) -> TypeGuard[ProblemError]:
+    """Whether a problem is an answer to one item, and not the lack of one."""
+    return isinstance(told, ProblemError) and told.status < HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def gang_of(call: AnyCall, wishes: Sequence[Wish]) -> list[Wish]:
+    """A batch that is all or nothing as one gang; refuses what makes no sense."""
     first = wishes[0]
     if len({(wish.pool_id, wish.reserve.account, wish.is_patient) for wish in wishes}) > 1:
         text = "must be of one account and one pool, and all wait or none, in an atomic batch"
@@ -122,10 +131,16 @@ async def take_turn_together(
         )
     mark = hashlib.sha256(f"{call.key}".encode()).hexdigest()[:12]
     gang = f"{first.gang or 'batch'}#{mark}"
-    together = [replace(wish, gang=gang, gang_size=len(wishes)) for wish in wishes]
+    return [replace(wish, gang=gang, gang_size=len(wishes)) for wish in wishes]
+
+
+async def take_turn_together(
+    call: AnyCall, org_id: int, gang: Sequence[Wish]
+) -> tuple[list[Outcome | QueueAnswer], bool]:
+    """Send a batch that is all or nothing to the queue."""
     if call.dry_run:
-        return [*await rehearsed_together(call.services, org_id, together)], False
-    return await _join(call, org_id, together, 0)
+        return [*await rehearsed_together(call.services, org_id, gang)], False
+    return await _join(call, org_id, gang, 0)
 
 
 async def resolve(
@@ -162,9 +177,7 @@ async def _join(
 
 def _act(call: AnyCall, org_id: int, position: int | None) -> Act:
     act = act_of(call, org_id)
-    if position is not None and call.key is not None:
-        act = replace(act, key=f"{call.key}#{position}")
-    return act
+    return act if position is None else replace(act, key=item_key_of(call, position))
 
 
 async def _ended(call: AnyCall, key: tuple[int, int]) -> Ticket:
@@ -187,7 +200,12 @@ def _told(ticket: Ticket) -> Outcome | QueueAnswer:
         return ticket_to_wire(ticket)
     outcome = answer_of(ticket)
     if outcome is None:
-        raise Busy(1.0)
+        raise ProblemError(
+            "timeout",
+            "It has its room and is still being admitted. Send the same request with the same key "
+            "again.",
+            headers={"retry-after": "1"},
+        )
     return outcome
 
 

@@ -8,6 +8,7 @@ from gpucredits.client.attempts import ONCE, Retry
 from gpucredits.client.call import Call, Reply
 from gpucredits.client.errors import Ambiguous, CallError, Invalid, Refused, Unavailable, Undecided
 from gpucredits.client.transport import AsyncClient, Client
+from gpucredits.wire.building import build_shapes
 
 __all__ = [
     "ONCE",
@@ -23,3 +24,5 @@ __all__ = [
     "Unavailable",
     "Undecided",
 ]
+
+build_shapes()  # whoever has imported the client may share it among threads

@@ -35,7 +35,7 @@ _RETRIED = frozenset(
     }
 )
 _TOO_FAST_REASON = "rate_limited"
-_NOT_DONE_REASON = "busy"  # the one 503 that says that nothing was begun
+_NOT_DONE_REASON = "busy"  # the one 503 that says that nothing was begun, of a batch neither
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,5 +78,6 @@ class Unavailable(Undecided):
 class Ambiguous(Undecided):
     """The request was sent and its answer was lost: only the same key can tell what became of it.
 
-    Send the same request with ``key`` again. Heartbeats have no key: send the same ``seq`` again.
+    So it is with a batch that was done in part (``problem.reason`` is ``batch_incomplete``). Send
+    the same request with ``key`` again. Heartbeats have no key: send the same ``seq`` again.
     """

@@ -14,7 +14,7 @@ from gpucredits.service.errors import KeyReused
 from gpucredits.store import acts, audit
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.errors import driver_errors
+from gpucredits.store.errors import Conflict, driver_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,18 @@ Work = Callable[[Connection], Awaitable[tuple[bytes, AuditNote | None]]]
 
 
 async def perform(pool: Pool, act: Act, work: Work) -> Done:
-    """Do the work once. Acts on one org take turns, so equal keys in flight meet here."""
+    """Do the work once. Acts on one org take turns, so equal keys in flight meet here.
+
+    What stood in the way of the first attempt, such as a batch that took the key, has the second
+    see it.
+    """
+    try:
+        return await _attempt(pool, act, work)
+    except Conflict:
+        return await _attempt(pool, act, work)
+
+
+async def _attempt(pool: Pool, act: Act, work: Work) -> Done:
     with driver_errors():
         async with pool.acquire() as db:
             transaction = db.transaction()

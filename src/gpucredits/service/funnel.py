@@ -8,9 +8,11 @@ Must not: know what a command means (batch and core do).
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpucredits.service.batch import Job
+from gpucredits.service.batch import CommandJob, Job
 from gpucredits.service.lane import Lane, Terms
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import LEASES_MAX, Shelf
@@ -74,3 +76,18 @@ class Funnel:
         job.queued_at = asyncio.get_running_loop().time()
         lanes = self.command_lanes if ahead else self.beat_lanes
         lanes[job.org_id % len(lanes)].put(job)
+
+    def put_all(self, jobs: Sequence[CommandJob]) -> None:
+        """Let jobs wait ahead of heartbeats: all of them, or with Busy none."""
+        sizes: Counter[int] = Counter()
+        for job in jobs:
+            sizes[job.org_id] += job.size
+        self.ensure_room(sizes)
+        for job in jobs:
+            self.put(job)
+
+    def ensure_room(self, sizes: Mapping[int, int]) -> None:
+        """Busy when so many commands, by org, cannot all wait now."""
+        lanes = self.command_lanes
+        for org_id, size in sizes.items():
+            lanes[org_id % len(lanes)].ensure_room(org_id, size)

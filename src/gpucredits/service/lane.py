@@ -71,14 +71,11 @@ class Lane:
 
     def put(self, job: Job) -> None:
         """Let a job wait; Busy when its org has too much waiting."""
-        if self.is_closing:
-            raise Closing
-        queue = self.queues.get(job.org_id)
         size = job.size
+        self.ensure_room(job.org_id, size)
+        queue = self.queues.get(job.org_id)
         if queue is None:
             queue = OrgQueue()
-        if queue.waiting + size > self.terms.org_waiting_max:
-            raise Busy(BUSY_RETRY_S)
         if not queue.jobs:
             self.queues[job.org_id] = queue
             self.turns.append(job.org_id)
@@ -87,6 +84,15 @@ class Lane:
         self.waiting += size
         if self.waiting >= self._wake_at:
             self._wake.set()
+
+    def ensure_room(self, org_id: int, size: int) -> None:
+        """Busy when so much more of an org cannot wait now."""
+        if self.is_closing:
+            raise Closing
+        queue = self.queues.get(org_id)
+        waiting = 0 if queue is None else queue.waiting
+        if waiting + size > self.terms.org_waiting_max:
+            raise Busy(BUSY_RETRY_S)
 
     def take(self) -> list[Job]:
         """The next batch, orgs in turn; an org that has had its part waits for the next one."""

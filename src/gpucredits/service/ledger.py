@@ -7,7 +7,7 @@ Must not: decide anything about money (core does) or speak SQL (store does).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,7 +18,7 @@ from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.batch import BeatCall, BeatJob, CommandJob, Request
-from gpucredits.service.errors import Busy
+from gpucredits.service.errors import Busy, complete
 from gpucredits.service.funnel import DEFAULTS, Funnel, FunnelOptions
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
@@ -28,6 +28,7 @@ from gpucredits.store.orgs import ensure_org, find_org
 __all__ = ["Answers", "Ledger", "Request", "Undecided"]
 
 Undecided = Busy | Unavailable | InvariantBroken
+Part = tuple[int, Sequence[Request]]  # an org's number, and what is asked there
 ORGS_KNOWN_MAX = 100_000
 SWEPT_AT_ONCE = 500
 
@@ -62,7 +63,7 @@ class Ledger:
     async def submit(self, org: str | int, request: Request, *, dry_run: bool = False) -> Outcome:
         """Carry out one command. ``org`` is the org's path or number.
 
-        Raises Busy, KeyReused, Unavailable, or InvariantBroken.
+        Raises Busy, KeyReused, Unavailable, or InvariantBroken; for several, Incomplete too.
         """
         return (await self.submit_all(org, [request], atomic=True, dry_run=dry_run))[0]
 
@@ -85,20 +86,40 @@ class Ledger:
         org_id = await self.org_id(org, requests[0], dry_run=dry_run)
         if org_id is None:
             return Answers(await self._without_org(str(org), requests))
-        if atomic or dry_run:
+        if len(requests) == 1:
             return await self._enqueue(org_id, requests, atomic=atomic, dry_run=dry_run)
-        groups = await asyncio.gather(
-            *(self._enqueue(org_id, [request]) for request in requests), return_exceptions=True
-        )
-        answers: list[Answers] = []
-        for group in groups:
-            if isinstance(group, BaseException):
-                raise group
-            answers.append(group)
-        return Answers(
-            [outcome for each in answers for outcome in each.outcomes],
-            is_replay=all(each.is_replay for each in answers),
-        )
+        [answers] = await self.answer_parts([(org_id, requests)], atomic=atomic, dry_run=dry_run)
+        return answers
+
+    async def answer_parts(
+        self, parts: Sequence[Part], *, atomic: bool, dry_run: bool = False
+    ) -> list[Answers]:
+        """As ``answer``, for a batch in several orgs; ``atomic``: in each of them all or nothing.
+
+        Busy when they cannot all be taken, and nothing is begun then; Incomplete when some were
+        decided and others could not be. A repeat with the same keys goes on from there.
+        """
+        taken = [
+            [
+                self._job(org_id, group, dry_run=dry_run, atomic=atomic)
+                for group in ([requests] if atomic or dry_run else [[each] for each in requests])
+            ]
+            for org_id, requests in parts
+        ]
+        jobs = [job for part in taken for job in part]
+        self.funnel.put_all(jobs)
+        complete(await asyncio.gather(*(job.answer for job in jobs), return_exceptions=True))
+        return [
+            Answers(
+                [outcome for job in part for outcome in job.answer.result()],
+                is_replay=all(job.is_replay for job in part),
+            )
+            for part in taken
+        ]
+
+    def ensure_room(self, sizes: Mapping[int, int]) -> None:
+        """Busy when so many commands, by org, could not all be taken now."""
+        self.funnel.ensure_room(sizes)
 
     async def beat(self, beats: Sequence[tuple[int, Beat]]) -> list[Outcome | Undecided]:
         """Record heartbeats given as (org number, beat); answers are in the same order.

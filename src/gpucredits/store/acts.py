@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.store.connection import Connection
+from gpucredits.store.errors import key_conflicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,16 @@ async def find_record(db: Connection, org_id: int, key: str) -> KeyRecord | None
 async def insert_record(
     db: Connection, org_id: int, key: str, *, request_hash: bytes, outcome: bytes
 ) -> None:
-    """Remember the answer given under a key."""
-    await db.execute(
-        "INSERT INTO idempotency (org_id, key, request_hash, outcome, created_at)"
-        " VALUES ($1, $2, $3, $4, ledger_now())",
-        org_id,
-        key,
-        request_hash,
-        outcome,
-    )
+    """Remember the answer given under a key; Conflict when it was bound in the meantime."""
+    with key_conflicts():
+        await db.execute(
+            "INSERT INTO idempotency (org_id, key, request_hash, outcome, created_at)"
+            " VALUES ($1, $2, $3, $4, ledger_now())",
+            org_id,
+            key,
+            request_hash,
+            outcome,
+        )
 
 
 async def forget_record(db: Connection, org_id: int, key: str, *, outcome: bytes) -> None:

@@ -44,7 +44,7 @@ from gpucredits.store.book_parts import (
 from gpucredits.store.book_rows import DECISIONS
 from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
-from gpucredits.store.errors import driver_errors
+from gpucredits.store.errors import driver_errors, key_conflicts
 from gpucredits.store.events import Event, events_of
 from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters
 from gpucredits.store.guard import Guard, Verdict, guarded_statement, verdict_of
@@ -83,7 +83,8 @@ async def save(connection: Connection, pages: Pages, minutes: Minutes) -> None:
     """
     ordered = changes_of(pages, minutes)
     if ordered:
-        await connection.fetchval(statement(tuple(ordered)), *values_of(ordered))
+        with key_conflicts():
+            await connection.fetchval(statement(tuple(ordered)), *values_of(ordered))
 
 
 async def save_if(connection: Connection, guard: Guard, pages: Pages, minutes: Minutes) -> Verdict:

@@ -56,6 +56,8 @@ GONE_WORDS = (
     "cannot switch to state",
 )
 
+KEYS_CONSTRAINT = "idempotency_pkey"
+
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -74,6 +76,20 @@ def driver_errors() -> Iterator[None]:
         if ours is None:
             raise
         raise ours from error
+
+
+@contextmanager
+def key_conflicts() -> Iterator[None]:
+    """Take it for a conflict when somebody has written down the same key meanwhile.
+
+    A batch binds its key without a lock; who finds it bound decides again, and sees that.
+    """
+    try:
+        yield
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name != KEYS_CONSTRAINT:
+            raise
+        raise Conflict("the key was used elsewhere in the meantime") from error
 
 
 def translated(error: BaseException) -> Unavailable | Conflict | None:

@@ -167,10 +167,10 @@ def parse_instant(value: Any) -> Instant:
                 micros = (datetime.fromisoformat(text.upper()) - _EPOCH) // _MICROSECOND
             except (ValueError, OverflowError):
                 micros = -1  # a day, an hour or an offset that does not exist
-            if micros >= 0:
+            if 0 <= micros <= bounds.INSTANT_US_MAX:  # in UTC, wherever its offset puts it
                 return Instant(micros)
     raise ValueError(
-        "must be an instant from 1970 on in RFC 3339 with its offset, such as "
+        "must be an instant of the years 1970 to 9999 in RFC 3339 with its offset, such as "
         "2026-03-01T00:00:00Z or 2026-03-01T04:00:00+04:00"
     )
 

@@ -1,0 +1,214 @@
+"""Batches that the queues cannot take whole, or that are not carried out to their end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpucredits.api.batch import begin
+from gpucredits.api.call import Call
+from gpucredits.core.command import Issue, SetQuota
+from gpucredits.core.quota import Dimension
+from gpucredits.service import batch, lane
+from gpucredits.service.access import Principal, Role
+from gpucredits.service.acts import Act, perform
+from gpucredits.service.batch import Job, Result
+from gpucredits.service.claims import claim
+from gpucredits.service.errors import Busy, Incomplete, KeyReused, complete
+from gpucredits.service.funnel import DEFAULTS, FunnelOptions
+from gpucredits.service.orgs import Directory
+from gpucredits.store.book import Pages
+from gpucredits.store.book_save import Minutes
+from gpucredits.store.connection import Connection
+from gpucredits.store.errors import Unavailable
+from gpucredits.store.shelf import Shelf
+from support.scene import CREDIT, Scene, play
+
+
+def test_a_batch_that_does_not_fit_is_not_begun(database: str) -> None:
+    """Items that stand alone, in two orgs: when those of one cannot all wait, none is done."""
+    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "quiet", credits_each=50)
+        orgs = [await stage.ledger.org_id(path) for path in ("quiet", "acme")]
+        parts = [
+            (org_id or 0, [stage.request(Issue(account=path, amount=1)) for _ in range(count)])
+            for org_id, path, count in zip(orgs, ("quiet", "acme"), (2, 6), strict=True)
+        ]
+        entries = "SELECT count(*) FROM entries"
+        before = await stage.pool.fetchval(entries)
+        with pytest.raises(Busy):
+            await stage.ledger.answer_parts(parts, atomic=False)
+        with pytest.raises(Busy):
+            await stage.ledger.submit_all("acme", parts[1][1], atomic=False)
+        assert [lane.waiting for lane in stage.ledger.funnel.lanes] == [0] * options.lanes
+        assert await stage.pool.fetchval(entries) == before
+        parts[1][1].pop()
+        answers = await stage.ledger.answer_parts(parts, atomic=False)
+        assert [len(each.outcomes) for each in answers] == [2, 5]
+        assert await stage.pool.fetchval(entries) == before + 7
+
+    play(database, act, options=options)
+
+
+def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Busy is for what was not begun at all; the same keys then go on where it stopped."""
+    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_batch_max=2))
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        requests = [stage.request(Issue(account="acme", amount=1)) for _ in range(6)]
+        with monkeypatch.context() as patched:
+            patched.setattr(lane, "WAIT_MAX_S", -1.0)
+            with pytest.raises(Busy):
+                await stage.ledger.submit_all("acme", requests, atomic=False)
+        assert (await stage.balance()).available == 100 * CREDIT
+        real = batch.commit
+
+        async def slow(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
+            results = await real(connection, jobs, shelf)
+            patched.setattr(lane, "WAIT_MAX_S", -1.0)
+            return results
+
+        with monkeypatch.context() as patched:
+            patched.setattr(lane, "commit", slow)
+            with pytest.raises(Incomplete) as raised:
+                await stage.ledger.submit_all("acme", requests, atomic=False)
+        assert (raised.value.decided, raised.value.items) == (2, 6)
+        assert (await stage.balance()).available == 100 * CREDIT + 2
+        assert len(await stage.ledger.submit_all("acme", requests, atomic=False)) == 6
+        assert (await stage.balance()).available == 100 * CREDIT + 6
+
+    play(database, act, options=options)
+
+
+KEY, BATCH = "shared", b"a batch"
+
+
+async def use_key(stage: Scene) -> None:
+    """Bind the key to a batch in the org ``acme``."""
+    await claim(stage.pool, [await number_of(stage)], KEY, fingerprint=BATCH)
+
+
+async def number_of(stage: Scene) -> int:
+    """The number of the org ``acme``."""
+    number = await stage.ledger.org_id("acme")
+    assert number is not None
+    return number
+
+
+def test_a_command_under_way_whose_key_a_batch_takes_is_not_done(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch locks nothing: a command, decided first or locked first, still sees it in time."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        real = batch.run_all
+        for command in (
+            Issue(account="acme", amount=1),
+            SetQuota(account="acme", dimension=Dimension.CONCURRENT_JOBS, limit=4),
+        ):
+
+            async def meanwhile(
+                jobs: Sequence[Job], pages: Pages, minutes: Minutes
+            ) -> list[Result]:
+                await use_key(stage)
+                return await real(jobs, pages, minutes)
+
+            await stage.pool.execute("DELETE FROM idempotency")
+            before = await stage.pool.fetchval("SELECT next_id FROM orgs WHERE path = 'acme'")
+            with monkeypatch.context() as patched:
+                patched.setattr(batch, "run_all", meanwhile)
+                with pytest.raises(KeyReused):
+                    await stage.do(command, key=KEY)
+            after = await stage.pool.fetchval("SELECT next_id FROM orgs WHERE path = 'acme'")
+            assert after == before
+
+    play(database, act)
+
+
+def test_an_act_under_way_whose_key_a_batch_takes_is_not_done(database: str) -> None:
+    """Acts that move no money see it too, and what they did is taken back."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        asked = Act(org_id=await number_of(stage), key=KEY, fingerprint=b"an act")
+
+        async def work(db: Connection) -> tuple[bytes, None]:
+            await db.execute("UPDATE orgs SET path = 'done' WHERE path = 'acme'")
+            await use_key(stage)
+            return b"{}", None
+
+        with pytest.raises(KeyReused):
+            await perform(stage.pool, asked, work)
+        assert await stage.pool.fetchval("SELECT count(*) FROM orgs WHERE path = 'done'") == 0
+
+    play(database, act)
+
+
+def test_a_key_is_bound_in_all_orgs_or_in_none(database: str) -> None:
+    """Where it was used in one of them, nothing is left in the others; the same again is fine."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta")
+        acme = await number_of(stage)
+        await claim(stage.pool, [acme], KEY, fingerprint=BATCH)
+        with pytest.raises(KeyReused):
+            await claim(stage.pool, [0, acme, acme + 1], KEY, fingerprint=b"another")
+        bound = "SELECT array_agg(org_id ORDER BY org_id) FROM idempotency WHERE key = $1"
+        assert await stage.pool.fetchval(bound, KEY) == [acme]
+        await claim(stage.pool, [acme + 1, acme, 0], KEY, fingerprint=BATCH)
+        assert await stage.pool.fetchval(bound, KEY) == [0, acme, acme + 1]
+
+    play(database, act)
+
+
+def test_a_batch_without_room_binds_no_key(database: str) -> None:
+    """It is refused before anything is written down."""
+    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        services: Any = SimpleNamespace(
+            pool=stage.pool, ledger=stage.ledger, directory=Directory(stage.pool)
+        )
+        call: Call[None, None] = Call(
+            services=services,
+            principal=Principal(key_id=1, org_id=0, role=Role.ADMIN),
+            params={},
+            body=None,
+            query=None,
+            request_id="",
+            key=KEY,
+            fingerprint=BATCH,
+        )
+        rows = "SELECT count(*) FROM idempotency WHERE key = $1"
+        with pytest.raises(Busy):
+            await begin(call, ["acme"] * 6, atomic=False)
+        assert await stage.pool.fetchval(rows, KEY) == 0
+        assert await begin(call, ["acme"] * 5, atomic=False) == {"acme": await number_of(stage)}
+        assert await stage.pool.fetchval(rows, KEY) == 2
+
+    play(database, act, options=options)
+
+
+def test_the_gravest_failure_is_told() -> None:
+    """Busy says that nothing was begun, so it is said only when that is true of all items."""
+    assert complete([1, 2]) == [1, 2]
+    for results, before, told in (
+        ([Busy(1.0), Busy(1.0)], 0, Busy),
+        ([Busy(1.0), Unavailable("gone")], 0, Unavailable),
+        ([Busy(1.0), ValueError("ours"), Unavailable("gone")], 0, ValueError),
+        ([Busy(1.0), 1], 0, Incomplete),
+        ([Busy(1.0)], 3, Incomplete),
+    ):
+        with pytest.raises(told):
+            complete(results, before=before)
