@@ -186,7 +186,7 @@ async def get_reservations(call: Call[None, ReservationQuery]) -> ReservationPag
             tree=tree,
             job_id=str(query.job_id or ""),
             node=str(query.node or ""),
-            state=None if query.state is None else int(ReservationState[query.state.upper()]),
+            state=None if query.state is None else ReservationState[query.state.upper()],
             metadata=dict(query.metadata) if query.metadata else None,
             before=number_cursor(query, 0),
             limit=query.limit + 1,

@@ -20,7 +20,7 @@ from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.outcomes import decode, encode
-from gpucredits.service.turned_away import CANCELED
+from gpucredits.service.turned_away import CANCELED, EXPIRED
 from gpucredits.store import pools, queue
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
@@ -211,6 +211,16 @@ class Line:
 def answer_of(ticket: Ticket) -> Outcome | None:
     """What the ledger or the pool said in the end; None while nobody has said anything."""
     return None if ticket.outcome is None else decode(ticket.outcome)
+
+
+def by_the_clock(ticket: Ticket) -> Ticket:
+    """A request as its owner sees it: expired at its deadline, whoever writes that down when."""
+    if not ticket.is_late:
+        return ticket
+    outcome = encode(EXPIRED)
+    return replace(
+        ticket, state=QueueState.EXPIRED, ended_at=ticket.deadline, outcome=outcome, is_late=False
+    )
 
 
 def has_ended(ticket: Ticket) -> bool:
