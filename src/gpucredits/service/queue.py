@@ -159,8 +159,12 @@ class Line:
             closed = await queue.close(db, key, QueueState.CANCELED, encode(CANCELED))
             await queue.tell(db)
             await pools.ring(db)
-            note = AuditNote(actor, "queue.cancel", f"queue:{key[1]}", request_id)
-            return msgspec.json.encode(closed), note if closed else None
+            if not closed:
+                return msgspec.json.encode(closed), None
+            [ticket] = (await queue.find(db, [key])).values()
+            state = {"account": ticket.account, "job_id": ticket.job_id}
+            note = AuditNote(actor, "queue.cancel", f"queue:{key[1]}", request_id, old=state)
+            return msgspec.json.encode(closed), note
 
         done = await perform(self._pool, act, work)
         return msgspec.json.decode(done.answer, type=bool), done.is_replay
