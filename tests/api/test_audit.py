@@ -73,9 +73,7 @@ def test_transfers_are_found_by_both_sides(admin: Caller, org: str) -> None:
     assert "credits.transfer" not in acts(admin, account=other)
 
 
-def test_giving_up_a_turn_is_found_by_its_account(
-    admin: Caller, org: str, gpu_type: str
-) -> None:
+def test_giving_up_a_turn_is_found_by_its_account(admin: Caller, org: str, gpu_type: str) -> None:
     """Who canceled a request that waited is found by the account that waited."""
     user = f"{org}/vision/alice"
     asked = {"account": user, "job_id": "train", "gpu_type": gpu_type, "wait": True}

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from gpucredits.core import bounds
 from gpucredits.core.command import Issue, SetBudget, StopLease, Sweep, Transfer
 from gpucredits.core.grant import GrantState
+from gpucredits.core.outcome import Granted
 from gpucredits.core.period import Calendar
 from gpucredits.core.reservation import ReservationState
 from gpucredits.jobs.snapshotter import Snapshotter
@@ -80,10 +82,11 @@ def test_an_ended_grant_is_not_open_before_it_is_swept(database: str, limit: int
         await stage.fund("acme", credits_each=0)
         soon = (await stage.balance()).as_of + 5_000_000
 
-        async def issue(amount: int, expires_at: int | None = None) -> int:
-            window = {} if expires_at is None else {"expires_at": expires_at}
-            made = await stage.do(Issue(account="acme", amount=amount * CREDIT, **window))
-            return made.grant.grant_id  # type: ignore[union-attr,no-any-return]  # it was granted
+        async def issue(amount: int, expires_at: int = bounds.NEVER_US) -> int:
+            command = Issue(account="acme", amount=amount * CREDIT, expires_at=expires_at)
+            made = await stage.do(command)
+            assert isinstance(made, Granted)
+            return made.grant.grant_id
 
         for _ in range(3):
             await issue(1, soon)
@@ -136,8 +139,8 @@ def test_what_was_known_then_is_what_was_answered_then(database: str, snapshots:
         await sweep(stage)
         for moment in seen:
             for then, tree in zip(moment, (False, True), strict=True):
-                for asked in ({"known_at": then.as_of}, {"at": then.as_of}):
-                    again = await stage.balance(tree=tree, **asked)
+                for asked in ("known_at", "at"):
+                    again = await stage.balance("acme", tree=tree, **{asked: then.as_of})
                     assert shown(again) == shown(then), asked
 
     play(database, act)

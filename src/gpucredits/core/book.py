@@ -31,6 +31,7 @@ MADE_WHEN_ASKED: dict[str, Callable[[], object]] = {
     "budgets": dict,
     "periods": dict,
     "limits": Limits,
+    "on_nodes": dict,
 }
 
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
@@ -96,6 +97,9 @@ class Book:
     what a lease's end would change of limits is not in the book, nor quotas on what runs at once
     unless they are exceeded: it is good for beats that renew, and whatever else is NotInBook.
 
+    ``on_nodes`` has the newest lease of each job on each node, as far as the batch asks for more
+    of its leases, with when it ends unless it is itself in the book.
+
     A book is opened for every org in every batch; what most of them never need is made when it is
     first asked for.
     """
@@ -122,6 +126,7 @@ class Book:
     budgets: dict[int, list[Budget]] = field(init=False)
     periods: dict[int, list[BudgetPeriod]] = field(init=False)
     limits: Limits = field(init=False)
+    on_nodes: dict[tuple[int, str, str], tuple[int, int]] = field(init=False)
 
     def __getattr__(self, name: str) -> object:
         """Make what is asked for the first time; only reached while it is not there."""
@@ -149,6 +154,11 @@ class Book:
         if isinstance(row, Grant):
             self.place(row)
         self.changed[id(row)] = row
+
+    def note_node(self, lease: Reservation, expires_at: int = 0) -> None:
+        """Note where a lease runs; one that is not in the book lives until ``expires_at``."""
+        key = (lease.account_id, lease.job_id, lease.node)
+        self.on_nodes[key] = (lease.reservation_id, expires_at)
 
     def touch(self, row: Row) -> None:
         """Note that a row is about to change; call before the first change."""

@@ -30,6 +30,7 @@ from gpucredits.store.orgs import find_org, moment_of
 from gpucredits.store.reservations import ReservationFilter, list_reservations
 from gpucredits.store.snapshot import snapshot
 from gpucredits.store.topups import TopUpFilter, list_topups
+from gpucredits.store.transfers import TransferFilter, TransferRow, list_transfers
 from gpucredits.store.usage import Grouping, Spent, sum_spent
 
 ACCOUNTS_AT_ONCE = 500
@@ -174,6 +175,11 @@ class Reads:
             org_id = org if isinstance(org, int) else await find_org(connection, org)
             return [] if org_id is None else await list_topups(connection, org_id, wanted)
 
+    async def transfers(self, org_id: int, wanted: TransferFilter) -> list[TransferRow]:
+        """Transfers that left an account or arrived at it, the latest first."""
+        async with self._snapshot() as connection:
+            return await list_transfers(connection, org_id, wanted)
+
     async def entries(self, org: str, wanted: EntryFilter) -> list[EntryRow]:
         """Entries of the ledger, newest first, as recorded."""
         async with self._snapshot() as connection:
@@ -259,9 +265,7 @@ class Reads:
         if tree:
             everything = AccountFilter(under=account.path, limit=10**9)
             accounts = await list_accounts(connection, org_id, everything)
-        sums = [
-            await sums_at(connection, org_id, each.account_id, at=instant) for each in accounts
-        ]
+        sums = [await sums_at(connection, org_id, each.account_id, at=instant) for each in accounts]
         numbers = [each.account_id for each in accounts]
         for each in await self._pages(connection, org_id, numbers):
             roll_all(each, page.now)

@@ -109,7 +109,13 @@ def fill_tally(page: Page, row: StoredRow) -> None:
 
 
 def fill_job(page: Page, row: StoredRow) -> None:
-    """How many live leases of one GPU type a job has; those of any type are added up."""
+    """How many live leases of one GPU type a job has; those of any type are added up.
+
+    Or, where a node is named, a live lease of the job on that node.
+    """
+    if row[23] is not None:
+        fill_node(page, row)
+        return
     account_id, live, leaving, job_id = row[2], row[3], row[4], row[21]
     page.passing = True
     jobs = page.book.limits.jobs
@@ -120,6 +126,15 @@ def fill_job(page: Page, row: StoredRow) -> None:
             known = jobs[key] = JobLeases(*key)
         known.live += live
         known.leaving += leaving
+
+
+def fill_node(page: Page, row: StoredRow) -> None:
+    """A live lease of a job that is asked for, on its node; a first row without one begins anew."""
+    on_nodes = page.book.on_nodes
+    if row[23]:
+        on_nodes[row[2], row[21], row[23]] = (row[3], row[4])
+    else:
+        on_nodes.clear()
 
 
 def fill_bucket(page: Page, row: StoredRow) -> None:

@@ -61,9 +61,7 @@ async def find_live(db: Connection, secret_hash: bytes) -> LiveKey | None:
     )
 
 
-async def find(
-    db: Connection, *, org_id: int, key_id: int, scope: str
-) -> tuple[bytes, str] | None:
+async def find(db: Connection, *, org_id: int, key_id: int, scope: str) -> tuple[bytes, str] | None:
     """(hash, own scope) of a key within a scope, live or not; None when there is no such key."""
     found = await db.fetchrow(
         "SELECT hash, scope FROM api_keys WHERE org_id = $1 AND key_id = $2"

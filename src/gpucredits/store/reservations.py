@@ -76,16 +76,20 @@ async def list_reservations(
         where.add("r.job_id = {}", wanted.job_id)
     if wanted.node:
         where.add("r.node = {}", wanted.node)
-    match wanted.state:
-        case None:
-            pass
+    if wanted.state is not None:
+        add_state(where, wanted.state, now)
+    if wanted.metadata:
+        where.add("r.metadata @> {}::text::jsonb", msgspec.json.encode(wanted.metadata).decode())
+    rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
+    return [(reservation_from_row(row), row["payer"]) for row in rows]
+
+
+def add_state(where: Where, state: ReservationState, now: int) -> None:
+    """Only those that are so at ``now``: not every lapse is written down."""
+    match state:
         case ReservationState.ACTIVE:
             where.add("r.state = 0 AND r.expires_at > {}", now)
         case ReservationState.EXPIRED:
             where.add("(r.state = 3 OR r.state = 0 AND r.expires_at <= {})", now)
         case _:
-            where.add("r.state = {}", int(wanted.state))
-    if wanted.metadata:
-        where.add("r.metadata @> {}::text::jsonb", msgspec.json.encode(wanted.metadata).decode())
-    rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
-    return [(reservation_from_row(row), row["payer"]) for row in rows]
+            where.add("r.state = {}", int(state))
