@@ -163,6 +163,22 @@ def test_the_earlier_of_at_and_known_at_counts(database: str) -> None:
     play(database, act)
 
 
+def test_a_grant_with_a_past_start_counts_from_when_it_was_issued(database: str) -> None:
+    """History is not rewritten: earlier instants keep the balance that was answered at them."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=0)
+        before = await stage.balance()
+        await stage.advance(60)
+        backdated = Issue(account="acme", amount=CREDIT, starts_at=before.as_of - 1_000_000)
+        await stage.do(backdated)
+        for asked in ("at", "known_at"):
+            assert shown(await stage.balance("acme", **{asked: before.as_of})) == (0, 0, 0)
+        assert shown(await stage.balance()) == (CREDIT, 0, 0)
+
+    play(database, act)
+
+
 def test_a_lease_that_is_told_late_to_stop_ends_when_it_is_told(database: str) -> None:
     """It held its credits until the heartbeat that said so: nothing is entered as of before."""
 
