@@ -304,6 +304,8 @@ class Book:
                 self.lots[row.grant_id] = row
             case Reservation():
                 self.reservations[row.reservation_id] = row
+                if row.node:
+                    self.note_node(row)
             case TopUpRow():
                 self.topups[row.topup_id] = row
             case Budget():
@@ -325,6 +327,7 @@ class Book:
                 del self.lots[row.grant_id]  # the kept order of its account does not hold it
             case Reservation():
                 del self.reservations[row.reservation_id]
+                self.on_nodes.pop((row.account_id, row.job_id, row.node), None)
             case TopUpRow():
                 del self.topups[row.topup_id]
             case Budget():

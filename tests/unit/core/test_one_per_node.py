@@ -91,4 +91,5 @@ def test_a_rehearsal_takes_no_place(ledger: Ledger) -> None:
     assert isinstance(decide(book, ask(), ledger.now), Reserved)
     assert isinstance(decide(book, ask(), ledger.now), Refused)
     book.take_back()
+    ledger.accept(ask(job_id="other", node="n2"), Reserved)  # with the number that is free again
     ledger.accept(ask(), Reserved)

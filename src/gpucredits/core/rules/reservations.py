@@ -44,8 +44,6 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     payer.due_at = min(payer.due_at, lease.expires_at)
     payer.version += 1
     book.add(lease)
-    if lease.node:
-        book.note_node(lease)
     if book.gated:
         enter(book, lease, now)
     book.post(EntryType.RESERVE, payer, lease.held, at=now, reservation_id=lease.reservation_id)
