@@ -126,6 +126,12 @@ class Reads:
             org_id = await find_org(connection, org)
             return [] if org_id is None else await self._grants(connection, org_id, wanted)
 
+    async def grant(self, org_id: int, number: int) -> tuple[Grant, str] | None:
+        """One grant with its account's path, as it stands now."""
+        async with self._snapshot() as connection:
+            found = await self._grants(connection, org_id, GrantFilter(number=number))
+            return found[0] if found else None
+
     async def _grants(
         self, connection: Connection, org_id: int, wanted: GrantFilter
     ) -> list[tuple[Grant, str]]:
