@@ -63,6 +63,9 @@ CALLS: dict[str, Call[Any]] = {
     "grant": credit.grant("grt_1_2"),
     "grant_page": credit.grant_page("acme", tree=True, open=True),
     "topup": credit.topup("top_1_2"),
+    "transfer_page": credit.transfer_page(
+        "acme", tree=True, metadata={"why": "share"}, since=NOON, until=NOON
+    ),
     "topup_page": credit.topup_page("acme", status="pending"),
     "create_topup": credit.create_topup("acme", "5", payment_reference="x", status="confirmed"),
     "confirm_topup": credit.confirm_topup("top_1_2"),

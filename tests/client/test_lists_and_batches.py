@@ -27,7 +27,7 @@ def test_lists_follow_their_pages(client: Client, proxy: FaultyProxy, org: str) 
 
 
 def test_every_list_can_be_followed(direct: Client, org: str) -> None:
-    """Grants, top-ups, entries, leases, prices, keys and acts are iterators too."""
+    """Grants, transfers, top-ups, entries, leases, prices, keys and acts are iterators too."""
     for number in range(3):
         direct.issue(org, "1000")
         direct.create_topup(org, "1", payment_reference=f"inv-{number}")
@@ -41,6 +41,10 @@ def test_every_list_can_be_followed(direct: Client, org: str) -> None:
     assert len([key for key in direct.keys(limit=2) if key.scope == org]) == 3
     assert len(list(direct.used_leases(org, limit=2))) == 3
     assert sum(act.action.startswith("key") for act in direct.audit(account=org, limit=2)) == 3
+    direct.create_account(f"{org}/lab")
+    for _ in range(3):
+        direct.transfer(org, f"{org}/lab", "1")
+    assert len(list(direct.transfers(f"{org}/lab", limit=2))) == 3
 
 
 def test_the_async_client_follows_pages(server: DemoServer, direct: Client, org: str) -> None:

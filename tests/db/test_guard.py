@@ -13,9 +13,9 @@ from gpucredits.core.command import (
     Issue,
     Reserve,
 )
-from gpucredits.core.outcome import Beaten
-from gpucredits.core.reasons import Refused
-from gpucredits.service import batch
+from gpucredits.core.outcome import Beaten, Reserved
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.service import batch, minutes
 from gpucredits.service.ledger import Ledger
 from gpucredits.store import book_save
 from gpucredits.store.guard import Verdict
@@ -48,6 +48,12 @@ async def take_turns(stage: Scene) -> int:
     finally:
         await other.stop()
     return (await stage.balance()).spent
+
+
+NODES = """NOT EXISTS (SELECT FROM unnest($6::text::integer[], $7::text::bigint[], $8::text[],
+            $9::text[]) AS n(org_id, account_id, job_id, node)
+            JOIN reservations r ON r.org_id + 0 = n.org_id AND r.account_id = n.account_id
+                AND r.job_id = n.job_id AND r.state = 0 AND r.node = n.node)"""
 
 
 def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
@@ -143,7 +149,7 @@ def test_a_key_whose_answer_is_not_kept_is_looked_for(
         await stage.fund("acme", credits_each=1)
         await stage.reserve(window_ms=1_000)
         reads = counted_reads(monkeypatch)
-        monkeypatch.setattr(batch, "is_remembered", lambda outcome: False)
+        monkeypatch.setattr(minutes, "is_remembered", lambda outcome: False)
         wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=8)
         assert isinstance(await stage.do(wanted, key="once"), Refused)
         assert [needs.keys for needs in reads] == [{(1, "once")}]
@@ -216,3 +222,29 @@ def test_an_org_that_two_servers_change_is_locked_before_it_is_decided(database:
         assert not shelf.is_contested([2])
 
     play(database, act)
+
+
+def test_a_job_gets_no_second_lease_on_a_node_without_looking_for_the_first(database: str) -> None:
+    """The first lease is on no page: the statement that would save another finds it."""
+    assert play(database, take_one_node_twice) == Reason.RESERVATION_EXISTS
+
+
+def test_a_node_that_is_not_looked_at_is_taken_twice(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: a job has two leases on one node."""
+    without(monkeypatch, NODES)
+    assert play(database, take_one_node_twice) is None
+
+
+async def take_one_node_twice(stage: Scene) -> Reason | None:
+    """A job asks for a node on which it has a lease; why it is refused that."""
+    await stage.fund("acme")
+    await stage.reserve(job_id="other")
+    wanted: dict[str, Any] = {"account": "acme", "job_id": "j", "node": "n1", "gpu_type": "h100"}
+    wanted |= {"gpu_count": 1, "window_ms": 10_000}
+    first = await stage.do(Reserve(**wanted))
+    assert isinstance(first, Reserved)
+    assert isinstance(await stage.do(Reserve(**wanted | {"node": "n2"})), Reserved)
+    second = await stage.do(Reserve(**wanted))
+    return second.reason if isinstance(second, Refused) else None

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from gpucredits.core.command import Command, Reserve
-from gpucredits.service.batch import Request
 from gpucredits.service.ledger import Ledger
+from gpucredits.service.minutes import Request
 from gpucredits.store import shelf
 from support.parity import PATHS, Players
 from support.scene import QUICK, Scene, play

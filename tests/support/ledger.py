@@ -205,6 +205,9 @@ class Ledger:
         book.load(copy(row) for row in stored_policies(stored) if self._needed(row, book, command))
         book.load(self._jobs(book, command))
         book.past = list(self._past(command))
+        for lease in stored.reservations.values():
+            if lease.state is ReservationState.ACTIVE and lease.node:
+                book.note_node(lease, lease.expires_at)
         book.suspended = tuple(
             account.path
             for account in stored.accounts.values()

@@ -28,12 +28,15 @@ from gpucredits.store.entries import EntryFilter
 from gpucredits.store.grants import GrantFilter
 from gpucredits.store.reservations import ReservationFilter
 from gpucredits.store.topups import TopUpFilter
+from gpucredits.store.transfers import TransferFilter
 from gpucredits.wire.credit import (
     GrantAnswer,
     GrantPage,
     TopUpAnswer,
     TopUpPage,
     TopUpStatusName,
+    TransferPage,
+    TransferShown,
     grant_to_wire,
     topup_to_wire,
 )
@@ -44,7 +47,7 @@ from gpucredits.wire.reservation import (
     StateName,
     reservation_to_wire,
 )
-from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, Name
+from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, Name, format_instant
 
 
 class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +68,14 @@ class TopUpQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which top-ups to list."""
 
     status: TopUpStatusName | None = None
+
+
+class TransferQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which transfers to list, to or from the account; times are of moving, [since, until)."""
+
+    metadata: MetadataFilter | None = None
+    since: Instant | None = None
+    until: Instant | None = None
 
 
 class EntryQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
@@ -146,6 +157,38 @@ async def get_topup(call: Call[None, NoQuery]) -> TopUpAnswer:
     raise RefusedError(TOPUP_UNKNOWN)
 
 
+async def get_transfers(call: Call[None, TransferQuery]) -> TransferPage:
+    """Transfers to and from an account, the latest first."""
+    query = call.query
+    account, tree, org_id = await _about(call, query)
+    listed = await call.services.reads.transfers(
+        org_id,
+        TransferFilter(
+            account=account,
+            tree=tree,
+            metadata=dict(query.metadata) if query.metadata else None,
+            since=query.since,
+            until=query.until,
+            before=number_cursor(query, 0),
+            limit=query.limit + 1,
+        ),
+    )
+    listed, last = cut(listed, query.limit)
+    following = str(last.number) if last else None
+    shown = [
+        TransferShown(
+            transfer_id=row.moved.transfer_id,
+            source=row.source,
+            target=row.moved.target,
+            amount=row.moved.amount,
+            metadata=row.moved.metadata,
+            at=format_instant(row.recorded_at),
+        )
+        for row in listed
+    ]
+    return TransferPage(transfers=shown, next_cursor=following)
+
+
 async def get_entries(call: Call[None, EntryQuery]) -> EntryPage:
     """The ledger as debit/credit pairs, the latest first; the limit counts stored rows."""
     query = call.query
@@ -199,7 +242,7 @@ async def get_reservations(call: Call[None, ReservationQuery]) -> ReservationPag
             tree=tree,
             job_id=str(query.job_id or ""),
             node=str(query.node or ""),
-            state=None if query.state is None else int(ReservationState[query.state.upper()]),
+            state=None if query.state is None else ReservationState[query.state.upper()],
             metadata=dict(query.metadata) if query.metadata else None,
             before=number_cursor(query, 0),
             limit=query.limit + 1,
@@ -295,6 +338,17 @@ ROUTES = [
         permission=Permission.READ,
         answer=TopUpAnswer,
         reasons=("topup_unknown",),
+        tag="credits",
+    ),
+    Route(
+        method="GET",
+        path="/v1/transfers",
+        summary="Transfers to and from an account",
+        handler=get_transfers,
+        permission=Permission.READ,
+        query=TransferQuery,
+        answer=TransferPage,
+        reasons=NO_ACCOUNT,
         tag="credits",
     ),
     Route(

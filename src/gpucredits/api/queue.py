@@ -17,7 +17,7 @@ from gpucredits.core.fairshare.decisions import Waiting, WaitReason, sentence
 from gpucredits.core.reasons import Refused
 from gpucredits.core.wording import count
 from gpucredits.service.access import Permission, sees
-from gpucredits.service.queue import Ticket, TicketFilter, answer_of, has_ended
+from gpucredits.service.queue import Ticket, TicketFilter, answer_of, by_the_clock, has_ended
 from gpucredits.store.queue import QueueState
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 from gpucredits.wire.scalars import AccountPath, Name, format_end, format_instant
@@ -111,6 +111,7 @@ async def _visible(call: AnyCall) -> Ticket:
 
 def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
     """A request as its owner may see it: nothing in it names anybody else."""
+    ticket = by_the_clock(ticket)
     state = _STATES[QueueState(ticket.state)]
     waits = state == "waiting"
     is_admitted = state == "admitted"

@@ -16,6 +16,7 @@ RESERVING = (
     "no_payer",
     "max_amount_too_small",
     "overdraft_too_large",
+    "reservation_exists",
     "insufficient_credits",
     "quota_exceeded",
     "rate_limited",

@@ -7,8 +7,10 @@ from typing import Any
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.service.access import Permission
+from gpucredits.service.acts import Act
+from gpucredits.service.clock import move_clock
 from gpucredits.service.health import alarms_of, check_health
-from gpucredits.store.clock import advance_clock, read_clock, read_offset
+from gpucredits.store.clock import read_clock, read_offset
 from gpucredits.version import __version__
 from gpucredits.wire.scalars import format_instant
 from gpucredits.wire.system import (
@@ -21,6 +23,7 @@ from gpucredits.wire.system import (
 )
 
 SECOND_US = 1_000_000
+SYSTEM = 0  # the org of what belongs to no org
 
 
 async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
@@ -51,10 +54,12 @@ async def get_clock(call: Call[None, NoQuery]) -> TimeAnswer:
 async def post_test_clock(call: Call[ClockRequest, NoQuery]) -> ClockAnswer:
     """Move the server's time on; it never goes back."""
     pool = call.services.pool
-    offset = await read_offset(pool)
-    step = call.body.advance_seconds * SECOND_US
-    if not call.dry_run:
-        offset = await advance_clock(pool, step)
+    if call.dry_run or not call.body.advance_seconds:
+        offset = await read_offset(pool)
+    else:
+        act = Act(org_id=SYSTEM)
+        step = call.body.advance_seconds * SECOND_US
+        offset = await move_clock(pool, act, step, actor=call.actor, request_id=call.request_id)
     now = await read_clock(pool)
     return ClockAnswer(now=format_instant(now), offset_seconds=offset // SECOND_US)
 

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "grant": "gpucredits.cli.grant",
     "topup": "gpucredits.cli.topup",
     "transfer": "gpucredits.cli.transfer",
+    "transfers": "gpucredits.cli.transfer",
     "balance": "gpucredits.cli.balance",
     "ledger": "gpucredits.cli.ledger",
     "usage": "gpucredits.cli.usage",

@@ -1,14 +1,16 @@
-"""``gpucredits transfer``: move credits between accounts of one org."""
+"""``gpucredits transfer`` and ``transfers``: move credits between accounts, and list what moved."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 import click
 
 from gpucredits.cli import output, values
-from gpucredits.cli.session import Session, Write, writes
+from gpucredits.cli.session import PageAt, Session, Write, pages, writes
 from gpucredits.client import credit as credit_calls
 from gpucredits.core.wording import count
-from gpucredits.wire.credit import TransferAnswer
+from gpucredits.wire.credit import TransferAnswer, TransferPage
 
 
 @click.command()
@@ -31,6 +33,57 @@ def transfer(
     """Move AMOUNT unheld credits; claw-back is the same the other way round."""
     call = credit_calls.transfer(source, target, amount, metadata=dict(metadata) or None, **write)
     session.run(call, show_transfer)
+
+
+@click.command()
+@click.argument("account", type=values.account)
+@click.option("--tree", is_flag=True, help="Those of all accounts below it too.")
+@click.option(
+    "--label", "metadata", type=values.label, multiple=True, help="Only those with this label."
+)
+@click.option("--since", type=values.instant, help="From this instant on.")
+@click.option("--until", type=values.instant, help="Before this instant.")
+@pages
+def transfers(
+    session: Session,
+    account: str,
+    *,
+    tree: bool,
+    metadata: tuple[tuple[str, str], ...],
+    since: datetime | None,
+    until: datetime | None,
+    page: PageAt,
+    follow: bool,
+) -> None:
+    """Transfers to and from ACCOUNT, the latest first."""
+    call = credit_calls.transfer_page(
+        account,
+        tree=tree or None,
+        metadata=dict(metadata) or None,
+        since=since,
+        until=until,
+        **page,
+    )
+    session.run_pages(call, show_transfers, items="transfers", follow=follow)
+
+
+def show_transfers(page: TransferPage) -> None:
+    """A page of transfers."""
+    output.print_table(
+        ["transfer", "at", "from", "to", ">amount", "labels"],
+        [
+            [
+                row.transfer_id,
+                output.instant(row.at),
+                row.source,
+                row.target,
+                row.amount,
+                output.labels(row.metadata),
+            ]
+            for row in page.transfers
+        ],
+        empty="No transfers.",
+    )
 
 
 def show_transfer(answer: TransferAnswer) -> None:

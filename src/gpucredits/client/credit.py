@@ -17,6 +17,7 @@ from gpucredits.wire.credit import (
     TopUpRequest,
     TopUpStatusName,
     TransferAnswer,
+    TransferPage,
     TransferRequest,
 )
 
@@ -171,3 +172,27 @@ def transfer(
     fields = {"from": source, "to": target, "amount": amount, "metadata": metadata}
     body = body_of(TransferRequest, **fields)
     return write("/v1/credits/transfer", TransferAnswer, body=body, key=key, dry_run=dry_run)
+
+
+def transfer_page(
+    account: str | None = None,
+    *,
+    tree: bool | None = None,
+    metadata: Mapping[str, str] | None = None,
+    since: When | None = None,
+    until: When | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[TransferPage]:
+    """A page of the transfers to and from an account, or its whole tree, the latest first."""
+    return read(
+        "/v1/transfers",
+        TransferPage,
+        account=account,
+        tree=tree,
+        metadata=metadata,
+        since=since,
+        until=until,
+        cursor=cursor,
+        limit=limit,
+    )

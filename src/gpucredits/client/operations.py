@@ -179,6 +179,8 @@ class Operations:
     fail_topup = Operation(credit_calls.fail_topup)
     reverse_topup = Operation(credit_calls.reverse_topup)
     transfer = Operation(credit_calls.transfer)
+    transfer_page = Operation(credit_calls.transfer_page)
+    transfers = Listing(credit_calls.transfer_page, lambda page: page.transfers)
 
     reserve = Operation(reservation_calls.reserve)
     reserve_all = Operation(reservation_calls.reserve_all)

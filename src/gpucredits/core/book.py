@@ -32,6 +32,7 @@ MADE_WHEN_ASKED: dict[str, Callable[[], object]] = {
     "budgets": dict,
     "periods": dict,
     "limits": Limits,
+    "on_nodes": dict,
 }
 
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
@@ -100,6 +101,9 @@ class Book:
     ``past`` holds entries of before this batch, as far as a correction needs them: who has repaid
     what an account owed and was given it back, and what has expired of a payment.
 
+    ``on_nodes`` has the newest lease of each job on each node, as far as the batch asks for more
+    of its leases, with when it ends unless it is itself in the book.
+
     A book is opened for every org in every batch; what most of them never need is made when it is
     first asked for.
     """
@@ -127,6 +131,7 @@ class Book:
     budgets: dict[int, list[Budget]] = field(init=False)
     periods: dict[int, list[BudgetPeriod]] = field(init=False)
     limits: Limits = field(init=False)
+    on_nodes: dict[tuple[int, str, str], tuple[int, int]] = field(init=False)
 
     def __getattr__(self, name: str) -> object:
         """Make what is asked for the first time; only reached while it is not there."""
@@ -154,6 +159,11 @@ class Book:
         if isinstance(row, Grant):
             self.place(row)
         self.changed[id(row)] = row
+
+    def note_node(self, lease: Reservation, expires_at: int = 0) -> None:
+        """Note where a lease runs; one that is not in the book lives until ``expires_at``."""
+        key = (lease.account_id, lease.job_id, lease.node)
+        self.on_nodes[key] = (lease.reservation_id, expires_at)
 
     def learn(self, row: JobLeases) -> None:
         """Take in what was counted from other rows of the book, and is no change."""
@@ -306,6 +316,8 @@ class Book:
                 self.lots[row.grant_id] = row
             case Reservation():
                 self.reservations[row.reservation_id] = row
+                if row.node:
+                    self.note_node(row)
             case TopUpRow():
                 self.topups[row.topup_id] = row
             case Budget():
@@ -327,6 +339,7 @@ class Book:
                 del self.lots[row.grant_id]  # the kept order of its account does not hold it
             case Reservation():
                 del self.reservations[row.reservation_id]
+                self.on_nodes.pop((row.account_id, row.job_id, row.node), None)
             case TopUpRow():
                 del self.topups[row.topup_id]
             case Budget():

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     NO_PAYER = "no_payer"
     OVERDRAFT_TOO_LARGE = "overdraft_too_large"
     MAX_AMOUNT_TOO_SMALL = "max_amount_too_small"
+    RESERVATION_EXISTS = "reservation_exists"
     RESERVATION_ENDED = "reservation_ended"
     RESERVATION_STARTED = "reservation_started"
     REFUND_EXCEEDS = "refund_exceeds"
@@ -99,6 +100,7 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.STATEMENT_PAID
             | Reason.REQUEST_STATE
             | Reason.REQUESTS_FULL
+            | Reason.RESERVATION_EXISTS
             | Reason.RESERVATION_ENDED
             | Reason.RESERVATION_STARTED
             | Reason.REFUND_EXCEEDS

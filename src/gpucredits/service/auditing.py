@@ -49,6 +49,7 @@ from gpucredits.core.outcome import (
     ToppedUp,
     Transferred,
 )
+from gpucredits.core.reservation import Reservation
 from gpucredits.core.risk import Standing
 from gpucredits.service.limit_auditing import limit_after, limit_before
 from gpucredits.wire.scalars import format_end, format_instant
@@ -91,6 +92,9 @@ def state_before(book: Book, command: Command) -> State | None:
     if isinstance(command, ConfirmTopUp | FailTopUp | ReverseTopUp):
         row = book.topups.get(command.topup_id)
         return None if row is None else {"status": row.status.name.lower()}
+    if isinstance(command, Refund | Adjust):
+        lease = book.reservations.get(command.reservation_id)
+        return None if lease is None else _charged(book, lease)
     return limit_before(book, command)
 
 
@@ -154,6 +158,17 @@ def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
             return text, {"amount": format_credits(amount)}
         case _:
             return limit_after(org_id, outcome)
+
+
+def _charged(book: Book, lease: Reservation) -> State:
+    """What a lease has cost, and whom: those whom a correction of it concerns."""
+    return {
+        "account": lease.account,
+        "payer": book.accounts[lease.payer_id].path,
+        "settled": format_credits(lease.settled),
+        "adjusted": format_credits(lease.adjusted),
+        "refunded": format_credits(lease.refunded),
+    }
 
 
 def _terms(account: Account) -> State:

@@ -1,7 +1,6 @@
 """One batch: load, decide every command in order, save what is still true, commit.
 
-Owns: the transaction, idempotent replay, all-or-nothing groups, dry runs, and what is recorded
-besides the money (answers by key, refusals, drains).
+Owns: the transaction, idempotent replay, all-or-nothing groups and dry runs.
 Must not: queue, retry or connect (the funnel does), or decide (the core does).
 """
 
@@ -11,38 +10,24 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from gpucredits.core.book import Book, NotInBook, Org
-from gpucredits.core.command import Beat, Command, Explain
+from gpucredits.core.command import Beat, Explain
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Outcome
-from gpucredits.core.reasons import Kind, Refused, kind_of
-from gpucredits.core.reservation import Decision, ReservationState
-from gpucredits.service.auditing import State, act_of, state_before
+from gpucredits.core.reasons import Refused
+from gpucredits.core.reservation import Decision
+from gpucredits.service.auditing import state_before
 from gpucredits.service.errors import KeyReused
+from gpucredits.service.minutes import Request, note, note_beat
 from gpucredits.service.new_windows import with_spending
-from gpucredits.service.outcomes import decode, detached, encode
+from gpucredits.service.outcomes import decode, detached
 from gpucredits.store.book import Page, Pages, load, load_and_lock, look_up
-from gpucredits.store.book_save import Minutes, save, save_if
+from gpucredits.store.book_save import Minutes, new_on_nodes, save, save_if
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.needs import Needs
 from gpucredits.store.shelf import Shelf
 from gpucredits.store.transaction import transaction
-
-ENDED = frozenset(state.name.lower() for state in ReservationState)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A command with the caller's key, a hash of what was asked, and who asked."""
-
-    command: Command
-    key: str | None = None
-    fingerprint: bytes = b""
-    actor: str = ""
-    request_id: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +61,7 @@ class CommandJob:
             needs.add(self.org_id, request.command)
             if request.key is not None and not self.dry_run:
                 needs.keys.add((self.org_id, request.key))
+        needs.must_read = needs.must_read or self.dry_run  # nothing is saved that could be guarded
 
     def run(self, page: Page | None, minutes: Minutes) -> list[Outcome] | KeyReused:
         """Decide it on its org's page; an unknown org's book is empty, and nothing is kept."""
@@ -220,8 +206,10 @@ async def commit_if_true(
     except NotInBook:
         needs.only_renews = False
         return None
-    if not needs.keys_read and not needs.keys <= minutes.keys:
-        return None  # a key that leaves no trace has to be looked for
+    if not needs.were_read:
+        if not needs.keys <= minutes.keys:
+            return None  # a key that leaves no trace has to be looked for
+        guard = replace(guard, nodes=new_on_nodes(pages))
     await asyncio.sleep(0)
     verdict = await save_if(connection, guard, pages, minutes)
     shelf.learn(verdict)
@@ -340,60 +328,3 @@ def replay(page: Page, request: Request) -> Outcome | KeyReused | None:
         return None
     fingerprint, stored = known
     return decode(stored) if fingerprint == request.fingerprint else KeyReused(request.key)
-
-
-def note(
-    page: Page, request: Request, outcome: Outcome, minutes: Minutes, before: State | None
-) -> None:
-    """Record the answer to a key, a refusal with its reason, and an administrative act.
-
-    A question leaves no trace.
-    """
-    if isinstance(request.command, Explain):
-        return
-    org_id = page.book.org.org_id
-    act = act_of(
-        org_id,
-        page.now,
-        request.command,
-        outcome,
-        before=before,
-        actor=request.actor,
-        request_id=request.request_id,
-    )
-    if act is not None:
-        minutes.acts.append(act)
-    if request.key is not None and is_remembered(outcome):
-        stored = encode(outcome)
-        page.answers[request.key] = (request.fingerprint, stored)
-        minutes.answers.append((org_id, request.key, request.fingerprint, stored, page.now))
-    if isinstance(outcome, Refused):
-        minutes.decisions.append(
-            (
-                org_id,
-                page.now,
-                type(request.command).__name__,
-                "refuse",
-                outcome.reason.value,
-                getattr(request.command, "reservation_id", 0),
-                request.actor,
-                msgspec.json.encode(outcome.detail).decode(),
-            )
-        )
-    elif isinstance(outcome, Beaten) and isinstance(request.command, Beat):
-        note_beat(org_id, page.now, request.command, outcome, minutes)
-
-
-def is_remembered(outcome: Outcome | None) -> bool:
-    """Whether the same key is to get the same answer: to be asked to wait is no answer yet."""
-    return not isinstance(outcome, Refused) or kind_of(outcome.reason) is not Kind.THROTTLED
-
-
-def note_beat(org_id: int, now: int, beat: Beat, outcome: Beaten, minutes: Minutes) -> None:
-    """Record that a running job was told to drain or stop; a job that had ended is no news."""
-    if outcome.duplicate or outcome.decision is Decision.CONTINUE or outcome.reason in ENDED:
-        return
-    lease_id = beat.reservation_id
-    minutes.decisions.append(
-        (org_id, now, "Beat", outcome.decision.value, outcome.reason, lease_id, "", "{}")
-    )

@@ -17,9 +17,10 @@ from gpucredits.core.command import Beat, CreateAccount, Sweep
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
 from gpucredits.core.reasons import InvariantBroken
-from gpucredits.service.batch import BeatCall, BeatJob, CommandJob, Request
+from gpucredits.service.batch import BeatCall, BeatJob, CommandJob
 from gpucredits.service.errors import Busy, complete
 from gpucredits.service.funnel import DEFAULTS, Funnel, FunnelOptions
+from gpucredits.service.minutes import Request
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import Unavailable

@@ -19,9 +19,9 @@ from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.acts import Act, perform
-from gpucredits.service.batch import is_remembered
+from gpucredits.service.minutes import is_remembered
 from gpucredits.service.outcomes import decode, encode
-from gpucredits.service.turned_away import CANCELED
+from gpucredits.service.turned_away import CANCELED, EXPIRED
 from gpucredits.store import acts, pools, queue
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
@@ -169,8 +169,12 @@ class Line:
             closed = await queue.close(db, key, QueueState.CANCELED, encode(CANCELED))
             await queue.tell(db)
             await pools.ring(db)
-            note = AuditNote(actor, "queue.cancel", f"queue:{key[1]}", request_id)
-            return msgspec.json.encode(closed), note if closed else None
+            if not closed:
+                return msgspec.json.encode(closed), None
+            [ticket] = (await queue.find(db, [key])).values()
+            state = {"account": ticket.account, "job_id": ticket.job_id}
+            note = AuditNote(actor, "queue.cancel", f"queue:{key[1]}", request_id, old=state)
+            return msgspec.json.encode(closed), note
 
         done = await perform(self._pool, act, work)
         return msgspec.json.decode(done.answer, type=bool), done.is_replay
@@ -221,6 +225,16 @@ class Line:
 def answer_of(ticket: Ticket) -> Outcome | None:
     """What the ledger or the pool said in the end; None while nobody has said anything."""
     return None if ticket.outcome is None else decode(ticket.outcome)
+
+
+def by_the_clock(ticket: Ticket) -> Ticket:
+    """A request as its owner sees it: expired at its deadline, whoever writes that down when."""
+    if not ticket.is_late:
+        return ticket
+    outcome = encode(EXPIRED)
+    return replace(
+        ticket, state=QueueState.EXPIRED, ended_at=ticket.deadline, outcome=outcome, is_late=False
+    )
 
 
 def was_throttled(ticket: Ticket) -> bool:

@@ -26,10 +26,11 @@ from gpucredits.store.entries import EntryFilter, EntryRow, list_entries
 from gpucredits.store.grants import GrantFilter, list_grants
 from gpucredits.store.history import Buckets, sums_at
 from gpucredits.store.needs import Needs
-from gpucredits.store.orgs import find_org
+from gpucredits.store.orgs import find_org, moment_of
 from gpucredits.store.reservations import ReservationFilter, list_reservations
 from gpucredits.store.snapshot import snapshot
 from gpucredits.store.topups import TopUpFilter, list_topups
+from gpucredits.store.transfers import TransferFilter, TransferRow, list_transfers
 from gpucredits.store.usage import Grouping, Spent, sum_spent
 
 ACCOUNTS_AT_ONCE = 500
@@ -76,13 +77,19 @@ class Reads:
         known_at: int | None = None,
         tree: bool = False,
     ) -> Balance | None:
-        """The balance now; or at a past instant, as is known now or as was known then."""
+        """The balance now, or at a past instant.
+
+        Only the clock makes entries that take effect before they are recorded, and what it makes
+        true is known from that instant on, swept or not: what had taken effect by an instant is
+        what was known then, and the earlier of ``at`` and ``known_at`` counts.
+        """
         async with self._page(path) as (connection, page):
             account = page.book.paths.get(path) if page else None
             if page is None or account is None:
                 return None
-            if at is not None or known_at is not None:
-                return await self._past(connection, page, account, at, known_at, tree=tree)
+            asked = [instant for instant in (at, known_at) if instant is not None]
+            if asked:
+                return await self._past(connection, page, account, min(asked), tree=tree)
             if tree:
                 return await self._tree(connection, page, path)
             roll(page.book, account, page.now)
@@ -129,28 +136,27 @@ class Reads:
         self, connection: Connection, org_id: int, wanted: GrantFilter
     ) -> list[tuple[Grant, str]]:
         """As many as are wanted: of open ones, those that have ended take no place."""
+        now = await moment_of(connection, org_id)
         found: list[tuple[Grant, str]] = []
         while True:
             listed = await list_grants(connection, org_id, wanted)
             found += [
                 (grant, path)
-                for grant, path in await self._seen(connection, org_id, listed)
-                if not wanted.open_only or grant.state is not GrantState.ENDED
+                for grant, path in await self._seen(connection, org_id, listed, now)
+                if not wanted.open_only or (grant.remaining and grant.state != GrantState.ENDED)
             ]
             if len(found) >= wanted.limit or len(listed) < wanted.limit:
                 return found[: wanted.limit]
             wanted = replace(wanted, after=listed[-1][0].grant_id)
 
     async def _seen(
-        self, connection: Connection, org_id: int, listed: list[tuple[Grant, str]]
+        self, connection: Connection, org_id: int, listed: list[tuple[Grant, str]], now: int
     ) -> list[tuple[Grant, str]]:
         numbers = sorted({grant.account_id for grant, _ in listed})
-        now = 0
         rolled: dict[int, Grant] = {}
         for page in await self._pages(connection, org_id, numbers):
-            roll_all(page)
+            roll_all(page, now)
             rolled |= page.book.lots
-            now = page.now
         return [(seen_at(rolled.get(grant.grant_id, grant), now), path) for grant, path in listed]
 
     async def reservations(
@@ -161,18 +167,19 @@ class Reads:
             org_id = org if isinstance(org, int) else await find_org(connection, org)
             if org_id is None:
                 return []
-            listed = await list_reservations(connection, org_id, wanted)
+            now = await moment_of(connection, org_id)
+            listed = await list_reservations(connection, org_id, wanted, now)
             payers = sorted({reservation.payer_id for reservation, _ in listed})
             pages = await self._pages(connection, org_id, payers)
         rolled: dict[int, Reservation] = {}
         for page in pages:
-            roll_all(page)
+            roll_all(page, now)
             rolled |= page.book.reservations
         for reservation, _ in listed:
-            now = rolled.get(reservation.reservation_id)
-            if now is not None:
-                reservation.state, reservation.held = now.state, now.held
-                reservation.ended_at, reservation.decision = now.ended_at, now.decision
+            standing = rolled.get(reservation.reservation_id)
+            if standing is not None:
+                reservation.state, reservation.held = standing.state, standing.held
+                reservation.ended_at, reservation.decision = standing.ended_at, standing.decision
         return listed
 
     async def topups(self, org: str | int, wanted: TopUpFilter) -> list[tuple[TopUpRow, str]]:
@@ -180,6 +187,11 @@ class Reads:
         async with self._snapshot() as connection:
             org_id = org if isinstance(org, int) else await find_org(connection, org)
             return [] if org_id is None else await list_topups(connection, org_id, wanted)
+
+    async def transfers(self, org_id: int, wanted: TransferFilter) -> list[TransferRow]:
+        """Transfers that left an account or arrived at it, the latest first."""
+        async with self._snapshot() as connection:
+            return await list_transfers(connection, org_id, wanted)
 
     async def entries(self, org: str, wanted: EntryFilter) -> list[EntryRow]:
         """Entries of the ledger, newest first, as recorded."""
@@ -252,31 +264,25 @@ class Reads:
         connection: Connection,
         page: Page,
         account: Account,
-        at: int | None,
-        known_at: int | None,
+        at: int,
         *,
         tree: bool,
     ) -> Balance:
-        """Sums of entries; what is due but not yet written counts unless ``known_at`` is asked.
+        """Sums of entries, those included that are due but not yet written.
 
         An instant to come is answered as of now: what it will bring is not on the books.
         """
         org_id = page.book.org.org_id
-        known = page.now if known_at is None else min(known_at, page.now)
-        instant = known if at is None else min(at, page.now)
+        instant = min(at, page.now)
         accounts = [account]
         if tree:
             everything = AccountFilter(under=account.path, limit=10**9)
             accounts = await list_accounts(connection, org_id, everything)
-        sums = [
-            await sums_at(connection, org_id, each.account_id, at=instant, known_at=known)
-            for each in accounts
-        ]
-        if known_at is None:
-            numbers = [each.account_id for each in accounts]
-            for each in await self._pages(connection, org_id, numbers):
-                roll_all(each, page.now)
-                sums.extend(unwritten(each.book.entries, instant))
+        sums = [await sums_at(connection, org_id, each.account_id, at=instant) for each in accounts]
+        numbers = [each.account_id for each in accounts]
+        for each in await self._pages(connection, org_id, numbers):
+            roll_all(each, page.now)
+            sums.extend(unwritten(each.book.entries, instant))
         return Balance(
             path=account.path,
             available=sum(each.available for each in sums),
@@ -291,7 +297,7 @@ def roll_all(page: Page, now: int | None = None) -> list[Account]:
     """Bring every account of a page forward, to be read and thrown away."""
     accounts = list(page.book.accounts.values())
     for account in accounts:
-        roll(page.book, account, page.now if now is None else now)
+        roll(page.book, account, page.now if now is None else min(now, page.now))
     return accounts
 
 

@@ -58,7 +58,7 @@ async def read_limit(pool: Pool, keyring: Keyring, target: Target) -> InForce:
     """The limit in force; ``KeyUnknown`` when the caller sees no such key."""
     with driver_errors():
         async with pool.acquire() as db:
-            await _secret_hash(db, target)
+            await _key(db, target)
             own = await _own(db, target)
     return _in_force(keyring, target, own)
 
@@ -99,7 +99,7 @@ async def change_limit(
     evicted: list[bytes] = []
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        secret_hash = await _secret_hash(db, target)
+        secret_hash, scope = await _key(db, target)
         evicted.append(secret_hash)
         before = await _own(db, target)
         where = {"org_id": target.org_id, "number": target.number}
@@ -112,8 +112,8 @@ async def change_limit(
             "request_limit.end" if limit is None else "request_limit.set",
             target.resource,
             caller.request_id,
-            old=_state(before),
-            new=_state(limit),
+            old=_state(before, scope),
+            new=_state(limit, scope),
         )
         return msgspec.json.encode(limit), note
 
@@ -127,10 +127,10 @@ async def change_limit(
     return InForce(in_force.limit, in_force.is_own, done.is_replay)
 
 
-async def _secret_hash(db: Connection, target: Target) -> bytes:
-    """The hash of the key's secret, by which it is remembered; nothing for an org."""
+async def _key(db: Connection, target: Target) -> tuple[bytes, str]:
+    """The hash of the key's secret, by which it is remembered, and its scope; none for an org."""
     if target.holder is Holder.ORG:
-        return b""
+        return b"", ""
     found = await keys.find(db, org_id=target.org_id, key_id=target.number, scope=target.scope)
     if found is None:
         raise KeyUnknown
@@ -149,7 +149,8 @@ def _in_force(keyring: Keyring, target: Target, own: RequestLimit | None) -> InF
     return InForce(own or fallback, is_own=own is not None)
 
 
-def _state(limit: RequestLimit | None) -> dict[str, Any] | None:
+def _state(limit: RequestLimit | None, scope: str) -> dict[str, Any] | None:
     if limit is None:
         return None
-    return {"capacity": limit.capacity, "refill_per_hour": limit.refill_per_hour}
+    state = {"capacity": limit.capacity, "refill_per_hour": limit.refill_per_hour}
+    return state | {"scope": scope} if scope else state

@@ -13,11 +13,21 @@ import msgspec
 from gpucredits.store.connection import Connection
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
+# The accounts that an act concerns: its resource, whose lease was corrected or request canceled and
+# who had paid for it, who received a transfer, and the account that a key is for.
+CONCERNED = """
+    SELECT FROM unnest(ARRAY[resource, old ->> 'account', old ->> 'payer', new ->> 'to',
+        old ->> 'scope', new ->> 'scope']) AS concerned(path)
+    WHERE path = $3 OR starts_with(path, $3 || '/')
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditNote:
-    """What is to be recorded of an act; ``resource`` is an account path where there is one."""
+    """What is to be recorded of an act; ``resource`` is an account path where there is one.
+
+    Other accounts that it concerns are named in its states: see CONCERNED.
+    """
 
     actor: str
     action: str
@@ -76,12 +86,12 @@ class AuditFilter:
 
 
 async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -> list[AuditRow]:
-    """Acts, the latest first. A scope below an org sees the acts on its own resources only."""
+    """Acts, the latest first. A scope below an org sees those that concern its own accounts."""
     rows = await db.fetch(
-        "SELECT audit_id, recorded_at, actor, action, resource, old::text AS old,"
+        "SELECT audit_id, recorded_at, actor, action, resource, old::text AS old,"  # noqa: S608  # constant texts only
         " new::text AS new, request_id FROM audit_log"
         " WHERE ($1::int IS NULL OR org_id = $1) AND audit_id < $2"
-        " AND (strpos($3, '/') = 0 OR resource = $3 OR starts_with(resource, $3 || '/'))"
+        f" AND (strpos($3, '/') = 0 OR EXISTS ({CONCERNED}))"
         " AND ($4::text IS NULL OR actor = $4) AND ($5::text IS NULL OR action = $5)"
         " AND ($6::text IS NULL OR resource = $6)"
         " AND ($7::bigint IS NULL OR recorded_at >= $7)"

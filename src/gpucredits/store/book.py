@@ -125,7 +125,7 @@ async def look_up(connection: Connection, needs: Needs, shelf: Shelf) -> tuple[P
             version = board.version if needs.prices else None
             return opened(kept, needs), guard_of(kept, now, watch.offset_us, version)
     pages = await fill(connection, needs, kept, board)
-    needs.keys_read = True
+    needs.were_read = True
     read_at = min((page.read_at for page in pages.values()), default=0)
     return opened(pages, needs), guard_of(pages, read_at)
 

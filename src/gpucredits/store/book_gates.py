@@ -114,7 +114,13 @@ def fill_tally(page: Page, row: StoredRow) -> None:
 
 
 def fill_job(page: Page, row: StoredRow) -> None:
-    """The leases of one GPU type that a job has; those of any type are added up."""
+    """The leases of one GPU type that a job has; those of any type are added up.
+
+    Or, where a node is named, a live lease of the job on that node.
+    """
+    if row[23] is not None:
+        fill_node(page, row)
+        return
     account_id, live, leaving, settled, job_id, leases = *row[2:6], row[21], row[24]
     page.passing = True
     jobs = page.book.limits.jobs
@@ -130,6 +136,15 @@ def fill_job(page: Page, row: StoredRow) -> None:
         known.leaving += leaving
         known.settled += settled
         known.leases += tuple(leases)
+
+
+def fill_node(page: Page, row: StoredRow) -> None:
+    """A live lease of a job that is asked for, on its node; a first row without one begins anew."""
+    on_nodes = page.book.on_nodes
+    if row[23]:
+        on_nodes[row[2], row[21], row[23]] = (row[3], row[4])
+    else:
+        on_nodes.clear()
 
 
 def fill_bucket(page: Page, row: StoredRow) -> None:

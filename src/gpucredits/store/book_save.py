@@ -47,7 +47,7 @@ from gpucredits.store.connection import Connection
 from gpucredits.store.errors import driver_errors, key_conflicts
 from gpucredits.store.events import Event, events_of
 from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters
-from gpucredits.store.guard import Guard, Verdict, guarded_statement, verdict_of
+from gpucredits.store.guard import Guard, NodeOfJob, Verdict, guarded_statement, verdict_of
 from gpucredits.store.page import Page, Pages, note, settings_of
 from gpucredits.store.statement import Part, parameters, statement
 
@@ -100,6 +100,16 @@ async def save_if(connection: Connection, guard: Guard, pages: Pages, minutes: M
         except asyncpg.UniqueViolationError:
             return Verdict(holds=False)
     return verdict_of(guard, row)
+
+
+def new_on_nodes(pages: Pages) -> tuple[NodeOfJob, ...]:
+    """Where the leases run that are new on pages."""
+    return tuple(
+        (org_id, row.account_id, row.job_id, row.node)
+        for org_id, page in pages.items()
+        for row in page.book.changed.values()
+        if type(row) is Reservation and row.node and row.reservation_id >= page.first_new_id
+    )
 
 
 def changes_of(pages: Pages, minutes: Minutes) -> dict[Part, list[Sequence[Any]]]:

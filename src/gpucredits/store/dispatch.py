@@ -274,7 +274,7 @@ async def lapsed(db: Connection, pool: GpuPool, *, limit: int) -> list[Key]:
 async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
     """End the requests whose time to wait is over; how many."""
     rows: list[Any] = await db.fetch(
-        "UPDATE queue SET state = 4, ended_at = now, outcome = $2 FROM ledger_now() AS now"
+        "UPDATE queue SET state = 4, ended_at = deadline, outcome = $2 FROM ledger_now() AS now"
         " WHERE pool_id = $1 AND state = 0 AND deadline <= now RETURNING 1",
         pool_id,
         outcome,
@@ -289,7 +289,7 @@ async def claim(
 
     Each is (org, number, GPUs, whether it overtakes somebody who waits).
 
-    Whoever was canceled in the meantime is not among those claimed.
+    Whoever was canceled or has waited too long in the meantime is not among those claimed.
     """
     orgs, numbers, granted, overtook = zip(*chosen, strict=True)
     rows = await db.fetch(  # the only names in the text are those of columns
@@ -299,7 +299,7 @@ async def claim(
         " overtook = x.overtook FROM unnest($4::int[], $5::bigint[], $6::bigint[], $7::boolean[])"
         " AS x(org_id, queue_id, granted, overtook), moved"
         " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0"
-        f" RETURNING {CLAIMED}) "
+        f" AND q.deadline > ledger_now() RETURNING {CLAIMED}) "
         "SELECT (SELECT count(*) FROM moved), c.* FROM (SELECT 1) AS one LEFT JOIN claimed c"
         " ON true",
         *(lease.pool_id, lease.version, lease.holder),

@@ -12,12 +12,13 @@ from functools import cache
 from gpucredits.store.page import Pages
 from gpucredits.store.statement import Part, numbers, texts_of
 
-PARAMETERS = 5
+PARAMETERS = 9
 IF_IT_HOLDS = "(SELECT * FROM ROWS WHERE (SELECT holds FROM checked))"
 # An equal version says that nothing of the org has changed since the page was read or written, so
 # the statement's snapshot, which is older than the lock, is the present. A page that was not read
 # just now ($3) also needs the same test clock, and nothing due that would have been read. What was
-# decided more than five seconds ago ($4), or before a price was added ($5), is decided again.
+# decided more than five seconds ago ($4), or before a price was added ($5), or gives a job another
+# lease on a node where it may have one ($6 to $9), is decided again.
 CHECKED = """locked AS MATERIALIZED (
     SELECT o.org_id, o.version, o.clock, o.gated FROM orgs o
     WHERE o.org_id = ANY ($1::text::integer[]) ORDER BY o.org_id FOR NO KEY UPDATE
@@ -32,17 +33,25 @@ CHECKED = """locked AS MATERIALIZED (
     SELECT m.found = $2::text::bigint[] AND m.due = 0 AND coalesce(m.offset_us = $3, true)
         AND m.now - $4 BETWEEN 0 AND 5000000
         AND ($5::bigint IS NULL OR (SELECT o.next_id FROM orgs o WHERE o.org_id = 0) = $5)
+        AND NOT EXISTS (SELECT FROM unnest($6::text::integer[], $7::text::bigint[], $8::text[],
+            $9::text[]) AS n(org_id, account_id, job_id, node)
+            JOIN reservations r ON r.org_id + 0 = n.org_id AND r.account_id = n.account_id
+                AND r.job_id = n.job_id AND r.state = 0 AND r.node = n.node)
         AS holds, m.now, m.offset_us, m.found
     FROM moment m
 )"""
 VERDICT = "SELECT holds, now, offset_us, found FROM checked"
 
 
+NodeOfJob = tuple[int, int, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
     """What has to be so: versions of orgs, the time, and what was known without reading.
 
-    That is the test clock where the time was guessed, and the version of prices that were kept.
+    That is the test clock where the time was guessed, the version of prices that were kept, and
+    (org, account, job, node) of new leases where nobody has looked for others.
     """
 
     orgs: tuple[int, ...]
@@ -50,11 +59,14 @@ class Guard:
     now: int
     offset_us: int | None = None
     prices: int | None = None
+    nodes: tuple[NodeOfJob, ...] = ()
 
     @property
     def parameters(self) -> tuple[object, ...]:
         """What a guarded statement takes first."""
-        return numbers(self.orgs), numbers(self.versions), self.offset_us, self.now, self.prices
+        orgs, accounts, jobs, nodes = zip(*self.nodes, strict=True) if self.nodes else ((),) * 4
+        kept = (numbers(self.orgs), numbers(self.versions), self.offset_us, self.now, self.prices)
+        return (*kept, numbers(orgs), numbers(accounts), jobs, nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Balances of the past: the nearest stored snapshot and the entries since.
 
-Owns: snapshots, and the sums of entries by effective and recorded time.
+Owns: snapshots, and the sums of entries by effective time.
 Must not: know what the clock would make due (the reader adds that).
 """
 
@@ -15,7 +15,7 @@ from gpucredits.store.errors import driver_errors
 SUMS_AT = """
 WITH base AS (
     SELECT entry_id, available, reserved, spent FROM snapshots
-    WHERE org_id = $1 AND account_id = $2 AND latest_effective_at <= $3 AND recorded_at <= $4
+    WHERE org_id = $1 AND account_id = $2 AND latest_effective_at <= $3
     ORDER BY entry_id DESC LIMIT 1
 ), bounds AS (
     SELECT coalesce((SELECT entry_id FROM base), 0) AS base_id,
@@ -27,7 +27,7 @@ WITH base AS (
     FROM bounds b
     JOIN entry_moves m ON m.org_id = $1 AND m.account_id = $2 AND m.entry_id > b.base_id
         AND (m.entry_id <= b.until_id OR m.entry_id > b.last_id)
-    WHERE m.effective_at <= $3 AND m.recorded_at <= $4
+    WHERE m.effective_at <= $3
 )
 SELECT (coalesce(base.available, 0) + coalesce(since.available, 0))::bigint,
     (coalesce(base.reserved, 0) + coalesce(since.reserved, 0))::bigint,
@@ -79,11 +79,9 @@ class Buckets(NamedTuple):
     spent: int
 
 
-async def sums_at(
-    connection: Connection, org_id: int, account_id: int, *, at: int, known_at: int
-) -> Buckets:
-    """An account's buckets by the entries that took effect by ``at``, recorded by ``known_at``."""
-    return Buckets(*await connection.fetchrow(SUMS_AT, org_id, account_id, at, known_at))
+async def sums_at(connection: Connection, org_id: int, account_id: int, *, at: int) -> Buckets:
+    """An account's buckets by the entries that took effect by ``at``."""
+    return Buckets(*await connection.fetchrow(SUMS_AT, org_id, account_id, at))
 
 
 async def orgs_behind(connection: Connection, *, entries: int, limit: int) -> list[int]:

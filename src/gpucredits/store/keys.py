@@ -61,16 +61,16 @@ async def find_live(db: Connection, secret_hash: bytes) -> LiveKey | None:
     )
 
 
-async def find(db: Connection, *, org_id: int, key_id: int, scope: str) -> bytes | None:
-    """The hash of a key within a scope, live or not; None when there is no such key."""
-    found: bytes | None = await db.fetchval(
-        "SELECT hash FROM api_keys WHERE org_id = $1 AND key_id = $2"
+async def find(db: Connection, *, org_id: int, key_id: int, scope: str) -> tuple[bytes, str] | None:
+    """(hash, own scope) of a key within a scope, live or not; None when there is no such key."""
+    found = await db.fetchrow(
+        "SELECT hash, scope FROM api_keys WHERE org_id = $1 AND key_id = $2"
         " AND ($3 = '' OR scope = $3 OR starts_with(scope, $3 || '/'))",
         org_id,
         key_id,
         scope,
     )
-    return found
+    return None if found is None else (found["hash"], found["scope"])
 
 
 async def read(db: Connection, *, org_id: int, key_id: int) -> KeyRow:

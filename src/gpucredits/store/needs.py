@@ -65,7 +65,7 @@ class Needs:
     jobs: set[tuple[int, str, str]] = field(default_factory=set)
     only_renews: bool = False  # nothing ends: leave out what only the end of a lease needs
     must_read: bool = False  # more than pages and prices that are kept can tell
-    keys_read: bool = False  # whether it is known which keys were used
+    were_read: bool = False  # keys were looked for, and the leases of jobs
 
     def add_beats(self, org_id: int, beats: list[Beat]) -> None:
         """Leases of one org that report; a lease named twice is loaded once."""
@@ -124,6 +124,7 @@ class Needs:
             case Reserve() | Explain():
                 asked = command.reserve if isinstance(command, Explain) else command
                 self._reserve(org_id, asked)
+                self.must_read = self.must_read or (asked is not command and asked.node != "")
             case _:
                 self.must_read = True
                 self._add_rare(org_id, command)

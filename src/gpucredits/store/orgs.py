@@ -36,3 +36,11 @@ async def list_orgs(connection: Connection | Pool, *, start: str, limit: int) ->
             limit,
         )
     return [row["path"] for row in rows]
+
+
+async def moment_of(connection: Connection, org_id: int) -> int:
+    """The time by which an org is read: now, and never before what is on its books."""
+    now: int = await connection.fetchval(
+        "SELECT greatest(ledger_now(), clock) FROM orgs WHERE org_id = $1", org_id
+    )
+    return now

@@ -143,7 +143,7 @@ def turn(page: Page) -> None:
 def forget_passing(page: Page) -> None:
     """Let go of what was read for the commands of one batch only."""
     book = page.book
-    book.prices, book.past = [], []
+    book.prices, book.past, book.on_nodes = [], [], {}
     book.topups, book.budgets, book.periods = {}, {}, {}
     book.limits.jobs = {}
     page.topup_statuses, page.answers, page.warned = {}, {}, ()

@@ -91,6 +91,7 @@ class Ticket:
     reservation_id: int
     ended_at: int
     outcome: bytes | None
+    is_late: bool  # its deadline has passed, and nobody has written down that it expired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +109,14 @@ class TicketFilter:
 _PLAIN: Final = [
     name
     for name in (field.name for field in fields(Ticket))
-    if name not in ("gpu_type", "region", "job_id")
+    if name not in ("gpu_type", "region", "job_id", "is_late")
 ]
 READ: Final = (
     "SELECT "  # noqa: S608  # names of columns
     + ", ".join(f"q.{name}" for name in _PLAIN)
     + ", q.command->>'gpu_type' AS gpu_type, q.command->>'region' AS region,"
-    " q.command->>'job_id' AS job_id FROM queue q"
+    " q.command->>'job_id' AS job_id, q.state = 0 AND q.deadline <= now AS is_late"
+    " FROM queue q CROSS JOIN ledger_now() AS now"
 )
 _NEW: Final = [field.name for field in fields(NewTicket)]
 INSERT: Final = (
@@ -161,7 +163,7 @@ async def find(db: Connection, keys: Sequence[tuple[int, int]]) -> dict[tuple[in
 
 
 async def page(db: Connection, wanted: TicketFilter) -> list[Ticket]:
-    """Requests, the latest first."""
+    """Requests, the latest first; one that waited beyond its deadline counts as expired."""
     where = Where()
     where.add("q.queue_id < {}", wanted.before)
     if wanted.org_id is not None:
@@ -171,7 +173,12 @@ async def page(db: Connection, wanted: TicketFilter) -> list[Ticket]:
     if wanted.pool is not None:
         where.add("q.command->>'gpu_type' = {} AND q.command->>'region' = {}", *wanted.pool)
     if wanted.states:
-        where.add("q.state = ANY({}::smallint[])", list(wanted.states))
+        where.add(
+            "CASE WHEN q.state = 0 AND q.deadline <= now THEN {} ELSE q.state END"
+            " = ANY({}::smallint[])",
+            int(QueueState.EXPIRED),
+            list(wanted.states),
+        )
     text = f"{READ} WHERE [where] ORDER BY q.queue_id DESC LIMIT [limit]"
     rows = await db.fetch(where.into(text, limit=where.value(wanted.limit)), *where.values)
     return [Ticket(**row) for row in rows]

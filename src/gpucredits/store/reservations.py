@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gpucredits.core.reservation import Reservation
+from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.store.book_gates import EXHAUSTIONS, STOP_REASONS
 from gpucredits.store.book_rows import DECISIONS, LEASE_STATES, from_json
 from gpucredits.store.connection import Connection
@@ -36,7 +36,7 @@ class ReservationFilter:
     tree: bool = False
     job_id: str = ""
     node: str = ""
-    state: int | None = None
+    state: ReservationState | None = None
     numbers: tuple[int, ...] = ()
     metadata: dict[str, str] | None = None
     before: int = 0
@@ -59,9 +59,9 @@ def reservation_from_row(row: Any) -> Reservation:
 
 
 async def list_reservations(
-    connection: Connection, org_id: int, wanted: ReservationFilter
+    connection: Connection, org_id: int, wanted: ReservationFilter, now: int
 ) -> list[tuple[Reservation, str]]:
-    """Reservations with the paths of their payers."""
+    """Reservations as stored, with the paths of their payers; a state is that of ``now``."""
     where = Where()
     where.add("r.org_id = {}", org_id)
     if wanted.before:
@@ -78,8 +78,19 @@ async def list_reservations(
     if wanted.node:
         where.add("r.node = {}", wanted.node)
     if wanted.state is not None:
-        where.add("r.state = {}", wanted.state)
+        add_state(where, wanted.state, now)
     if wanted.metadata:
         where.add("r.metadata @> {}::text::jsonb", msgspec.json.encode(wanted.metadata).decode())
     rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
     return [(reservation_from_row(row), row["payer"]) for row in rows]
+
+
+def add_state(where: Where, state: ReservationState, now: int) -> None:
+    """Only those that are so at ``now``: not every lapse is written down."""
+    match state:
+        case ReservationState.ACTIVE:
+            where.add("r.state = 0 AND r.expires_at > {}", now)
+        case ReservationState.EXPIRED:
+            where.add("(r.state = 3 OR r.state = 0 AND r.expires_at <= {})", now)
+        case _:
+            where.add("r.state = {}", int(state))

@@ -173,6 +173,24 @@ class TransferAnswer(Struct, kw_only=True, rename={"source": "from", "target": "
     metadata: dict[str, str]
 
 
+class TransferShown(Struct, kw_only=True, rename={"source": "from", "target": "to"}):
+    """What moved between which accounts, and when; its lots are entries of type transfer."""
+
+    transfer_id: str
+    source: str
+    target: str
+    amount: CreditsText
+    metadata: dict[str, str]
+    at: InstantText
+
+
+class TransferPage(Struct, kw_only=True):
+    """Transfers, the latest first."""
+
+    transfers: list[TransferShown]
+    next_cursor: str | None = None
+
+
 def issue_from_wire(request: IssueRequest) -> Issue:
     """The core's command."""
     return Issue(

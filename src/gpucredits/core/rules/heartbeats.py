@@ -68,7 +68,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     if renewed.no_longer:
         end = min(end, lease.expires_at)
     if lease.stopping_at:
-        end = min(end, lease.stopping_at)
+        end = min(end, max(lease.stopping_at, now))  # it ends when it is told, not before
         let_go(lease, renewed)
     lease.expires_at = end
     if end <= now:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gpucredits.core import ids
 from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book
 from gpucredits.core.command import Cancel, Explain, Reserve, Settle
@@ -124,7 +125,9 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
             f"{lease.gpu_count} {lease.gpu_type}.",
             {"max_amount": format_credits(lease.max_amount)},
         )
-    return Candidate(lease, payer, ask_gates(book, command, lease, payer, now))
+    return node_taken(book, lease, now) or Candidate(
+        lease, payer, ask_gates(book, command, lease, payer, now)
+    )
 
 
 def ask_gates(
@@ -163,6 +166,26 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
             "limit": format_credits(payer.overdraft_limit),
             "requested": format_credits(asked),
         },
+    )
+
+
+def node_taken(book: Book, lease: Reservation, now: int) -> Refused | None:
+    """Refuse a job a second lease on a node where it has one that lives."""
+    if not lease.node:
+        return None
+    key = (lease.account_id, lease.job_id, lease.node)
+    number, expires_at = book.on_nodes.get(key, (0, 0))
+    known = book.reservations.get(number)
+    if known is not None:
+        expires_at = known.expires_at if known.state is ReservationState.ACTIVE else 0
+    if expires_at <= now:
+        return None
+    name = ids.format_id(ids.RESERVATION, book.org.org_id, number)
+    return Refused(
+        Reason.RESERVATION_EXISTS,
+        f"Job {lease.job_id} of {lease.account} already has reservation {name} on node "
+        f"{lease.node}. Go on with that one; or settle or cancel it first, or let it lapse.",
+        {"job_id": lease.job_id, "node": lease.node, "reservation_id": name},
     )
 
 

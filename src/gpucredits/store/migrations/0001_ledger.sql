@@ -390,6 +390,7 @@ CREATE TABLE audit_log (
     PRIMARY KEY (org_id, audit_id),
     CONSTRAINT audit_log_place UNIQUE (org_id, place)
 );
+CREATE INDEX audit_log_transfers ON audit_log (org_id, audit_id) WHERE action = 'credits.transfer';
 CREATE TABLE audit_heads (
     org_id integer PRIMARY KEY,
     place bigint NOT NULL,
@@ -627,6 +628,27 @@ BEGIN
                 AND v.effective_from <= greatest(instant_now, o.clock)
             ORDER BY v.effective_from DESC, v.price_id DESC LIMIT 1
         ) AS p;
+    END IF;
+    IF cardinality(job_ids) > 0 THEN
+        RETURN QUERY -- first: what is known of earlier batches no longer counts
+        SELECT DISTINCT 10, w.org_id, 0::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::text, NULL::text, '', NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+        FROM unnest(job_orgs) AS w(org_id) JOIN orgs o ON o.org_id = w.org_id;
+        RETURN QUERY -- then the live leases, on nodes, of jobs that ask for one more, in order
+        SELECT 10, a.org_id, a.account_id,
+            x.reservation_id, x.expires_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            x.job_id, NULL::text, x.node, NULL::bigint[], NULL::bytea, NULL::bytea,
+            NULL::bigint[]
+        FROM unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
+        JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
+        JOIN reservations x ON x.org_id + 0 = a.org_id AND x.account_id = a.account_id
+            AND x.job_id = w.job_id AND x.state = 0 AND x.node <> ''
+        ORDER BY x.reservation_id;
     END IF;
     IF cardinality(keys) > 0 THEN
         RETURN QUERY

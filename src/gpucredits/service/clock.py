@@ -1,0 +1,29 @@
+"""Moving a test server's clock, as an administrative act.
+
+Must not: be reachable on a server that was started without a test clock (its route is not there).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gpucredits.service.acts import Act, perform
+from gpucredits.store.audit import AuditNote
+from gpucredits.store.clock import advance_clock, read_offset
+from gpucredits.store.connection import Connection, Pool
+
+SECOND_US = 1_000_000
+
+
+async def move_clock(pool: Pool, act: Act, step_us: int, *, actor: str, request_id: str) -> int:
+    """Move time on by so many microseconds; the new offset."""
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        before = await read_offset(db)
+        after = await advance_clock(db, step_us)
+        old, new = ({"offset_seconds": each // SECOND_US} for each in (before, after))
+        note = AuditNote(actor, "clock.advance", "clock", request_id, old=old, new=new)
+        return msgspec.json.encode(after), note
+
+    done = await perform(pool, act, work)
+    return msgspec.json.decode(done.answer, type=int)
