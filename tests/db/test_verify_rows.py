@@ -36,7 +36,7 @@ from gpucredits.core.reasons import Refused
 from gpucredits.service.verify import verify
 from gpucredits.store import verify_answers
 from gpucredits.store.verify_answers import Thing
-from support.damage import found_by, open_books
+from support.damage import FOUND_MAX, found_by, open_books
 from support.parity import PATHS, Players
 from support.postgres import TestServer
 from support.row_damage import ROW_DAMAGE
@@ -131,6 +131,16 @@ async def play_limits(play_one: Callable[[Command], Awaitable[Any]], now: int) -
     lease = await play_one(Reserve(account="acme", window_ms=1_000, **one))
     assert isinstance(lease, Reserved)
     await play_one(Cancel(reservation_id=lease.reservation.reservation_id))
+
+
+def test_of_very_many_answers_a_sample_is_looked_at(
+    books: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound holds for what is looked at, and all are looked at below it."""
+    damage = "UPDATE idempotency SET outcome = '\\x00'"
+    assert len(found_by(books, "answers", damage)) == FOUND_MAX
+    monkeypatch.setattr(verify_answers, "ANSWERS_MAX", 0)
+    assert found_by(books, "answers", damage) == []
 
 
 def test_what_was_told_is_compared_in_columns_that_are_there(database: str) -> None:

@@ -39,6 +39,7 @@ from gpucredits.store.verify import CHECKS, offending_rows
 from support.scene import CREDIT, HOUR_US, PRICE, Scene
 
 CONNECT_TIMEOUT_S = 30.0
+FOUND_MAX = 20
 
 
 async def open_books(stage: Scene) -> None:
@@ -186,6 +187,6 @@ def found_by(dsn: str, rule: str, damage: str = "") -> list[dict[str, Any]]:
 async def offending(connection: Any, rule: str) -> list[dict[str, Any]]:
     """The rows that break a rule."""
     if rule == "answers":
-        return await broken_answers(connection, limit=20)
+        return await broken_answers(connection, limit=FOUND_MAX)
     check = next(check for check in CHECKS if check.name == rule)
-    return await offending_rows(connection, check, limit=20)
+    return await offending_rows(connection, check, limit=FOUND_MAX)

@@ -163,6 +163,19 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         f"UPDATE entries SET effective_at = effective_at - 86400000000 WHERE type = {kind}"
         for kind in (2, 3, 4, 6, 7, 9, 13)
     ),
+    "rollovers": (
+        "UPDATE grants SET expires_at = expires_at + 1"
+        " WHERE grant_id IN (SELECT rolled_grant_id FROM budget_periods)",
+    ),
+    "announced": (
+        "UPDATE reservations SET account = 'acme', account_id = 1, payer_id = 1 WHERE payer_id > 1",
+        "UPDATE reservations SET job_id = 'other'",
+        "UPDATE reservations SET state = 3 WHERE state = 1",
+        "UPDATE reservations SET state = 1 WHERE state = 3",
+        "UPDATE reservations SET state = 0, ended_at = 0 WHERE state = 2",
+        "UPDATE reservations SET settled = settled + 1 WHERE state = 1",
+        "DELETE FROM reservations WHERE state = 2",
+    ),
     "insert_only": (
         "ALTER TABLE prices DISABLE TRIGGER prices_insert_only",
         "DROP TRIGGER statements_insert_only ON statements",

@@ -64,7 +64,7 @@ async def verify(pool: Pool, *, exported: Sequence[Head] = ()) -> Verification:
             findings.append(Finding("chain_heads", claim, lost))
         entries = await count_entries(connection)
         heads = await chain_heads(connection)
-        claim = "answers kept for keys can be read, and tell of rows that are as they were told"
+        claim = "answers kept for keys can be read, and tell of rows as they are"
         answers = await broken_answers(connection, limit=ROWS_SHOWN_MAX)
         findings.append(Finding("answers", claim, answers))
     rules = tuple(finding.rule for finding in findings)

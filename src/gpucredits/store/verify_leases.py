@@ -7,6 +7,7 @@ and from its entries in their order.
 from __future__ import annotations
 
 from gpucredits.store.check import Check
+from gpucredits.store.verify_text import credits_text
 
 # A batch may have read its prices when another one was just being added.
 PRICE_SETTLES_US = 60_000_000
@@ -129,5 +130,21 @@ LEASE_CHECKS = (
             AND greatest(w.effective_from, w.created_at + {PRICE_SETTLES_US}) <= r.last_at
             AND (length(w.account), w.effective_from, w.price_id)
                 > (length(v.account), v.effective_from, v.price_id)""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "announced",
+        "leases are those that were announced, and ended as that was announced",
+        f"""SELECT o.org_id, o.event_id, o.type, o.payload, o.subject_id AS reservation_id,
+            r.account, r.job_id, r.state, r.settled
+        FROM outbox o
+        LEFT JOIN reservations r ON r.org_id = o.org_id AND r.reservation_id = o.subject_id
+        WHERE o.type IN ('reservation.opened', 'reservation.settled', 'reservation.canceled',
+                'reservation.lapsed')
+            AND (o.payload ->> 'account' = r.account
+                AND CASE o.type WHEN 'reservation.opened' THEN o.payload ->> 'job_id' = r.job_id
+                    ELSE o.payload ->> 'settled' = {credits_text("r.settled")}
+                        AND r.state = CASE o.type WHEN 'reservation.settled' THEN 1
+                            WHEN 'reservation.canceled' THEN 2 ELSE 3 END
+                END) IS NOT TRUE""",  # noqa: S608  # constant texts only
     ),
 )
