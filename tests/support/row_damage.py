@@ -164,8 +164,10 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         for kind in (2, 3, 4, 6, 7, 9, 13)
     ),
     "rollovers": (
-        "UPDATE grants SET expires_at = expires_at + 1"
-        " WHERE grant_id IN (SELECT rolled_grant_id FROM budget_periods)",
+        (
+            "UPDATE grants SET expires_at = expires_at + 1"
+            " WHERE grant_id IN (SELECT rolled_grant_id FROM budget_periods)"
+        ),
     ),
     "announced": (
         "UPDATE reservations SET account = 'acme', account_id = 1, payer_id = 1 WHERE payer_id > 1",

@@ -120,7 +120,8 @@ CHECKS = (
                         WHEN type IN (3, 6, 8, 9, 11, 12, 13) THEN -amount ELSE 0 END AS amount
                 FROM entries WHERE grant_id > 0
                 UNION ALL
-                SELECT org_id, other_grant_id, other_id, recorded_at, type, amount
+                SELECT org_id, other_grant_id, CASE type WHEN 3 THEN other_id ELSE account_id END,
+                    recorded_at, type, amount
                 FROM entries WHERE other_grant_id > 0
             ) AS moved GROUP BY org_id, grant_id
         ) AS e ON e.org_id = g.org_id AND e.grant_id = g.grant_id
