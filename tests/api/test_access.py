@@ -21,6 +21,7 @@ PROMISED: dict[str, str] = {
     "read_leases": "admin operator member agent read-only",
     "read_prices": "admin operator member agent read-only",
     "read_clock": "admin operator member agent read-only",
+    "read_self": "admin operator member agent read-only",
     "read_audit": "admin operator",
     "read_pools": "admin operator member read-only",
     "read_snapshot": "admin operator",

@@ -37,6 +37,24 @@ def test_a_refusal_is_remembered_too(admin: Caller, org: str, gpu_type: str) -> 
     admin.made("/v1/reservations", lease, key="later")
 
 
+def test_a_change_of_terms_is_answered_as_before(admin: Caller, org: str) -> None:
+    """Whether a credit limit fits is asked once: a retry gets what the first call was told."""
+    path, limit = f"/v1/accounts/{org}", {"credit_limit": "5"}
+    early = admin.call("PATCH", path, limit, key="early")
+    assert problem(early) == (422, "limit_invalid")
+    assert "is for postpaid accounts" in early.json()["detail"]
+    admin.call("PATCH", path, {"model": "postpaid"})
+    first = admin.call("PATCH", path, limit, key="terms")
+    assert (first.status_code, first.json()["credit_limit"]) == (200, "5")
+    again = admin.call("PATCH", path, limit, key="early")
+    assert problem(again) == (422, "limit_invalid")
+    admin.call("PATCH", path, {"model": "prepaid"})
+    again = admin.call("PATCH", path, limit, key="terms")
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert again.headers["idempotency-replayed"] == "true"
+    assert admin.read(path)["credit_limit"] == "0"
+
+
 def test_an_answer_outlives_what_it_was_about(admin: Caller, org: str, gpu_type: str) -> None:
     """After the grant expired and the lease lapsed, a retry still gets the first answer."""
     grant = {"account": org, "amount": "10", "expires_at": admin.instant(hours=12)}

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from gpucredits.api.errors import ProblemError
+from gpucredits.api.pools import merged_weights
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
+from gpucredits.store.pools import GpuPool, Weight
+from gpucredits.wire.pool import WEIGHTS_MAX, WeightChange
+from gpucredits.wire.scalars import AccountPath
 from support.http import Caller, fresh_name, problem
 from support.pools import PoolScene
 from support.waiting import until
@@ -197,6 +203,66 @@ def test_more_than_the_pool_has_does_not_wait(pool: PoolScene) -> None:
     pool.settle(pool.take(org, 8))
 
 
+def test_some_weights_are_changed_and_the_others_kept(pool: PoolScene) -> None:
+    """What is not named stays, a field left out too; who is new begins as the pool lets all."""
+    one, two = pool.org(), pool.org()
+    where, key = f"{pool.place}/weights", f"change-{pool.gpu_type}"
+    rows = [{"account": one, "weight": 5, "may_borrow": False}]
+    pool.admin.call("PUT", where, {"weights": rows})
+    change = {"weights": [{"account": two, "weight": 3}]}
+    first = pool.admin.call("PATCH", where, change, key=key)
+    both = sorted([(one, 5, False), (two, 3, True)])
+    assert weights_of(first.json()) == both
+    changed = pool.admin.call("PATCH", where, {"weights": [{"account": one, "weight": 6}]})
+    assert weights_of(changed.json()) == sorted([(one, 6, False), (two, 3, True)])
+    lent = {"weights": [{"account": one, "may_borrow": True}]}
+    rehearsed = pool.admin.call("PATCH", f"{where}?dry_run=true", lent)
+    assert weights_of(rehearsed.json()) == sorted([(one, 6, True), (two, 3, True)])
+    assert weights_of(pool.admin.read(where)) == sorted([(one, 6, False), (two, 3, True)])
+    again = pool.admin.call("PATCH", where, change, key=key)
+    assert (again.headers["idempotency-replayed"], again.json()) == ("true", first.json())
+    pool.set(8, borrowing=False)
+    third = pool.org()
+    kept = pool.admin.call("PATCH", where, {"weights": [{"account": third, "weight": 2}]})
+    assert (third, 2, False) in weights_of(kept.json())
+    member = pool.admin.with_key("operator", one)
+    assert problem(member.call("PATCH", where, change)) == (403, "forbidden")
+    twice = {"weights": [{"account": one}, {"account": one}]}
+    assert problem(pool.admin.call("PATCH", where, twice)) == (422, "invalid_request")
+    assert problem(pool.admin.call("PATCH", where, {"weights": []})) == (422, "invalid_request")
+    nobody = {"weights": [{"account": f"{one}/nobody", "weight": 2}]}
+    assert problem(pool.admin.call("PATCH", where, nobody)) == (404, "account_unknown")
+
+
+def test_a_change_of_weights_keeps_to_their_number() -> None:
+    """A pool has so many weights at most, however they came."""
+    pool = GpuPool(gpu_type="h100", region="default")
+    before = [Weight(f"o{number}", 2) for number in range(WEIGHTS_MAX)]
+    known = WeightChange(account=AccountPath("o7"), weight=3)
+    assert len(merged_weights(pool, before, [known])) == WEIGHTS_MAX
+    with pytest.raises(ProblemError, match="at most"):
+        merged_weights(pool, before, [WeightChange(account=AccountPath("new"), weight=3)])
+
+
+def test_no_change_of_weights_is_lost_to_another(pool: PoolScene) -> None:
+    """Many at once change a weight each: all are there in the end."""
+    orgs = [pool.org() for _ in range(8)]
+
+    def change(place: int) -> int:
+        body = {"weights": [{"account": orgs[place], "weight": place + 2}]}
+        return pool.admin.call("PATCH", f"{pool.place}/weights", body).status_code
+
+    with ThreadPoolExecutor(len(orgs)) as crowd:
+        assert set(crowd.map(change, range(len(orgs)))) == {200}
+    shown = weights_of(pool.admin.read(f"{pool.place}/weights"))
+    assert shown == sorted((org, place + 2, True) for place, org in enumerate(orgs))
+
+
+def weights_of(answer: Any) -> list[tuple[str, int, bool]]:
+    """The weights of a pool as they are shown."""
+    return [(row["account"], row["weight"], row["may_borrow"]) for row in answer["weights"]]
+
+
 @pytest.mark.parametrize("resources", [{}, {"cpu": 64}])
 def test_a_pool_of_nothing_is_drained(pool: PoolScene, resources: dict[str, int]) -> None:
     """What runs runs on and nobody gets in, partly or by waiting; it is refilled by a capacity."""
@@ -206,9 +272,13 @@ def test_a_pool_of_nothing_is_drained(pool: PoolScene, resources: dict[str, int]
     shown = pool.admin.call("PUT", pool.place, body)
     assert (shown.status_code, shown.json()["capacity"]) == (200, 0)
     queued = pool.wait(comer, 1)
-    assert queued["sentence"] == "It needs 1 GPU, and the whole pool has 0."
+    drained = "The pool is drained: nobody new gets in until it has GPUs again."
+    told = [queued[name] for name in ("position", "waits_for", "reason", "sentence")]
+    assert told == [None, "capacity", "drained", drained]
     for more in ({}, {"allow_partial": True}):
-        assert problem(pool.ask(comer, 2, **more)) == (409, "fair_share")
+        refused = pool.ask(comer, 2, **more)
+        assert problem(refused) == (409, "fair_share")
+        assert refused.json()["detail"] == drained
     beat = {"seq": 1, "used_ms": 0}
     assert pool.admin.made(f"/v1/reservations/{lease}:extend", beat)["decision"] == "continue"
     shares = pool.admin.read(f"{pool.place}/shares")

@@ -168,8 +168,8 @@ def test_members_of_a_gang_may_come_one_by_one(pool: PoolScene) -> None:
     """Nobody of a gang starts before all are there."""
     org = pool.org()
     first = pool.wait(org, 2, gang="ring", gang_size=2)
-    assert first["reason"] == "gang_incomplete"
-    assert first["sentence"] == "1 of the 2 members of its gang are here."
+    assert (first["reason"], first["waits_for"]) == ("gang_incomplete", "gang")
+    assert first["sentence"] == "1 of the 2 members of its gang is here."
     second = pool.wait(org, 2, gang="ring", gang_size=2)
     for each in (first, second):
         pool.until_state(each["queue_id"], "admitted")

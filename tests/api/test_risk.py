@@ -64,6 +64,7 @@ def test_an_unpaid_statement_pauses_and_its_payment_resumes(
     assert "paying what is overdue resumes it" in answer.json()["detail"]
     told = admin.post("/v1/admissions:check", job).json()
     assert (told["admitted"], told["reason"]) == (False, "account_delinquent")
+    assert told["detail"] == answer.json()["detail"]
     where = f"/v1/statements/{owing['statement_id']}"
     assert admin.read(where)["state"] == "overdue"
     part = admin.made(f"{where}:pay", {"amount": "5", "payment_reference": "wire 1"})
@@ -93,6 +94,36 @@ def test_an_unpaid_statement_pauses_and_its_payment_resumes(
     acts = admin.read("/v1/audit", params={"account": debtor, "action": "account.standing"})
     assert [act["new"]["delinquent"] for act in acts["audit"]] == [False, True]
     assert [act["actor"] for act in acts["audit"]][1] == "system:"
+
+
+def test_a_paused_account_is_told_which_statement_it_is(
+    admin: Caller, debtor: str, gpu_type: str, owing: dict[str, Any]
+) -> None:
+    """Id, amount and date; again the same after it was paid, and only for who sees the account."""
+    admin.advance(DUE_S)
+    until(lambda: is_overdue(admin, debtor))
+    job = {"account": f"{debtor}/p", "job_id": "j", "gpu_type": gpu_type, "payer": debtor}
+    answer = admin.post("/v1/reservations", job, key=f"told-{debtor}")
+    told = answer.json()
+    assert told["numbers"] == {
+        "account": debtor,
+        "statement_id": owing["statement_id"],
+        "amount": "20",
+        "due_at": owing["due_at"],
+    }
+    named = f"Statement {owing['statement_id']} of {debtor} over 20 credits was due at "
+    assert told["detail"].startswith(named)
+    batch = admin.made("/v1/reservations:batch", {"items": [job, job]})
+    assert {item["problem"]["detail"] for item in batch["results"]} == {told["detail"]}
+    member = admin.with_key("member", f"{debtor}/p")
+    kept = member.post("/v1/reservations", job).json()
+    assert (kept["reason"], kept["numbers"]) == ("account_delinquent", {"account": debtor})
+    assert kept["detail"].startswith(f"A statement of {debtor} is unpaid past its due date")
+    pay = {"amount": "20", "payment_reference": f"wire {debtor}"}
+    admin.made(f"/v1/statements/{owing['statement_id']}:pay", pay)
+    again = admin.post("/v1/reservations", job, key=f"told-{debtor}")
+    assert again.headers["idempotency-replayed"] == "true"
+    assert {**again.json(), "request_id": ""} == {**told, "request_id": ""}
 
 
 def test_statements_of_others_do_not_exist(

@@ -48,6 +48,9 @@ def test_grants_and_balances(terminal: Terminal, org: str) -> None:
     listed = terminal.text("grant", "list", org, "--open")
     assert listed.splitlines()[0].split()[:3] == ["GRANT", "ACCOUNT", "REMAINING"]
     assert grant["grant_id"] in listed
+    assert terminal.json("grant", "show", grant["grant_id"]) == grant
+    assert "priority   5\n" in terminal.text("grant", "show", grant["grant_id"])
+    assert terminal.run("grant", "show", f"{grant['grant_id']}zz").exit_code == 1
     assert len(terminal.json("grant", "list", org, "--tree")["grants"]) == 2
     assert "available  1001.5" in terminal.text("balance", org)
     balance = terminal.json("balance", org, "--tree")
@@ -222,22 +225,6 @@ def test_a_full_last_page_has_no_page_after_it(terminal: Terminal, client: Clien
     assert "There is more" not in terminal.run("ledger", org, "--limit", "3").stderr
 
 
-def test_corrections_and_what_is_left(terminal: Terminal, client: Client, org: str) -> None:
-    """A lease is charged more and refunded in words; a postpaid balance shows its credit."""
-    terminal.json("account", "set", org, "--model", "postpaid", "--credit-limit", "500")
-    lease = client.reserve(org, job_id="j", gpu_type="h100").reservation_id
-    client.advance_clock(30)
-    client.settle(lease, used_ms=30_000)
-    assert f"Charged 2 credits for {lease}." in terminal.text("adjust", lease, "2")
-    assert f"Refunded 1 credit for {lease}." in terminal.text("refund", lease, "1")
-    balance = terminal.text("balance", org)
-    assert "credit limit      500" in balance
-    assert "left with credit  469" in balance
-    header, row = terminal.text("usage", org).splitlines()[3:5]
-    assert (header.split()[-1], row.split()[-1]) == ("REFUNDED", "1")
-    assert terminal.json("usage", org, "--by", "gpu-type")["by"] == "gpu_type"
-
-
 def test_prices_say_which_is_in_force(terminal: Terminal, org: str, name: str) -> None:
     """Of the versions of a price one is in force, others are to come or were replaced."""
     for words in (["60"], ["50"], ["40", "--from", "1000d"], ["30", "--account", org]):
@@ -268,6 +255,9 @@ def test_keys(terminal: Terminal, org: str, name: str) -> None:
     made = terminal.json("key", "create", "read-only", "--scope", org, "--name", name)
     mine = terminal.run("balance", org, GPUCREDITS_API_KEY=made["secret"])
     assert mine.exit_code == 0
+    own = terminal.run("key", "whoami", GPUCREDITS_API_KEY=made["secret"])
+    assert f"role     read-only\nscope    {org}\nname     {name}\n" in own.stdout
+    assert "expires  never\n" in own.stdout
     theirs = terminal.run("balance", "somebody-else", GPUCREDITS_API_KEY=made["secret"])
     assert theirs.exit_code == 1
     assert "account_unknown" in theirs.stderr

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gpucredits.cli.demo import own_command
 from support.waiting import until
 
 TIMEOUT_S = 120.0
@@ -74,6 +75,24 @@ def test_the_demo_plays_to_its_end(data_dir: Path) -> None:
         assert words in text
     assert "\x1b" not in text
     assert list(data_dir.iterdir()) == []
+
+
+def test_what_to_try_next_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command's name where the shell finds it, else its path, the shorter one from here."""
+    folder = tmp_path / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    python = folder / "python"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert own_command(python, tmp_path) == ".venv/bin/python -m gpucredits"
+    script = folder / "gpucredits"
+    script.touch(mode=0o755)
+    assert own_command(python, tmp_path) == ".venv/bin/gpucredits"
+    assert own_command(python, tmp_path / "elsewhere") == str(script)
+    other = tmp_path / "gpucredits"
+    other.touch(mode=0o755)
+    assert own_command(python, tmp_path) == ".venv/bin/gpucredits"
+    monkeypatch.setenv("PATH", str(folder))
+    assert own_command(python, tmp_path) == "gpucredits"
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])

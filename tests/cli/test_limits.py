@@ -230,3 +230,32 @@ def test_an_unknown_zone_is_the_server_s_to_say(terminal: Terminal, org: str) ->
     result = terminal.run(*words, "Mars/Olympus")
     assert result.exit_code == 1
     assert "must be an IANA time zone such as Europe/Berlin" in result.stderr
+
+
+def test_one_is_spoken_of_as_one(terminal: Terminal, client: Client, org: str, name: str) -> None:
+    """One GPU, one job, one credit and one hour are no plurals."""
+    made = terminal.text("quota", "set", org, "concurrent-gpus", "1")
+    quota_id = made.split()[1]
+    assert "to       1 GPU\n" in made
+    assert "to       1 job\n" in terminal.text("quota", "set", org, "concurrent-jobs", "1")
+    hour = terminal.text("quota", "set", org, "credits-per-window", "1", "--hours", "1")
+    assert "limits   credits in 1 hour\nto       1 credit\n" in hour
+    limited = terminal.text("limit", "set", org, "--capacity", "1", "--refill", "1")
+    assert "at once     1 credit\nrefill      1 credit/hour\n" in limited
+    boosted = terminal.text(
+        "boost", "add", org, "1", "--quota", "concurrent-gpus", "--until", "9999d"
+    )
+    assert "by       1 GPU\n" in boosted
+    asked = ("request", "ask", org, "quota", "1", "--quota", quota_id, "--ends", "9999d")
+    assert f"1 GPU more on {quota_id} until" in terminal.text(*asked, "--reason", "r")
+    credit = terminal.text("request", "ask", org, "credits", "1", "--reason", "r")
+    assert "asks for    1 credit\n" in credit
+    assert "capacity                  1 GPU\n" in terminal.text(
+        "pool", "set", name, "--capacity", "1"
+    )
+    assert "0 of 1 GPU held" in terminal.text("share", "show", name)
+    client.set_price(name, "1")
+    client.issue(org, "1")
+    explained = terminal.text("explain", org, "--type", name, "--max", "0.01")
+    assert "1 credit/GPU-hour (" in explained
+    assert "rate       1 credit/hour" in explained

@@ -68,6 +68,28 @@ def test_pools_are_set_listed_weighed_and_removed(
         assert terminal.run("pool", *wrong).exit_code == 2
 
 
+def test_a_pool_that_holds_more_than_it_has_says_so(
+    terminal: Terminal, client: Client, gpu_type: str, name: str
+) -> None:
+    """When a capacity is set below what runs, the overviews say by how much, and what follows."""
+    org = rich_org(client, name)
+    client.set_pool(gpu_type, capacity=12)
+    terminal.json("reserve", org, "--job", "a", "--type", gpu_type, "--gpus", "12")
+    assert "held                      12 of 12" in terminal.text("pool", "show", gpu_type)
+    assert terminal.json("share", "show", gpu_type)["over"] == 0
+    client.set_pool(gpu_type, capacity=8)
+    shown = terminal.text("pool", "show", gpu_type)
+    assert "12 of 8: 4 over; nothing new starts until 4 more GPUs are free" in shown
+    assert terminal.json("pool", "show", gpu_type)["capacity"] == 8
+    told = terminal.text("share", "show", gpu_type)
+    assert "4 over: nothing new starts until what runs fits again" in told
+    assert terminal.json("share", "show", gpu_type)["over"] == 4
+    refused = terminal.run("reserve", org, "--job", "b", "--type", gpu_type)
+    assert (refused.exit_code, "0 are free" in refused.stderr) == (1, True)
+    client.set_pool(gpu_type, capacity=None)
+    assert "held" not in terminal.text("pool", "show", gpu_type)
+
+
 def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str, name: str) -> None:
     """Reserve with --wait, look, wait for it, give up."""
     org = rich_org(client, name)
@@ -133,6 +155,34 @@ def test_shares_are_shown_dumped_and_replayed(
     assert terminal.run("share", "replay", str(file)).exit_code == 1
     file.write_text("[]")
     assert terminal.run("share", "replay", str(file)).exit_code == 1
+
+
+def test_a_drained_pool_says_so(
+    terminal: Terminal, client: Client, gpu_type: str, name: str
+) -> None:
+    """Whoever looks at it, at a request or at an explanation reads what to wait for."""
+    org = rich_org(client, name)
+    client.set_pool(gpu_type, capacity=4)
+    client.reserve(org, job_id="a", gpu_type=gpu_type, gpu_count=4)
+    shown = terminal.text("pool", "set", gpu_type, "--capacity", "0")
+    assert "capacity                  0 GPUs: drained, nobody new gets in\n" in shown
+    queued = client.enqueue(org, job_id="b", gpu_type=gpu_type)
+    until(lambda: client.queued(queued.queue_id).reason)
+    text = terminal.text("queue", "show", queued.queue_id)
+    assert "place      none\nwaits for  capacity: drained\n" in text
+    assert "because    The pool is drained: nobody new gets in until it has GPUs again.\n" in text
+    [line] = terminal.text("queue", "list", org, "--state", "waiting").splitlines()[1:]
+    assert line.endswith("none  capacity: drained")
+    explained = terminal.run("explain", org, "--type", gpu_type)
+    assert explained.exit_code == 4
+    assert explained.stdout.startswith("Not admitted (fair_share): The pool is drained: ")
+    assert explained.stdout.rstrip().endswith("no      when there is room")
+    assert "never" not in explained.stdout
+    table = terminal.text("share", "show", gpu_type)
+    assert table.startswith(
+        f"{gpu_type}/default: drained, nobody new gets in until it has a capacity again; 4 GPUs "
+        "are still held, 0 of them stopping; 1 request waits for 1 GPU.\n"
+    )
 
 
 def test_clients_wait_for_a_turn(client: Client, gpu_type: str, name: str) -> None:

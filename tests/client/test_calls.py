@@ -60,6 +60,7 @@ CALLS: dict[str, Call[Any]] = {
     "balance": accounts.balance("acme/vision", tree=True, at=NOON, known_at=NOON),
     "issue": credit.issue("acme", 5, starts_at=NOON, expires_at="2026-04-01T00:00:00Z"),
     "issue_all": credit.issue_all([{"account": "acme", "amount": "1", "expires_at": NOON}]),
+    "grant": credit.grant("grt_1_2"),
     "grant_page": credit.grant_page("acme", tree=True, open=True),
     "topup": credit.topup("top_1_2"),
     "topup_page": credit.topup_page("acme", status="pending"),
@@ -85,6 +86,7 @@ CALLS: dict[str, Call[Any]] = {
     "entry_page": entries.entry_page(
         account="acme", tree=True, type="settle", since=NOON, until=NOON
     ),
+    "whoami": keys.whoami(),
     "create_key": keys.create_key("member", scope="acme", name="ci"),
     "revoke_key": keys.revoke_key("key_0_1"),
     "key_page": keys.key_page(limit=10),
@@ -128,6 +130,7 @@ CALLS: dict[str, Call[Any]] = {
     "remove_pool": pools.remove_pool("h100"),
     "weights": pools.weights("h100"),
     "set_weights": pools.set_weights("h100", weights=[{"account": "acme", "weight": 3}]),
+    "change_weights": pools.change_weights("h100", weights=[{"account": "acme"}]),
     "shares": pools.shares("h100"),
     "snapshot": pools.snapshot("h100"),
     "ask": requests.ask("acme", "credits", "50", reason="a paper", ends_at=NOON),

@@ -7,8 +7,10 @@ import pytest
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
+from gpucredits.service.demand import Survey
 from gpucredits.service.errors import Busy
 from gpucredits.service.queue import answer_of
+from gpucredits.store.dispatch import OpenTicket
 from gpucredits.store.queue import QueueState
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage, stage_on
@@ -21,6 +23,11 @@ async def full_pool(stage: Stage, *, jobs: int = 2, gpus: int = 4) -> list[tuple
     await stage.dispatcher("one").cycle(stage.pool_id)
     assert await stage.states(keys) == [QueueState.ADMITTED] * jobs
     return keys
+
+
+def nobody(_: Survey) -> dict[str, OpenTicket]:
+    """Nobody is asked about before it is let in, as if what it could pay with went just then."""
+    return {}
 
 
 async def told_to_stop(stage: Stage) -> int:
@@ -117,8 +124,11 @@ def test_fewer_gpus_are_asked_for_before_work_is_stopped(database: str) -> None:
     play(database, act)
 
 
-def test_room_that_was_not_taken_after_all_is_used_before_work_is_stopped(database: str) -> None:
+def test_room_that_was_not_taken_after_all_is_used_before_work_is_stopped(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The GPUs that one who cannot pay was given for a moment go to the next, and nobody stops."""
+    monkeypatch.setattr(Survey, "doubtful", nobody)
 
     async def act(base: Scene) -> None:
         async with stage_on(base, min_runtime_ms=0) as stage:
@@ -135,8 +145,11 @@ def test_room_that_was_not_taken_after_all_is_used_before_work_is_stopped(databa
     play(database, act)
 
 
-def test_a_stream_that_cannot_pay_does_not_put_preemption_off_for_ever(database: str) -> None:
+def test_a_stream_that_cannot_pay_does_not_put_preemption_off_for_ever(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody new who cannot pay comes before every cycle; room is made all the same."""
+    monkeypatch.setattr(Survey, "doubtful", nobody)
 
     async def act(base: Scene) -> None:
         async with stage_on(base, min_runtime_ms=0) as stage:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
-from time import monotonic
 from typing import Any
 
 import pytest
 
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Cancel,
     Command,
     CreateAccount,
@@ -23,40 +20,25 @@ from gpucredits.core.command import (
     Reserve,
     SetQuota,
     SetRateLimit,
+    Settle,
     StopLease,
     UpdateAccount,
 )
-from gpucredits.core.outcome import Beaten, QuotaSaved, RateLimitSaved
+from gpucredits.core.outcome import QuotaSaved, RateLimitSaved
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
 from gpucredits.service import batch
-from gpucredits.service.ledger import Ledger
-from gpucredits.store import book, book_save
+from gpucredits.store import book_save
 from gpucredits.store.book import load
 from gpucredits.store.errors import Conflict
-from gpucredits.store.guard import Verdict
 from gpucredits.store.needs import Needs
-from gpucredits.store.statement import Part
-from gpucredits.store.watch import Watch
+from support.kept import counted_reads
 from support.parity import PATHS, Players
 from support.scene import CREDIT, QUICK, Scene, play
 
 STEPS = 60
 RESETTING = (CreateAccount, UpdateAccount)
-
-
-def without(monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
-    """Save whether a condition of the guard holds or not."""
-    guarded: Callable[[tuple[Part, ...]], str] = vars(book_save)["guarded_statement"]
-
-    def heedless(parts: tuple[Part, ...]) -> str:
-        text = guarded(parts)
-        assert condition in text
-        return text.replace(condition, f"({condition} OR true)")
-
-    monkeypatch.setattr(book_save, "guarded_statement", heedless)
 
 
 def as_read(lease: Reservation) -> Reservation:
@@ -176,81 +158,13 @@ def test_kept_pages_are_what_would_be_read(database: str, seed: int, gated: bool
     play(database, act)
 
 
-async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
-    """One heartbeat of a lease of the first org."""
-    [outcome] = await ledger.beat([(1, Beat(lease, seq, used_ms))])
-    assert isinstance(outcome, Beaten), outcome
-    return outcome
-
-
-async def take_turns(stage: Scene) -> int:
-    """Two servers report one lease in turn, and one issues credits between; what was spent."""
-    await stage.fund("acme")
-    other = Ledger(stage.pool, QUICK)
-    await other.start()
-    try:
-        lease = (await stage.reserve(window_ms=60_000)).reservation.reservation_id
-        await stage.advance(9)
-        for turn in range(1, 9):
-            ledger = (stage.ledger, other)[turn % 2]
-            assert (await report(ledger, lease, turn, turn * 1_000)).decision == "continue"
-        await stage.do(Issue(account="acme", amount=CREDIT))
-        await report(other, lease, 9, 8_500)
-    finally:
-        await other.stop()
-    return (await stage.balance()).spent
-
-
-def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
-    """Every verdict on what is saved, as it falls."""
-    verdicts: list[Verdict] = []
-    save_if = book_save.save_if
-
-    async def noted(*everything: Any) -> Verdict:
-        verdicts.append(await save_if(*everything))
-        return verdicts[-1]
-
-    monkeypatch.setattr(batch, "save_if", noted)
-    return verdicts
-
-
-def test_a_page_that_another_server_has_changed_is_read_anew(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two servers with pages of one org never lose each other's changes."""
-    verdicts = verdicts_of(monkeypatch)
-    assert play(database, take_turns) == 8_500_000
-    assert [each.changed for each in verdicts if not each.holds and each.changed] == [(1,), (1,)]
-    assert all(each.offset_us is not None for each in verdicts)
-
-
-def test_a_version_that_is_not_looked_at_loses_changes(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The control: with every version taken for the right one, two entries claim one number.
-
-    The key of the entries' table is a second guard, and stops it.
-    """
-    without(monkeypatch, "m.found = $2::text::bigint[]")
-    verdicts = verdicts_of(monkeypatch)
-    assert play(database, take_turns) == 8_500_000
-    assert any(each.offset_us is None for each in verdicts)
-
-
 def test_beats_of_kept_leases_read_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease that was admitted or has reported before is renewed on the lock alone."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/p")
         leases = [await stage.reserve("acme/p") for _ in range(3)]
-        reads: list[Needs] = []
-
-        async def counted(connection: Any, needs: Needs, *rest: Any, **more: Any) -> Any:
-            reads.append(needs)
-            return await read(connection, needs, *rest, **more)
-
-        read = book.read
-        monkeypatch.setattr(book, "read", counted)
+        reads = counted_reads(monkeypatch)
         for seq in (1, 2, 3):
             for lease in leases:
                 assert (await stage.beat(lease, seq, seq)).decision == "continue"
@@ -258,6 +172,25 @@ def test_beats_of_kept_leases_read_nothing(database: str, monkeypatch: pytest.Mo
         await stage.advance(11)  # every lease has lapsed: the account is due
         assert (await stage.beat(leases[0], 4, 4)).decision == "stop"
         assert len(reads) == 1
+
+    play(database, act)
+
+
+def test_admissions_of_known_accounts_at_known_prices_read_nothing(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reserve, settle and cancel take one statement each, once their org is known."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p")
+        await stage.reserve("acme/p")
+        reads = counted_reads(monkeypatch)
+        first, second = await stage.reserve("acme/p"), await stage.reserve("acme/p", gpu_count=2)
+        await stage.do(Cancel(reservation_id=first.reservation.reservation_id))
+        await stage.do(Settle(reservation_id=second.reservation.reservation_id, used_ms=0))
+        assert reads == []
+        await stage.do(Reserve(account="acme/q", job_id="j", gpu_type="h100", gpu_count=1))
+        assert len(reads) == 1  # nobody knows that account
 
     play(database, act)
 
@@ -311,72 +244,5 @@ def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:
         await stage.do(EndRateLimit(account="acme"))
         assert (await stage.beat(lease, 1, 1)).decision == "continue"
         await assert_true(stage)
-
-    play(database, act)
-
-
-def test_what_the_clock_has_made_true_is_not_decided_by_an_old_guess(database: str) -> None:
-    """A lease lapses while the server guesses the time: the guess is found wrong, not believed."""
-    assert play(database, lapse) == "stop"
-
-
-def test_a_guess_that_is_not_looked_at_renews_what_has_lapsed(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The control: with every guess of the time taken for right, a lapsed lease runs on."""
-    monkeypatch.setattr(Watch, "now", lambda watch: watch._lead_us + int(monotonic() * 1_000_000))
-    without(monkeypatch, "coalesce(m.offset_us = $3, true)")
-    without(monkeypatch, "m.now - $4 BETWEEN 0 AND 5000000")
-    assert play(database, lapse, stays_sound=False) == "continue"
-
-
-async def lapse(stage: Scene) -> str:
-    """Report a lease that has lapsed since it last did; what it is told."""
-    await stage.fund("acme")
-    lease = await stage.reserve(window_ms=10_000)
-    assert (await stage.beat(lease, 1, 1)).decision == "continue"
-    await stage.advance(30)
-    return (await stage.beat(lease, 2, 2)).decision
-
-
-def test_a_key_that_another_server_answers_meanwhile_gets_that_answer(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both servers refuse one request under one key at once: one answer is kept, both give it."""
-
-    async def act(stage: Scene) -> None:
-        await stage.fund("acme", credits_each=0)
-        other = Ledger(stage.pool, QUICK)
-        await other.start()
-        save_if, both = book_save.save_if, asyncio.Barrier(2)
-
-        async def together(*everything: Any) -> Any:
-            await both.wait()
-            return await save_if(*everything)
-
-        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1, window_ms=1_000)
-        request = stage.request(wanted, "one-key")
-        try:
-            with monkeypatch.context() as patched:
-                patched.setattr(batch, "save_if", together)
-                first, second = await asyncio.gather(
-                    stage.ledger.submit("acme", request), other.submit("acme", request)
-                )
-        finally:
-            await other.stop()
-        assert first == second
-        assert isinstance(first, Refused)
-
-    play(database, act)
-
-
-def test_an_org_that_two_servers_change_is_locked_before_it_is_decided(database: str) -> None:
-    """After the first surprise neither server decides on what the other may have changed."""
-
-    async def act(stage: Scene) -> None:
-        await take_turns(stage)
-        shelf = stage.ledger.funnel.shelf
-        assert shelf.is_contested([1])
-        assert not shelf.is_contested([2])
 
     play(database, act)

@@ -42,6 +42,8 @@ class ModelLedger(Model):
         if wallet is None:
             return refused("account_unknown")
         postpaid = wallet.postpaid if postpaid is None else postpaid
+        if limit and not postpaid:
+            return refused("limit_invalid")
         limit = wallet.limit if limit is None else limit
         if self.available(path) < (-limit if postpaid else 0):
             return refused("limit_in_use")

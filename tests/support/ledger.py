@@ -24,6 +24,7 @@ from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.rules.counting import add_leases
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
@@ -231,13 +232,21 @@ class Ledger:
         rows: dict[tuple[int, str, str], JobLeases] = {}
         for lease in self.stored.reservations.values():
             job = (lease.account_id, lease.job_id)
-            if lease.state is not ReservationState.ACTIVE or job not in named:
+            if job not in named:
                 continue
             for gpu_type in ("", lease.gpu_type):
-                row = rows.setdefault((*job, gpu_type), JobLeases(*job, gpu_type))
-                row.live += 1
-                row.leaving += lease.leaving
+                add_leases(rows.setdefault((*job, gpu_type), JobLeases(*job, gpu_type)), [lease])
+        for job in named:
+            rows.setdefault((*job, ""), JobLeases(*job, ""))
         return list(rows.values())
+
+    def _job(self, command: Command) -> tuple[int, str] | None:
+        """The job that a command is about, whose leases share its cap."""
+        asked = command.reserve if isinstance(command, commands.Explain) else command
+        if isinstance(asked, commands.Reserve) and asked.account in self.stored.paths:
+            return self.stored.paths[asked.account].account_id, asked.job_id
+        lease = self.stored.reservations.get(getattr(command, "reservation_id", 0))
+        return None if lease is None else (lease.account_id, lease.job_id)
 
     def _wanted(self, command: Command, due: set[int]) -> Iterator[Row]:
         stored = self.stored
@@ -253,6 +262,7 @@ class Ledger:
         for lease in stored.reservations.values():
             live = lease.state is ReservationState.ACTIVE
             wanted = lease.payer_id in due or isinstance(command, COUNTING)
+            wanted = wanted or (lease.account_id, lease.job_id) == self._job(command)
             if lease.reservation_id == named or (live and wanted):
                 yield lease
         if payment:

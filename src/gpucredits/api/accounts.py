@@ -7,7 +7,7 @@ from gpucredits.api.errors import ProblemError
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_param, org_number, require, require_wider, visible
 from gpucredits.api.submit import submit
-from gpucredits.core.account import Model, Status, org_of
+from gpucredits.core.account import Status, org_of
 from gpucredits.core.command import UpdateAccount
 from gpucredits.core.outcome import AccountSaved
 from gpucredits.service.access import Permission
@@ -43,10 +43,8 @@ async def patch_account(call: Call[AccountChange, NoQuery]) -> AccountAnswer:
     if any(each is not None for each in terms):
         require(call.principal, Permission.SET_TERMS, _TERMS)
     org_id = await org_number(call, path)
-    if call.body.credit_limit and call.body.model != "postpaid":
-        account = await call.services.reads.account(path)
-        if call.body.model is not None or (account and account.model is Model.PREPAID):
-            raise _no_credit()
+    if call.body.credit_limit and call.body.model == "prepaid":
+        raise _no_credit()
     outcome = await submit(call, org_id, change_from_wire(path, call.body), AccountSaved)
     return account_to_wire(outcome.account)
 
@@ -117,7 +115,7 @@ ROUTES = [
         body=AccountChange,
         answer=AccountAnswer,
         needs_key=True,
-        reasons=(*NO_ACCOUNT, "limit_in_use"),
+        reasons=(*NO_ACCOUNT, "limit_invalid", "limit_in_use"),
         tag="accounts",
     ),
 ]

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from gpucredits.api import turns
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError, status_of
+from gpucredits.api.overdue import name_statement
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import org_number, visible
 from gpucredits.api.submit import rehearse
@@ -31,6 +32,7 @@ async def check_admission(call: Call[ReserveRequest, NoQuery]) -> AdmissionAnswe
     if isinstance(outcome, Refused):
         if kind_of(outcome.reason) is Kind.NOT_FOUND:
             raise RefusedError(outcome)
+        outcome = await name_statement(call, outcome, {})
         return refused_to_wire(account, outcome, status=int(status_of(outcome.reason)))
     invariant(isinstance(outcome, Explained), "an explanation explains")
     assert isinstance(outcome, Explained)  # for the type checker

@@ -27,6 +27,7 @@ from gpucredits.api.errors import (
     retry_after_of,
 )
 from gpucredits.api.log import RequestLog, Seen
+from gpucredits.api.overdue import name_statement
 from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.core.reasons import InvariantBroken
@@ -142,6 +143,10 @@ class Api:
         )
         try:
             answer = await route.handler(call)
+        except RefusedError as error:
+            raise RefusedError(
+                await name_statement(call, error.refused, {}), index=error.index
+            ) from error
         finally:  # a refusal may be the answer of an earlier call too
             if call.replayed:
                 reply_headers["idempotency-replayed"] = "true"

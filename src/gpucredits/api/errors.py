@@ -25,6 +25,7 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "unauthenticated": HTTPStatus.UNAUTHORIZED,
     "forbidden": HTTPStatus.FORBIDDEN,
     "not_found": HTTPStatus.NOT_FOUND,
+    "grant_unknown": HTTPStatus.NOT_FOUND,
     "key_unknown": HTTPStatus.NOT_FOUND,
     "pool_unknown": HTTPStatus.NOT_FOUND,
     "queue_unknown": HTTPStatus.NOT_FOUND,

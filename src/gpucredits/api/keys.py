@@ -11,7 +11,7 @@ from gpucredits.core import ids
 from gpucredits.core.account import org_of
 from gpucredits.service.access import Permission, Role, sees_org
 from gpucredits.service.audit import AuditFilter, AuditRow, list_acts
-from gpucredits.service.key_acts import Caller, create_key, list_keys, revoke_key
+from gpucredits.service.key_acts import Caller, create_key, list_keys, read_key, revoke_key
 from gpucredits.store.keys import KeyRow
 from gpucredits.wire.access import (
     AuditAnswer,
@@ -22,7 +22,14 @@ from gpucredits.wire.access import (
     NewKeyAnswer,
     RoleName,
 )
-from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, Name, format_instant
+from gpucredits.wire.scalars import (
+    AccountPath,
+    Instant,
+    MetadataFilter,
+    Name,
+    format_end,
+    format_instant,
+)
 
 _ROLES: dict[Role, RoleName] = {
     Role.ADMIN: "admin",
@@ -72,6 +79,7 @@ async def post_key(call: Call[KeyRequest, NoQuery]) -> NewKeyAnswer:
         scope=shown.scope,
         name=shown.name,
         created_at=shown.created_at,
+        expires_at=shown.expires_at,
         revoked_at=shown.revoked_at,
         secret=made.secret,
     )
@@ -89,6 +97,13 @@ async def get_keys(call: Call[None, PageQuery]) -> KeyPage:
     rows, last = cut(rows, limit)
     following = str(last.key_id) if last else None
     return KeyPage(keys=[key_to_wire(row) for row in rows], next_cursor=following)
+
+
+async def get_own_key(call: Call[None, NoQuery]) -> KeyAnswer:
+    """The key that asks, whatever it may do: who it is, and nothing of others."""
+    principal = call.principal
+    row = await read_key(call.services.pool, org_id=principal.org_id, key_id=principal.key_id)
+    return key_to_wire(row)
 
 
 async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
@@ -147,6 +162,7 @@ def key_to_wire(row: KeyRow) -> KeyAnswer:
         scope=row.scope,
         name=row.name,
         created_at=format_instant(row.created_at),
+        expires_at=format_end(row.expires_at),
         revoked_at=format_instant(row.revoked_at) if row.revoked_at else None,
     )
 
@@ -191,6 +207,15 @@ ROUTES = [
         permission=Permission.MANAGE_KEYS,
         query=PageQuery,
         answer=KeyPage,
+        tag="access",
+    ),
+    Route(
+        method="GET",
+        path="/v1/keys/self",
+        summary="The key that asks",
+        handler=get_own_key,
+        permission=Permission.READ_SELF,
+        answer=KeyAnswer,
         tag="access",
     ),
     Route(

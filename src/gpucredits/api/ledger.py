@@ -13,9 +13,11 @@ from gpucredits.api.scope import (
     AnyCall,
     account_exists,
     lease_number,
+    number_param,
     org_number,
     visible,
 )
+from gpucredits.core import ids
 from gpucredits.core.account import org_of
 from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.reservation import Reservation, ReservationState
@@ -27,6 +29,7 @@ from gpucredits.store.grants import GrantFilter
 from gpucredits.store.reservations import ReservationFilter
 from gpucredits.store.topups import TopUpFilter
 from gpucredits.wire.credit import (
+    GrantAnswer,
     GrantPage,
     TopUpAnswer,
     TopUpPage,
@@ -104,6 +107,16 @@ async def get_grants(call: Call[None, GrantQuery]) -> GrantPage:
         grants=[grant_to_wire(org_id, grant, path) for grant, path in listed],
         next_cursor=following,
     )
+
+
+async def get_grant(call: Call[None, NoQuery]) -> GrantAnswer:
+    """One grant as it stands now."""
+    number = number_param(call, "grant", ids.GRANT)
+    if number is not None:
+        found = await call.services.reads.grant(*number)
+        if found is not None and sees(call.principal, found[1]):
+            return grant_to_wire(number[0], *found)
+    raise ProblemError("grant_unknown", "There is no such grant.")
 
 
 async def get_topups(call: Call[None, TopUpQuery]) -> TopUpPage:
@@ -251,6 +264,16 @@ ROUTES = [
         query=GrantQuery,
         answer=GrantPage,
         reasons=NO_ACCOUNT,
+        tag="credits",
+    ),
+    Route(
+        method="GET",
+        path="/v1/grants/{grant}",
+        summary="One grant",
+        handler=get_grant,
+        permission=Permission.READ,
+        answer=GrantAnswer,
+        reasons=("grant_unknown",),
         tag="credits",
     ),
     Route(

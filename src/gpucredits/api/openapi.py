@@ -32,6 +32,7 @@ ID_PREFIXES = {
     "statement": ids.STATEMENT,
     "reservation": ids.RESERVATION,
     "topup": ids.TOPUP,
+    "grant": ids.GRANT,
     "key": ids.KEY,
     "queue": ids.QUEUE,
     "quota": ids.QUOTA,

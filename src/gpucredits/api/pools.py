@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction as Rational
 from operator import add
 from typing import Any, Final
@@ -20,8 +21,9 @@ from gpucredits.core.fairshare.decisions import Share
 from gpucredits.core.fairshare.filling import Fraction
 from gpucredits.core.fairshare.snapshot import Capacity
 from gpucredits.service.access import Permission
-from gpucredits.service.pools import AccountMissing, GpuPool, PoolMissing, Sharing, Weight
+from gpucredits.service.pools import AccountMissing, GpuPool, PoolMissing, Reweigh, Sharing, Weight
 from gpucredits.wire.pool import (
+    WEIGHTS_MAX,
     PoolAnswer,
     PoolList,
     PoolPolicy,
@@ -31,7 +33,9 @@ from gpucredits.wire.pool import (
     SharesAnswer,
     SnapshotAnswer,
     WeightAnswer,
+    WeightChange,
     WeightsAnswer,
+    WeightsChange,
     WeightsRequest,
 )
 from gpucredits.wire.scalars import format_instant
@@ -83,12 +87,41 @@ async def put_weights(call: Call[WeightsRequest, NoQuery]) -> WeightsAnswer:
     weights = [
         Weight(str(each.account), each.weight, each.may_borrow) for each in call.body.weights
     ]
-    if len({each.path for each in weights}) < len(weights):
-        text = "weights: must name each account once."
-        raise ProblemError("invalid_request", text, field="weights")
+    return await _weigh(call, lambda _pool, _before: weights)
+
+
+async def patch_weights(call: Call[WeightsChange, NoQuery]) -> WeightsAnswer:
+    """Change some weights of a pool, and leave the others as they are."""
+    changes = call.body.weights
+    return await _weigh(call, lambda pool, before: merged_weights(pool, before, changes))
+
+
+def merged_weights(
+    pool: GpuPool, before: Sequence[Weight], changes: Sequence[WeightChange]
+) -> list[Weight]:
+    """The weights of a pool with some changed; who is new may borrow where all in it may."""
+    weights = {each.path: each for each in before}
+    for each in changes:
+        path = str(each.account)
+        row = weights.get(path, Weight(path, 1, pool.borrowing))
+        weights[path] = Weight(
+            path,
+            row.weight if each.weight is None else each.weight,
+            row.may_borrow if each.may_borrow is None else each.may_borrow,
+        )
+    if len(weights) > WEIGHTS_MAX:
+        raise _bad_weights(f"must leave the pool with at most {WEIGHTS_MAX} of them")
+    return list(weights.values())
+
+
+async def _weigh(
+    call: Call[WeightsRequest, NoQuery] | Call[WeightsChange, NoQuery], wanted: Reweigh
+) -> WeightsAnswer:
+    if len({each.account for each in call.body.weights}) < len(call.body.weights):
+        raise _bad_weights("must name each account once")
     try:
         (pool, saved), call.replayed = await call.services.gpu_pools.weigh(
-            act_of(call, 0), _place(call), weights, actor=call.actor, request_id=call.request_id
+            act_of(call, 0), _place(call), wanted, actor=call.actor, request_id=call.request_id
         )
     except PoolMissing as missing:
         raise _unknown() from missing
@@ -203,6 +236,7 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
         held=held[""],
         stopping=stopping,
         free=max((capacity or 0) - held[""], 0),
+        over=0 if capacity is None else max(held[""] - capacity, 0),
         tenants=len({org_of(row.path) for row in sharing.decisions.shares}),
         waiting=waiting[""],
         waiting_gpus=wanted[""],
@@ -268,6 +302,10 @@ def _unknown() -> ProblemError:
     return ProblemError("pool_unknown", "There is no such pool.")
 
 
+def _bad_weights(text: str) -> ProblemError:
+    return ProblemError("invalid_request", f"weights: {text}.", field="weights")
+
+
 def _weights(call: AnyCall, pool: GpuPool, weights: list[Weight]) -> WeightsAnswer:
     org = call.principal.org
     return WeightsAnswer(
@@ -311,6 +349,15 @@ ROUTES = [
         put_weights,
         WeightsAnswer,
         body=WeightsRequest,
+        reasons=NO_ACCOUNT,
+    ),
+    _route(
+        "PATCH",
+        f"{ONE}/weights",
+        "Change some weights of a pool",
+        patch_weights,
+        WeightsAnswer,
+        body=WeightsChange,
         reasons=NO_ACCOUNT,
     ),
     _route("GET", f"{ONE}/shares", "Who holds how much of a pool", get_shares, SharesAnswer),

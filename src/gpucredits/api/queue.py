@@ -15,6 +15,7 @@ from gpucredits.api.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.fairshare.decisions import Waiting, WaitReason, sentence
 from gpucredits.core.reasons import Refused
+from gpucredits.core.wording import count
 from gpucredits.service.access import Permission, sees
 from gpucredits.service.queue import Ticket, TicketFilter, answer_of, has_ended
 from gpucredits.store.queue import QueueState
@@ -113,7 +114,6 @@ def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
     state = _STATES[QueueState(ticket.state)]
     waits = state == "waiting"
     is_admitted = state == "admitted"
-    waits_for = ticket.held_by or ("capacity" if ticket.position else None)
     return QueueAnswer(
         queue_id=ids.format_id(ids.QUEUE, ticket.org_id, ticket.queue_id),
         state=state,
@@ -128,7 +128,7 @@ def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
         gang_size=ticket.gang_size,
         allow_partial=ticket.allow_partial,
         position=ticket.position or None if waits else None,
-        waits_for=waits_for if waits else None,
+        waits_for=_waits_for(ticket) if waits else None,
         reason=ticket.reason or None if waits else None,
         sentence=_sentence(ticket),
         estimate=format_instant(ticket.starts_at) if waits and ticket.starts_at else None,
@@ -141,11 +141,19 @@ def ticket_to_wire(ticket: Ticket) -> QueueAnswer:
     )
 
 
+def _waits_for(ticket: Ticket) -> str | None:
+    """What has to come: another gate's word, the rest of its gang, or capacity."""
+    if ticket.held_by or not ticket.reason:
+        return ticket.held_by or None
+    return "gang" if ticket.reason == WaitReason.GANG_INCOMPLETE else "capacity"
+
+
 def _sentence(ticket: Ticket) -> str:
     """Why it waits, or how it ended, in words that name no other tenant."""
     state = QueueState(ticket.state)
     if state is QueueState.ADMITTED:
-        return f"It was admitted with {ticket.granted} of the {ticket.gpus} GPUs that it asked for."
+        asked = count(ticket.gpus, "GPU")
+        return f"It was admitted with {ticket.granted} of the {asked} that it asked for."
     if not state.is_open:
         said = answer_of(ticket)
         return said.message if isinstance(said, Refused) else ""

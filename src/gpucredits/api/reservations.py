@@ -9,6 +9,7 @@ from gpucredits.api import turns
 from gpucredits.api.batch import Atomic, batch_by_org
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError, refusal_problem, status_of
+from gpucredits.api.overdue import Known, name_statement
 from gpucredits.api.reasons import NO_LEASE, RESERVING
 from gpucredits.api.scope import AnyCall, lease_param, org_number, visible, visible_lease
 from gpucredits.api.submit import accepted, outcome_of, submit
@@ -82,9 +83,10 @@ async def post_reservation_batch(call: Call[ReserveBatch, Atomic]) -> ReserveRes
         by_place: dict[int, Outcome | QueueAnswer] = dict(zip(direct, outcomes, strict=True))
         by_place |= {place: each for place, (each, _) in zip(queued, taken, strict=True)}
         told = [by_place[place] for place in range(len(items))]
+    known: Known = {}
     return ReserveResults(
         results=[
-            await _reserve_result(call, command, each, position)
+            await _reserve_result(call, command, each, position, known)
             for position, (command, each) in enumerate(zip(commands, told, strict=True))
         ]
     )
@@ -160,18 +162,23 @@ async def _take_turns(
 
 
 async def _reserve_result(
-    call: AnyCall, command: Reserve, outcome: Outcome | QueueAnswer, position: int
+    call: AnyCall,
+    command: Reserve,
+    outcome: Outcome | QueueAnswer,
+    position: int,
+    known: Known,
 ) -> ReserveResult:
     if isinstance(outcome, QueueAnswer):
         return ReserveResult(status=int(HTTPStatus.ACCEPTED), queue=outcome)
     if isinstance(outcome, Refused):
         await asyncio.sleep(0)  # what all gates say takes a while to write: others go in between
+        outcome = await name_statement(call, outcome, known)
         problem = refusal_problem(outcome, call.request_id, index=position)
         return ReserveResult(status=int(status_of(outcome.reason)), problem=problem)
     org_id = await org_number(call, command.account)
     if isinstance(outcome, Queued):
-        [told] = await turns.resolve(call, org_id, outcome)
-        return await _reserve_result(call, command, told, position)
+        [told] = await turns.resolve(call, org_id, outcome, position)
+        return await _reserve_result(call, command, told, position, known)
     lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
 

@@ -20,9 +20,17 @@ from gpucredits.api.submit import act_of
 from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.service.access import Permission
+from gpucredits.service.acts import Act
 from gpucredits.service.errors import Busy
 from gpucredits.service.pools import GpuPool
-from gpucredits.service.queue import QueueFull, Ticket, Wish, answer_of, has_ended
+from gpucredits.service.queue import (
+    QueueFull,
+    Ticket,
+    Wish,
+    answer_of,
+    has_ended,
+    was_throttled,
+)
 from gpucredits.service.rehearsing import rehearsed, rehearsed_together
 from gpucredits.store.pools import NO_POOL
 from gpucredits.wire.queue import QueueAnswer
@@ -120,17 +128,23 @@ async def take_turn_together(
     return await _join(call, org_id, together, 0)
 
 
-async def resolve(call: AnyCall, org_id: int, queued: Queued) -> list[Outcome | QueueAnswer]:
-    """What became of requests that an earlier call put into the queue."""
-    return [await _told(call, (org_id, each)) for each in (queued.queue_id, *queued.others)]
+async def resolve(
+    call: AnyCall, org_id: int, queued: Queued, position: int | None = None
+) -> list[Outcome | QueueAnswer]:
+    """What became of requests that this call, or an earlier one, put into the queue.
+
+    To be asked to slow down is no answer: then the key may be used again for the same.
+    """
+    tickets = [await _ended(call, (org_id, each)) for each in (queued.queue_id, *queued.others)]
+    if any(was_throttled(ticket) for ticket in tickets):
+        await call.services.line.forget(_act(call, org_id, position), queued)
+    return [_told(ticket) for ticket in tickets]
 
 
 async def _join(
     call: AnyCall, org_id: int, wishes: Sequence[Wish], position: int | None
 ) -> tuple[list[Outcome | QueueAnswer], bool]:
-    act = act_of(call, org_id)
-    if position is not None and call.key is not None:
-        act = replace(act, key=f"{call.key}#{position}")
+    act = _act(call, org_id, position)
     try:
         outcome, is_replay = await call.services.line.join(
             act, wishes, actor=call.actor, request_id=call.request_id
@@ -143,11 +157,18 @@ async def _join(
         ) from full
     if not isinstance(outcome, Queued):  # the key was used before the pool had a capacity
         return [outcome] * len(wishes), is_replay
-    return await resolve(call, org_id, outcome), is_replay
+    return await resolve(call, org_id, outcome, position), is_replay
 
 
-async def _told(call: AnyCall, key: tuple[int, int]) -> Outcome | QueueAnswer:
-    """What is said of a request: the end of one that does not wait, the place of one that does."""
+def _act(call: AnyCall, org_id: int, position: int | None) -> Act:
+    act = act_of(call, org_id)
+    if position is not None and call.key is not None:
+        act = replace(act, key=f"{call.key}#{position}")
+    return act
+
+
+async def _ended(call: AnyCall, key: tuple[int, int]) -> Ticket:
+    """A request that has ended, or that waits and has news."""
     line = call.services.line
     ticket = await line.wait(key, _has_news, timeout_s=FIRST_NEWS_WITHIN_S)
     if ticket is not None and not ticket.is_patient:
@@ -157,6 +178,11 @@ async def _told(call: AnyCall, key: tuple[int, int]) -> Outcome | QueueAnswer:
             ticket = await line.wait(key, has_ended, timeout_s=LET_IN_WITHIN_S)
     if ticket is None:
         raise ProblemError("queue_unknown", "This request is no longer known.")
+    return ticket
+
+
+def _told(ticket: Ticket) -> Outcome | QueueAnswer:
+    """What is said of a request: the end of one that does not wait, the place of one that does."""
     if ticket.is_patient:
         return ticket_to_wire(ticket)
     outcome = answer_of(ticket)

@@ -10,6 +10,7 @@ from gpucredits.cli import output, values
 from gpucredits.cli.quota import DIMENSIONS, check_window, window_options
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import boosts
+from gpucredits.core.wording import count, count_of
 from gpucredits.wire.boost import BoostAnswer, BoostsAnswer, TargetName
 from gpucredits.wire.quota import CalendarName
 
@@ -126,7 +127,7 @@ def show_boosts(answer: BoostsAnswer) -> None:
 
 
 def _raise(row: BoostAnswer) -> str:
-    text = f"{row.amount} {row.unit}"
-    if row.refill_per_hour not in (None, "0"):
-        text += f", {row.refill_per_hour} credits/hour"
+    text = count_of(row.amount, row.unit)
+    if row.refill_per_hour and row.refill_per_hour != "0":
+        text += f", {count(row.refill_per_hour, 'credit')}/hour"
     return text

@@ -10,6 +10,7 @@ from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, calls
 from gpucredits.client import admissions
 from gpucredits.core import bounds
+from gpucredits.core.wording import count
 from gpucredits.wire.admission import AdmissionAnswer
 from gpucredits.wire.reservation import ExhaustionName
 
@@ -86,9 +87,12 @@ def show_admission(answer: AdmissionAnswer) -> None:
     output.print_facts(
         [
             ("payer", answer.payer),
-            ("price", answer.price and f"{answer.price} credits/GPU-hour ({answer.price_id})"),
-            ("rate", answer.rate_per_hour and f"{answer.rate_per_hour} credits/hour"),
-            ("hold", answer.held and f"{answer.held} credits"),
+            (
+                "price",
+                answer.price and f"{count(answer.price, 'credit')}/GPU-hour ({answer.price_id})",
+            ),
+            ("rate", answer.rate_per_hour and f"{count(answer.rate_per_hour, 'credit')}/hour"),
+            ("hold", answer.held and count(answer.held, "credit")),
             ("paid from", _lots(answer) if answer.admitted else ""),
         ]
     )

@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from gpucredits.cli import output, values
-from gpucredits.cli.session import PageAt, Session, Write, pages, writes
+from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import credit as credit_calls
 from gpucredits.core import bounds
 from gpucredits.wire.credit import GrantAnswer, GrantPage
@@ -56,6 +56,14 @@ def issue(  # noqa: PLR0913  # one argument for each option
         **write,
     )
     session.run(call, show_grant)
+
+
+@grant.command("show")
+@click.argument("grant_id")
+@calls
+def show(session: Session, grant_id: str) -> None:
+    """One grant and what remains of it."""
+    session.run(credit_calls.grant(grant_id), show_grant)
 
 
 @grant.command("list")

@@ -8,7 +8,7 @@ import click
 
 from gpucredits.cli import output, values
 from gpucredits.cli.request_limit import limit
-from gpucredits.cli.session import PageAt, Session, Write, pages, writes
+from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import keys
 from gpucredits.wire.access import KeyAnswer, KeyPage, NewKeyAnswer, RoleName
 
@@ -37,6 +37,13 @@ def list_keys(session: Session, *, page: PageAt, follow: bool) -> None:
     session.run_pages(keys.key_page(**page), show_keys, items="keys", follow=follow)
 
 
+@key.command("whoami")
+@calls
+def whoami(session: Session) -> None:
+    """The key that this command uses: who it is, what it is for and until when."""
+    session.run(keys.whoami(), show_own_key)
+
+
 @key.command("revoke")
 @click.argument("key_id")
 @writes
@@ -58,6 +65,11 @@ def show_key(answer: KeyAnswer) -> None:
     output.print_facts(_facts(answer))
 
 
+def show_own_key(answer: KeyAnswer) -> None:
+    """One key, which is told until when it is good even if that is for ever."""
+    output.print_facts(_facts(answer, endless="never"))
+
+
 def show_keys(page: KeyPage) -> None:
     """A page of keys."""
     output.print_table(
@@ -77,12 +89,13 @@ def show_keys(page: KeyPage) -> None:
     )
 
 
-def _facts(answer: KeyAnswer) -> list[tuple[str, str | None]]:
+def _facts(answer: KeyAnswer, *, endless: str = "") -> list[tuple[str, str | None]]:
     return [
         ("key", answer.key_id),
         ("role", answer.role),
         ("scope", answer.scope or "the whole system"),
         ("name", answer.name),
         ("made", output.instant(answer.created_at)),
+        ("expires", output.instant(answer.expires_at) or endless),
         ("revoked", output.instant(answer.revoked_at)),
     ]

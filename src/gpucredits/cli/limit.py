@@ -7,6 +7,7 @@ import click
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import limits
+from gpucredits.core.wording import count
 from gpucredits.wire.limits import LimitsAnswer
 from gpucredits.wire.rate_limit import RateLimitTerms
 
@@ -57,8 +58,8 @@ def show_rate_limit(answer: RateLimitTerms) -> None:
         [
             ("rate limit", answer.limit_id),
             ("account", answer.account),
-            ("at once", f"{answer.capacity} credits"),
-            ("refill", f"{answer.refill_per_hour} credits/hour"),
+            ("at once", count(answer.capacity, "credit")),
+            ("refill", f"{count(answer.refill_per_hour, 'credit')}/hour"),
             ("ended", output.instant(answer.ended_at)),
         ]
     )

@@ -109,9 +109,14 @@ def print_gates(gates: Sequence[GateAnswer], *, err: bool = False) -> None:
 
 
 def clearing(row: GateAnswer) -> str:
-    """When a gate that is closed would open: at an instant, by some change, or never."""
+    """When a gate that is closed would open: at an instant, by some change, or never.
+
+    The limit of fair share is one's share: who asks for more may still get it, by borrowing.
+    """
     if row.passes:
         return ""
+    if row.gate == "fair_share":
+        return instant(row.clears_at) or "when there is room"
     is_too_much = row.gate != "budget" and Decimal(row.requested) > Decimal(row.limit)
     return instant(row.clears_at) or ("never" if is_too_much else "not by itself")
 
@@ -165,11 +170,6 @@ def instant(text: str | None) -> str:
     if not text:
         return ""
     return text.replace("T", " ").partition(".")[0].removesuffix("Z") + "Z"
-
-
-def count(number: int | str, thing: str) -> str:
-    """So many of something, such as 1 credit or 2 credits."""
-    return f"{number} {thing}" if str(number) == "1" else f"{number} {thing}s"
 
 
 def labels(metadata: dict[str, str]) -> str:

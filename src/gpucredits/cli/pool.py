@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import click
-import msgspec
 
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import pools
-from gpucredits.wire.pool import PoolAnswer, PoolList, ScopeName, UsageOrderName, WeightsAnswer
+from gpucredits.core.wording import count
+from gpucredits.wire.pool import (
+    PoolAnswer,
+    PoolList,
+    ScopeName,
+    SharesAnswer,
+    UsageOrderName,
+    WeightsAnswer,
+)
 
 
 @click.group()
@@ -23,6 +30,17 @@ def pool() -> None:
 def list_pools(session: Session) -> None:
     """Every pool."""
     session.run(pools.pools(), show_pools)
+
+
+@pool.command("show")
+@click.argument("place", metavar="POOL", type=values.pool)
+@calls
+def show(session: Session, place: tuple[str, str]) -> None:
+    """POOL as it was set, and how much of it is held."""
+    with session.client() as client:
+        reply = client.fetch(pools.pool(*place))
+        held = None if session.as_json else client.fetch(pools.shares(*place)).value
+    session.print(reply, lambda answer: show_pool(answer, held))
 
 
 @pool.command("set")
@@ -102,18 +120,14 @@ def weights(
         session.run(pools.weights(*place), show_weights)
         return
     rows: dict[str, dict[str, Any]] = {}
-    if not (clear or replace):
-        with session.client() as client:
-            answer = client.weights(*place)
-        rows = {row.account: msgspec.structs.asdict(row) for row in answer.weights}
     for account, name, value in (
         *((account, "weight", weight) for account, weight in given),
         *((account, "may_borrow", False) for account in kept),
         *((account, "may_borrow", True) for account in freed),
     ):
         rows.setdefault(account, {"account": account})[name] = value
-    call = pools.set_weights(*place, weights=list(rows.values()), **write)
-    session.run(call, show_weights)
+    send = pools.set_weights if clear or replace else pools.change_weights
+    session.run(send(*place, weights=list(rows.values()), **write), show_weights)
 
 
 _DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life"})
@@ -147,13 +161,14 @@ def show_pools(answer: PoolList) -> None:
     )
 
 
-def show_pool(answer: PoolAnswer) -> None:
-    """One pool."""
+def show_pool(answer: PoolAnswer, shares: SharesAnswer | None = None) -> None:
+    """One pool, and what is held of it where that is known."""
     policy = answer.policy
     output.print_facts(
         [
             ("pool", f"{answer.gpu_type}/{answer.region}"),
-            ("capacity", "no limit" if answer.capacity is None else f"{answer.capacity} GPUs"),
+            ("capacity", _capacity(answer.capacity)),
+            ("held", "" if shares is None else _held(shares)),
             ("CPUs", str(answer.resources.cpu or "")),
             ("memory", str(answer.resources.memory or "")),
             ("preemption", f"after {policy.grace_seconds} s" if policy.preemption else "no"),
@@ -165,6 +180,12 @@ def show_pool(answer: PoolAnswer) -> None:
             ("borrowing", "yes" if policy.borrowing else "no"),
         ]
     )
+
+
+def _capacity(gpus: int | None) -> str:
+    if gpus is None:
+        return "no limit"
+    return count(gpus, "GPU") if gpus else "0 GPUs: drained, nobody new gets in"
 
 
 def show_removed(answer: PoolAnswer) -> None:
@@ -183,6 +204,18 @@ def show_weights(answer: WeightsAnswer) -> None:
         ],
         empty="No weights: everybody counts for 1.",
     )
+
+
+def _held(shares: SharesAnswer) -> str:
+    """What is held of a pool, and what follows where that is more than it has."""
+    if shares.capacity is None:
+        return ""
+    text = f"{shares.held} of {shares.capacity}"
+    if not shares.over:
+        return text
+    gpus = count(shares.over, "more GPU")
+    are = "is" if shares.over == 1 else "are"
+    return f"{text}: {shares.over} over; nothing new starts until {gpus} {are} free"
 
 
 def _past(order: str, half_life_s: int) -> str:

@@ -10,6 +10,7 @@ import click
 from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
+from gpucredits.core.wording import count
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 
 POLL_S: Final = 20
@@ -88,8 +89,8 @@ def show_queued(answer: QueueAnswer) -> None:
             ("GPUs", asked),
             ("admitted with", _gpus(answer.admitted_gpus)),
             ("reservation", answer.reservation_id),
-            ("place", str(answer.position or "")),
-            ("waits for", answer.waits_for),
+            ("place", _place(answer)),
+            ("waits for", _waits_for(answer)),
             ("because", answer.sentence if answer.state != "admitted" else ""),
             ("may start", output.instant(answer.estimate)),
             ("priority", str(answer.priority or "")),
@@ -101,8 +102,18 @@ def show_queued(answer: QueueAnswer) -> None:
     )
 
 
+def _place(answer: QueueAnswer) -> str:
+    """Its place; somebody whose turn cannot come yet has none, and somebody new not yet one."""
+    return str(answer.position or ("none" if answer.reason else ""))
+
+
+def _waits_for(answer: QueueAnswer) -> str:
+    is_drained = answer.reason == "drained"
+    return f"{answer.waits_for}: drained" if is_drained else answer.waits_for or ""
+
+
 def _gpus(number: int | None) -> str:
-    return output.count(number, "GPU") if number else ""
+    return count(number, "GPU") if number else ""
 
 
 def show_queue(page: QueuePage) -> None:
@@ -116,8 +127,8 @@ def show_queue(page: QueuePage) -> None:
                 row.account,
                 row.job_id,
                 f"{row.gpu_count} x {row.gpu_type}",
-                str(row.position or ""),
-                row.waits_for or "",
+                _place(row),
+                _waits_for(row),
                 output.instant(row.estimate),
             ]
             for row in page.queue

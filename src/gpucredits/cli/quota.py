@@ -11,6 +11,7 @@ from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import quotas
 from gpucredits.core import bounds
+from gpucredits.core.wording import count, count_of
 from gpucredits.wire.quota import (
     CalendarName,
     DimensionName,
@@ -120,7 +121,7 @@ def title(terms: QuotaTerms) -> str:
     if terms.calendar:
         name = f"credits per {terms.calendar} ({terms.zone})"
     elif terms.rolling_hours:
-        name = f"credits in {terms.rolling_hours} hours"
+        name = f"credits in {count(terms.rolling_hours, 'hour')}"
     return f"{name} on {terms.gpu_type}" if terms.gpu_type else name
 
 
@@ -131,7 +132,7 @@ def show_quota(answer: QuotaTerms) -> None:
             ("quota", answer.quota_id),
             ("account", answer.account),
             ("limits", title(answer)),
-            ("to", f"{answer.limit} {answer.unit}"),
+            ("to", count_of(answer.limit, answer.unit)),
             ("set", output.instant(answer.created_at)),
             ("ended", output.instant(answer.ended_at)),
         ]

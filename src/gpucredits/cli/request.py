@@ -10,6 +10,7 @@ import click
 from gpucredits.cli import output, values
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import requests as request_calls
+from gpucredits.core.wording import count, count_of
 from gpucredits.wire.request import (
     RequestAnswer,
     RequestKindName,
@@ -181,13 +182,14 @@ def show_requests(page: RequestPage) -> None:
 def terms(answer: RequestAnswer, given: TermsAnswer) -> str:
     """What is asked for or approved, in one line."""
     until = f" until {output.instant(given.ends_at)}" if given.ends_at else ""
+    some = count(given.amount, "credit")
     refill = f" and {given.refill_per_hour} an hour" if given.refill_per_hour else ""
     match answer.kind:
         case "credits":
-            return f"{given.amount} credits{until}"
+            return f"{some}{until}"
         case "budget":
-            return f"budget {answer.budget} of {given.amount} credits{until}"
+            return f"budget {answer.budget} of {some}{until}"
         case "quota":
-            return f"{given.amount} {answer.unit} more on {answer.quota_id}{until}"
+            return f"{count_of(given.amount, answer.unit)} more on {answer.quota_id}{until}"
         case "rate_limit":
-            return f"{given.amount} credits{refill} more on the rate limit{until}"
+            return f"{some}{refill} more on the rate limit{until}"

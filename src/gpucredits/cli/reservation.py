@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final, get_args
 
 import click
@@ -13,6 +14,7 @@ from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
 from gpucredits.client import reservations
 from gpucredits.core import bounds
+from gpucredits.core.wording import count
 from gpucredits.wire.correction import CorrectionAnswer
 from gpucredits.wire.reservation import (
     BeatAnswer,
@@ -255,10 +257,11 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("job", answer.job_id),
             ("node", answer.node),
             ("GPUs", f"{answer.gpu_count} x {answer.gpu_type} in {answer.region}"),
-            ("rate", f"{answer.rate_per_hour} credits/hour"),
+            ("rate", f"{count(answer.rate_per_hour, 'credit')}/hour"),
             ("on exhaustion", _exhaustion(answer)),
             ("held", answer.held),
             ("settled", answer.settled),
+            ("adjusted", answer.adjusted if answer.adjusted != "0" else ""),
             ("refunded", answer.refunded if answer.refunded != "0" else ""),
             ("used", values.format_ms(answer.used_ms)),
             ("last seq", str(answer.seq)),
@@ -347,11 +350,19 @@ def show_refund(answer: CorrectionAnswer) -> None:
 def show_adjustment(answer: CorrectionAnswer) -> None:
     """What was charged besides, lot by lot."""
     show_correction("Charged", answer)
+    covered = sum(Decimal(lot.amount) for lot in answer.lots if lot.kind == "overrun")
+    if covered:
+        some = count(str(covered), "credit")
+        click.echo(
+            f"The payer lacked {some} of it: the house has covered that (an overrun) and collects "
+            "it from the payer's next credits.",
+            err=True,
+        )
 
 
 def show_correction(verb: str, answer: CorrectionAnswer) -> None:
     """What was done in all, and lot by lot."""
-    click.echo(f"{verb} {output.count(answer.amount, 'credit')} for {answer.reservation_id}.")
+    click.echo(f"{verb} {count(answer.amount, 'credit')} for {answer.reservation_id}.")
     output.print_table(
         ["grant", ">amount"],
         [[lot.grant_id or lot.kind, lot.amount] for lot in answer.lots],

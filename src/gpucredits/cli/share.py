@@ -12,6 +12,7 @@ from gpucredits.cli.session import Session, calls
 from gpucredits.client import pools
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
+from gpucredits.core.wording import be, count
 from gpucredits.wire.pool import SharesAnswer
 
 BAR_WIDTH: Final = 20
@@ -64,14 +65,16 @@ def replay(file: TextIO, *, as_json: bool) -> None:
 
 def show_shares(answer: SharesAnswer) -> None:
     """Shares in a table, with a bar for what is held and a mark for what is fair."""
-    capacity = answer.capacity or 0
-    whole = "without a limit" if answer.capacity is None else f"of {capacity} GPUs"
     click.echo(
-        f"{answer.gpu_type}/{answer.region}: {answer.held} {whole} held, {answer.stopping} of them"
-        f" stopping, {answer.free} free; {output.count(answer.waiting, 'request')}"
+        f"{answer.gpu_type}/{answer.region}: {_totals(answer)}; {count(answer.waiting, 'request')}"
         f" {'waits' if answer.waiting == 1 else 'wait'} for"
-        f" {output.count(answer.waiting_gpus, 'GPU')}."
+        f" {count(answer.waiting_gpus, 'GPU')}."
     )
+    if answer.over:
+        click.echo(
+            f"{answer.over} over: nothing new starts until what runs fits again. Work is stopped"
+            " only for somebody who waits and is within its share."
+        )
     output.print_table(
         ["account", ">weight", ">target", ">held", ">borrowed", ">waiting", "share"],
         [
@@ -88,6 +91,17 @@ def show_shares(answer: SharesAnswer) -> None:
         ],
         empty="Nobody holds or wants anything.",
     )
+
+
+def _totals(answer: SharesAnswer) -> str:
+    stopping = f"{answer.stopping} of them stopping"
+    if answer.capacity == 0:
+        held = f"{count(answer.held, 'GPU')} {be(answer.held)} still held, {stopping}"
+        return f"drained, nobody new gets in until it has a capacity again; {held}"
+    whole = "without a limit"
+    if answer.capacity is not None:
+        whole = f"of {count(answer.capacity, 'GPU')}"
+    return f"{answer.held} {whole} held, {stopping}, {answer.free} free"
 
 
 def bar(held_percent: str, target_percent: str) -> str:

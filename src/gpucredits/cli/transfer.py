@@ -7,6 +7,7 @@ import click
 from gpucredits.cli import output, values
 from gpucredits.cli.session import Session, Write, writes
 from gpucredits.client import credit as credit_calls
+from gpucredits.core.wording import count
 from gpucredits.wire.credit import TransferAnswer
 
 
@@ -35,7 +36,7 @@ def transfer(
 def show_transfer(answer: TransferAnswer) -> None:
     """What moved, lot by lot."""
     click.echo(
-        f"Moved {output.count(answer.amount, 'credit')} from {answer.source} to {answer.target}"
+        f"Moved {count(answer.amount, 'credit')} from {answer.source} to {answer.target}"
         f" ({answer.transfer_id})."
     )
     output.print_table(

@@ -52,7 +52,9 @@ def show_usage(page: UsagePage) -> None:
                 ">used",
                 ">measured",
                 ">settled",
+                ">adjusted",
                 ">refunded",
+                ">charged",
             ],
             [
                 [
@@ -63,7 +65,9 @@ def show_usage(page: UsagePage) -> None:
                     values.format_ms(row.used_ms),
                     values.format_ms(row.measured_ms),
                     row.settled,
+                    row.adjusted,
                     row.refunded,
+                    row.charged,
                 ]
                 for row in page.leases
             ],

@@ -144,7 +144,8 @@ def show(result: Verification) -> None:
         rows = [[str(row[column]) for column in columns] for row in finding.rows]
         output.print_table(columns, rows, empty="")
     verdict = "all hold" if result.is_clean else f"{len(result.findings)} broken"
-    click.echo(f"Checked {len(result.rules)} rules over {result.entries} entries: {verdict}.")
+    entries = "1 entry" if result.entries == 1 else f"{result.entries} entries"
+    click.echo(f"Checked {len(result.rules)} rules over {entries}: {verdict}.")
 
 
 def to_plain(result: Verification) -> dict[str, object]:

@@ -81,6 +81,11 @@ def grant_page(
     )
 
 
+def grant(grant_id: str) -> Call[GrantAnswer]:
+    """One grant and what remains of it."""
+    return read(item_path("grants", grant_id), GrantAnswer)
+
+
 def create_topup(  # noqa: PLR0913  # one argument for each field of the request
     account: str,
     amount: Number,

@@ -33,6 +33,11 @@ def revoke_key(key_id: str, *, key: str | None = None, dry_run: bool = False) ->
     return write(item_path("keys", key_id, ":revoke"), KeyAnswer, key=key, dry_run=dry_run)
 
 
+def whoami() -> Call[KeyAnswer]:
+    """The API key that asks: its name, role and scope."""
+    return read("/v1/keys/self", KeyAnswer)
+
+
 def key_page(*, cursor: str | None = None, limit: int | None = None) -> Call[KeyPage]:
     """A page of API keys, without their secrets."""
     return read("/v1/keys", KeyPage, cursor=cursor, limit=limit)

@@ -168,6 +168,7 @@ class Operations:
 
     issue = Operation(credit_calls.issue)
     issue_all = Operation(credit_calls.issue_all)
+    grant = Operation(credit_calls.grant)
     grant_page = Operation(credit_calls.grant_page)
     grants = Listing(credit_calls.grant_page, lambda page: page.grants)
     create_topup = Operation(credit_calls.create_topup)
@@ -202,6 +203,7 @@ class Operations:
     remove_pool = Operation(pool_calls.remove_pool)
     weights = Operation(pool_calls.weights)
     set_weights = Operation(pool_calls.set_weights)
+    change_weights = Operation(pool_calls.change_weights)
     shares = Operation(pool_calls.shares)
     snapshot = Operation(pool_calls.snapshot)
 
@@ -213,6 +215,7 @@ class Operations:
     entries = Listing(entry_calls.entry_page, lambda page: page.entries)
 
     create_key = Operation(key_calls.create_key)
+    whoami = Operation(key_calls.whoami)
     revoke_key = Operation(key_calls.revoke_key)
     key_page = Operation(key_calls.key_page)
     keys = Listing(key_calls.key_page, lambda page: page.keys)

@@ -15,6 +15,7 @@ from gpucredits.wire.pool import (
     SharesAnswer,
     SnapshotAnswer,
     WeightsAnswer,
+    WeightsChange,
     WeightsRequest,
 )
 
@@ -70,6 +71,20 @@ def set_weights(
     body = body_of(WeightsRequest, weights=list(weights))
     path = _path(gpu_type, region, "/weights")
     return write(path, WeightsAnswer, body=body, key=key, dry_run=dry_run, method="PUT")
+
+
+def change_weights(
+    gpu_type: str,
+    region: str = "default",
+    *,
+    weights: Sequence[Mapping[str, Any]],
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[WeightsAnswer]:
+    """Change some weights of a pool; the others, and fields left out, stay as they are."""
+    body = body_of(WeightsChange, weights=list(weights))
+    path = _path(gpu_type, region, "/weights")
+    return write(path, WeightsAnswer, body=body, key=key, dry_run=dry_run, method="PATCH")
 
 
 def shares(gpu_type: str, region: str = "default") -> Call[SharesAnswer]:

@@ -150,6 +150,13 @@ class Book:
             self.place(row)
         self.changed[id(row)] = row
 
+    def learn(self, row: JobLeases) -> None:
+        """Take in what was counted from other rows of the book, and is no change."""
+        known = self.limits.jobs.get((row.account_id, row.job_id, row.gpu_type))
+        if self.savepoint is not None and known is not row:
+            self.savepoint.added.append(row)
+        self.limits.jobs[row.account_id, row.job_id, row.gpu_type] = row
+
     def touch(self, row: Row) -> None:
         """Note that a row is about to change; call before the first change."""
         key = id(row)

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from gpucredits.core.money import format_credits
 from gpucredits.core.period import instant_text
+from gpucredits.core.wording import be, count_of
 
 ALMOST_A_SECOND_US = 999_999  # people are told the next full second, never one that is too early
 
@@ -91,28 +92,32 @@ class GateReport:
 
     def _passing(self) -> str:
         left = self._number(self.limit - self.current - self.requested)
+        taken = self._number(self.current)
         return (
-            f"{self.account} passes its {self.name}: {self._number(self.current)} of "
-            f"{self._number(self.limit)} {self.unit} are taken, {self._number(self.requested)} "
+            f"{self.account} passes its {self.name}: {taken} of {self._count(self.limit)} "
+            f"{be(taken)} taken, {self._number(self.requested)} "
             f"would be added and {left} would be left."
         )
 
     def _failing(self) -> str:
-        limit, wanted = self._number(self.limit), self._number(self.requested)
-        free = self._number(max(self.limit - self.current, 0))
+        limit, wanted = self._count(self.limit), self._number(self.requested)
+        free = max(self.limit - self.current, 0)
         match self.gate:
             case Gate.BUDGET:
-                some = "1 credit" if free == "1" else f"{free} credits"
-                return f"{self.account} has {some} available, and {wanted} are needed."
+                return (
+                    f"{self.account} has {self._count(free)} available, and {wanted} {be(wanted)} "
+                    "needed."
+                )
             case Gate.RATE_LIMIT:
                 return (
-                    f"{self.account} is spending too fast: {free} of the {limit} {self.unit} that "
-                    f"its {self.name} lets it draw at once are there, and {wanted} are needed."
+                    f"{self.account} is spending too fast: {self._number(free)} of the {limit} "
+                    f"that its {self.name} lets it draw at once {be(self._number(free))} there, "
+                    f"and {wanted} {be(wanted)} needed."
                 )
             case _:
                 return (
                     f"{self.account} has taken {self._number(self.current)} of the {limit} "
-                    f"{self.unit} of its {self.name}, and {wanted} more would be over it."
+                    f"of its {self.name}, and {wanted} more would be over it."
                 )
 
     def _clearing(self) -> str:
@@ -123,6 +128,9 @@ class GateReport:
         if self.gate is Gate.BUDGET:
             return "It clears when credits are added or holds are released."
         return "It clears when running work ends."
+
+    def _count(self, value: int) -> str:
+        return count_of(self._number(value), self.unit)
 
     def _number(self, value: int) -> str:
         return format_credits(value) if self.unit is Unit.CREDITS else str(value)

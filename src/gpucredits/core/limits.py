@@ -25,7 +25,8 @@ class Lane:
     """The limits that leases of one account and GPU type meet, org first.
 
     Beats whose slice lies within [since, until) may use the numbers here as they are. ``cap`` is
-    the least cap on one job. ``buckets`` are (bucket, capacity, refill), boosts added. ``noted_in``
+    the least cap on one job, ``caps`` are all of them and ``caps_sum`` tells when one has changed.
+    ``buckets`` are (bucket, capacity, refill), boosts added. ``noted_in``
     is the record of changed rows that its rows are in already.
     """
 
@@ -36,6 +37,8 @@ class Lane:
     buckets: list[tuple[TokenBucket, int, int]]
     counts: list[tuple[Counter, int, Quota]]
     noted_in: object = None
+    caps: list[tuple[int, Quota]] = field(default_factory=list)
+    caps_sum: int = 0
 
 
 @dataclass(slots=True)
@@ -144,6 +147,8 @@ class Limits:
         dimension = quota.dimension
         if dimension is PER_JOB:
             lane.cap = min(lane.cap, limit)
+            lane.caps.append((limit, quota))
+            lane.caps_sum += limit + 1
             return
         counter = self.counters[quota.quota_id]
         if dimension is PER_WINDOW:

@@ -20,7 +20,7 @@ CELLS = 60  # a rolling window moves on in steps of a sixtieth: n minutes for n 
 class Dimension(IntEnum):
     """What a quota limits, in the order in which they are checked at each scope."""
 
-    CREDITS_PER_JOB = 0  # for each reservation of a job
+    CREDITS_PER_JOB = 0  # for all leases of a job together
     CONCURRENT_GPUS = 1
     CONCURRENT_JOBS = 2
     CREDITS_PER_WINDOW = 3
@@ -93,9 +93,11 @@ class Tally:
 
 @dataclass(slots=True)
 class JobLeases:
-    """How many live leases a job of an account has, of one GPU type or (empty) of any.
+    """The leases that a job of an account has and had, of one GPU type or (empty) of any.
 
-    ``leaving`` of them were told to go. It can be counted from the reservations at any time.
+    ``live`` of them run, and ``leaving`` of these were told to go. For quotas on credits per job,
+    ``leases`` are those that run and ``settled`` is what those that have ended cost. It can be
+    counted from the reservations at any time.
     """
 
     account_id: int
@@ -103,6 +105,8 @@ class JobLeases:
     gpu_type: str
     live: int = 0
     leaving: int = 0
+    settled: int = 0
+    leases: tuple[int, ...] = ()
 
 
 def window_at(quota: Quota, at: int) -> tuple[int, int]:

@@ -12,6 +12,8 @@ from enum import IntEnum, StrEnum
 from gpucredits.core import bounds
 from gpucredits.core.money import cost, time_covered_ms
 
+NO_PART = -1  # of a job's cap: the lease has it to itself
+
 
 class ReservationState(IntEnum):
     """Active until it is settled, canceled or lapses."""
@@ -60,7 +62,9 @@ class Reservation:
     and grant -1 is the house's overrun, ``overdrawn`` the sum of the latter; ``promised`` is what
     it may overdraw beyond its hold before its next beat. ``beat_at`` is when its last beat was
     taken; ``leaving`` says that a lowered limit has told it to go. One that was told to stop is not
-    renewed beyond ``stopping_at``, for ``stop_reason``.
+    renewed beyond ``stopping_at``, for ``stop_reason``. One of a job that has or had other leases
+    may cost ``cap_part`` of what its quotas allow the job, as given when these allowed
+    ``cap_seen``.
     """
 
     reservation_id: int
@@ -99,6 +103,8 @@ class Reservation:
     stopping_at: int = 0
     stop_reason: StopReason = StopReason.NONE
     promised: int = 0
+    cap_part: int = NO_PART
+    cap_seen: int = 0
 
     @property
     def rate_per_hour(self) -> int:
@@ -111,8 +117,8 @@ class Reservation:
         return self.held + self.promised
 
     @property
-    def refundable(self) -> int:
-        """What was charged for it and not given back."""
+    def charged(self) -> int:
+        """What it has cost: what was settled and adjusted, less what was given back."""
         return self.settled + self.adjusted - self.refunded
 
     @property

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.core.period import instant_text
+from gpucredits.core.wording import be, count
 
 BASELINE_HOURS_MIN = 6  # with less history nothing is called unusual
 RATIO_PERCENT_DEFAULT = 400
@@ -40,11 +41,12 @@ class SpendCheck:
     @property
     def sentence(self) -> str:
         """The same for people."""
+        spent = format_credits(self.spent)
         relation = "above" if self.unusual else "within"
         return (
-            f"{format_credits(self.spent)} credits in this hour are {relation} the threshold of "
+            f"{count(spent, 'credit')} in this hour {be(spent)} {relation} the threshold of "
             f"{format_credits(self.threshold)}, which follows from a median of "
-            f"{format_credits(self.baseline)} an hour over the last {self.hours} hours."
+            f"{format_credits(self.baseline)} an hour over the last {count(self.hours, 'hour')}."
         )
 
 
@@ -106,8 +108,9 @@ class Standing:
         """The same for people."""
         if not self.is_delinquent:
             return "Nothing is overdue."
+        owed = format_credits(self.overdue)
         return (
-            f"{format_credits(self.overdue)} credits are overdue since {instant_text(self.since)}; "
+            f"{count(owed, 'credit')} {be(owed)} overdue since {instant_text(self.since)}; "
             "a payment of that much resumes the account."
         )
 

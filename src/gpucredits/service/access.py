@@ -32,6 +32,7 @@ class Permission(StrEnum):
     READ_LEASES = "read_leases"
     READ_PRICES = "read_prices"
     READ_CLOCK = "read_clock"
+    READ_SELF = "read_self"
     READ_AUDIT = "read_audit"
     READ_POOLS = "read_pools"
     READ_SNAPSHOT = "read_snapshot"
@@ -69,6 +70,7 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.READ_LEASES: _EVERYBODY,
     Permission.READ_PRICES: _EVERYBODY,
     Permission.READ_CLOCK: _EVERYBODY,
+    Permission.READ_SELF: _EVERYBODY,
     Permission.READ_AUDIT: _STAFF,
     Permission.READ_POOLS: _READERS,
     Permission.READ_SNAPSHOT: _STAFF,

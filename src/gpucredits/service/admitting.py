@@ -111,22 +111,27 @@ class Admitting:
                 await probing.hold_on(db, held)
         return bool(opened) or not all(each.held_by for each in held)
 
-    async def rehearse(self, wanted: Mapping[Key, int]) -> Rehearsal:
+    async def rehearse(
+        self, wanted: Mapping[Key, int], verdicts: Mapping[Key, Verdict]
+    ) -> Rehearsal:
         """Ask, without a trace, for requests with as many GPUs as each would get.
 
         What is found out of those who would not be let in is written down, as if their turn had
-        come; the members of a gang are asked about together.
+        come; the members of a gang are asked about together. Some are asked about with what their
+        pool says, so that a refusal tells it: whom only the pool turns away passes.
         """
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
                 rows = await probing.still_waiting(db, list(wanted))
         asked = [row._replace(granted=wanted[row.key]) for row in rows]
         groups = list(_together(asked).values())
-        answers = await asyncio.gather(*(self._would_say(group) for group in groups))
+        answers = await asyncio.gather(
+            *(self._would_say(group, verdicts.get(group[0].key)) for group in groups)
+        )
         found = Rehearsal()
         for group, outcomes in zip(groups, answers, strict=True):
             for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
-                if not isinstance(outcome, Refused):
+                if not isinstance(outcome, Refused) or outcome.reason is Reason.FAIR_SHARE:
                     found.passed.add(each.key)
                 elif waits_on(each, outcome):
                     found.held[each.key] = _return(each, outcome)

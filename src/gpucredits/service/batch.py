@@ -213,13 +213,15 @@ async def commit_if_true(
     """
     minutes = Minutes()
     with driver_errors():
-        pages, guard = await look_up(connection, needs, shelf.take(needs), shelf.watch)
+        pages, guard = await look_up(connection, needs, shelf)
     await asyncio.sleep(0)  # let whoever is short go between the long steps of a large batch
     try:
         results = await run_all(jobs, pages, minutes)
     except NotInBook:
         needs.only_renews = False
         return None
+    if not needs.keys_read and not needs.keys <= minutes.keys:
+        return None  # a key that leaves no trace has to be looked for
     await asyncio.sleep(0)
     verdict = await save_if(connection, guard, pages, minutes)
     shelf.learn(verdict)
@@ -235,7 +237,7 @@ async def commit_locked(
     """Lock the orgs, then load, decide and save, in one transaction."""
     minutes = Minutes()
     async with transaction(connection):
-        pages = await load_and_lock(connection, needs, shelf.take(needs), shelf.watch)
+        pages = await load_and_lock(connection, needs, shelf)
         if needs.whole:
             await tell_spending(connection, pages, jobs)
         await asyncio.sleep(0)
@@ -382,7 +384,7 @@ def note(
         note_beat(org_id, page.now, request.command, outcome, minutes)
 
 
-def is_remembered(outcome: Outcome) -> bool:
+def is_remembered(outcome: Outcome | None) -> bool:
     """Whether the same key is to get the same answer: to be asked to wait is no answer yet."""
     return not isinstance(outcome, Refused) or kind_of(outcome.reason) is not Kind.THROTTLED
 

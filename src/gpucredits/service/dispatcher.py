@@ -1,7 +1,7 @@
 """One cycle of a pool: freeze, decide, claim the room, ask the ledger, tell everybody.
 
 Nobody is stopped for a request before the ledger was asked, without a trace, whether it would let
-that request in: who cannot pay makes nobody stop.
+that request in: who cannot pay makes nobody stop, and takes no share either (service.demand).
 
 Owns: the order of these steps, and that a crash between any two of them neither loses a request
 nor lets one in twice: room is claimed in the database before the ledger is asked, and the ledger is
@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -27,7 +27,9 @@ from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting, WaitReason
 from gpucredits.core.fairshare.plain import dump, dump_decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
-from gpucredits.service.admitting import Admitting, Rehearsal
+from gpucredits.core.gate import Verdict
+from gpucredits.service.admitting import Admitting
+from gpucredits.service.demand import Passed, Survey, with_gangs
 from gpucredits.service.errors import Busy
 from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
 from gpucredits.service.ledger import Ledger, Request
@@ -37,7 +39,6 @@ from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
 from gpucredits.store.dispatch import Key, Lease, OpenTicket, Picture, Place
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
-from gpucredits.store.queue import QueueState
 from gpucredits.store.snapshot import snapshot as one_moment
 
 logger = logging.getLogger(__name__)
@@ -57,13 +58,34 @@ MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What a cycle decided on, and its decision; ``fit`` are those others may be stopped for."""
+    """What a cycle decided on, and its decision; ``fit`` are those others may be stopped for.
+
+    ``is_partial`` says that another has to follow for somebody who waits for an answer.
+    """
 
     picture: Picture
     snapshot: PoolSnapshot
     decisions: Decisions
     refused: dict[str, Waiting]
     fit: frozenset[str] = frozenset()
+    is_partial: bool = False
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether somebody lacks room."""
+        return bool(self.refused) or any(row.position for row in self.decisions.waiting)
+
+    def verdicts(self, tickets: Iterable[OpenTicket]) -> dict[Key, Verdict]:
+        """What the pool says of those who do not wait and whom it turns away."""
+        shares = shares_of(self.decisions)
+        rows = {
+            ticket.key: self.refused[request_id(ticket.key)]
+            for ticket in tickets
+            if not ticket.is_patient and request_id(ticket.key) in self.refused
+        }
+        return {
+            key: verdict_of(self.snapshot, row, row.tenant, shares) for key, row in rows.items()
+        }
 
     @property
     def stoppers(self) -> set[str]:
@@ -80,6 +102,7 @@ class Dispatcher:
         self.holder = holder
         self.lease_us = lease_us
         self.admitting = Admitting(ledger)
+        self._passed = Passed()
         self._put_off: set[int] = set()  # pools that stopped nobody in their last cycle
 
     async def cycle(self, pool_id: int) -> bool:
@@ -130,19 +153,26 @@ class Dispatcher:
             return await dispatch.picture(db, pool_id)
 
     async def decide(self, picture: Picture) -> Cycle:
-        """Decide, as often as those for whom work would be stopped turn out not to get in."""
+        """Decide, as often as those who would take a share or stop work turn out not to get in."""
         cycle = await self._decide(picture)
+        self._passed.forget(picture.now)
+        survey = Survey(picture, self._passed)
+        tickets: dict[str, OpenTicket] = {}
         fit: frozenset[str] = frozenset()
         for _ in range(ROUNDS_MAX):
-            unknown = cycle.stoppers - fit
-            if not unknown:
+            tickets |= {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
+            wanted = {name: tickets[name] for name in cycle.stoppers - fit}
+            if cycle.is_contended:
+                wanted |= survey.doubtful()
+            if not wanted:
                 break
-            found = await self.admitting.rehearse(_wanted(cycle, unknown))
+            asked = with_gangs(cycle.picture, wanted, free_gpus(cycle.snapshot))
+            found = await self.admitting.rehearse(asked, cycle.verdicts(wanted.values()))
             fit |= {request_id(key) for key in found.passed}
-            if not (found.held or found.refused):
+            if not survey.learn(found, asked):
                 break
-            cycle = await self._decide(_as_found(cycle.picture, found))
-        return replace(cycle, fit=fit)
+            cycle = await self._decide(survey.seen())
+        return replace(cycle, fit=fit, is_partial=survey.leaves_somebody_out)
 
     async def _decide(self, picture: Picture) -> Cycle:
         """Decide; those who do not wait and cannot start now are turned away, not queued.
@@ -203,7 +233,7 @@ class Dispatcher:
             self._put_off.discard(lease.pool_id)
             await self._preempt(cycle)
         await self._tell(cycle, tickets)
-        return more or unused
+        return more or unused or cycle.is_partial
 
     async def _preempt(self, cycle: Cycle) -> None:
         """Tell leases to stop, for those who would be let in and have not gone away again."""
@@ -320,28 +350,6 @@ def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:
 
 def _has_held(picture: Picture) -> bool:
     return any(ticket.held_by and ticket.retry_at <= picture.now for ticket in picture.waiting)
-
-
-def _wanted(cycle: Cycle, names: set[str]) -> dict[Key, int]:
-    """Requests and the gangs they speak for, with the GPUs that each would get."""
-    free = free_gpus(cycle.snapshot)
-    waiting = [each for each in cycle.picture.waiting if each.state == QueueState.WAITING]
-    named = [each for each in waiting if request_id(each.key) in names]
-    gangs = {(each.account, each.gang) for each in named if each.gang}
-    members = [each for each in waiting if (each.account, each.gang) in gangs]
-    return {each.key: granted(each, free) for each in (*named, *members)}
-
-
-def _as_found(picture: Picture, found: Rehearsal) -> Picture:
-    """The picture, now that it is known whom other gates would hold or refuse."""
-    waiting = [
-        ticket
-        if (held := found.held.get(ticket.key)) is None
-        else ticket._replace(held_by=held.held_by, gpus_max=held.gpus_max)
-        for ticket in picture.waiting
-        if ticket.key not in found.refused
-    ]
-    return replace(picture, waiting=waiting)
 
 
 def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:

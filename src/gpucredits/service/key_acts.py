@@ -118,5 +118,12 @@ async def list_keys(pool: Pool, *, scope: str, after: int, limit: int) -> list[K
             return await keys.page(db, scope=scope, after=after, limit=limit)
 
 
+async def read_key(pool: Pool, *, org_id: int, key_id: int) -> KeyRow:
+    """A key that there is, as it stands."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            return await keys.read(db, org_id=org_id, key_id=key_id)
+
+
 class KeyUnknown(Exception):  # noqa: N818  # it states what happened
     """There is no such key in the caller's scope."""

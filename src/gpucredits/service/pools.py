@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Final
@@ -31,11 +31,15 @@ from gpucredits.store.pool_history import KeptSnapshot
 from gpucredits.store.pools import GpuPool, Weight
 from gpucredits.store.snapshot import snapshot
 
-__all__ = ["AccountMissing", "GpuPool", "GpuPools", "PoolMissing", "Weight"]
+__all__ = ["AccountMissing", "GpuPool", "GpuPools", "PoolMissing", "Reweigh", "Weight"]
 
 GATHER_S: Final = 0.01
 LARGE_ROWS: Final = 2_000  # shares of larger pools are not worked out anew for every caller
 KEPT_S: Final = 2.0
+
+
+Reweigh = Callable[[GpuPool, Sequence[Weight]], Sequence[Weight]]
+"""The weights that a pool is to have, from the pool and those it has."""
 
 
 class PoolMissing(Exception):  # noqa: N818  # it states what happened
@@ -137,19 +141,24 @@ class GpuPools:
         self,
         act: Act,
         place: tuple[str, str],
-        weights: Sequence[Weight],
+        wanted: Reweigh,
         *,
         actor: str,
         request_id: str,
     ) -> tuple[tuple[GpuPool, list[Weight]], bool]:
-        """Replace the weights of a pool; the pool with them, and whether that was done before."""
+        """Set the weights of a pool to what is ``wanted`` of those it has.
+
+        Gives the pool with them, and whether that was done before. Acts on pools take turns, so
+        no change is lost to another.
+        """
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             found = await _found(db, *place)
+            before = await pools.list_weights(db, found.pool_id)
+            weights = wanted(found, before)
             unknown = await pools.first_unknown(db, [each.path for each in weights])
             if unknown is not None:
                 raise AccountMissing(unknown)
-            before = await pools.list_weights(db, found.pool_id)
             await pools.replace_weights(db, found.pool_id, weights)
             note = AuditNote(
                 actor,

@@ -19,9 +19,10 @@ from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.acts import Act, perform
+from gpucredits.service.batch import is_remembered
 from gpucredits.service.outcomes import decode, encode
 from gpucredits.service.turned_away import CANCELED
-from gpucredits.store import pools, queue
+from gpucredits.store import acts, pools, queue
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
@@ -119,6 +120,15 @@ class Line:
             done = await perform(self._pool, act, work)
         return decode(done.answer), done.is_replay
 
+    async def forget(self, act: Act, queued: Queued) -> None:
+        """Let a key be used again under which requests joined that were asked to slow down."""
+        if act.key is None:
+            return
+        with driver_errors():
+            async with self._pool.acquire() as db, db.transaction():
+                await acts.lock_orgs(db, [act.org_id])
+                await acts.forget_record(db, act.org_id, act.key, outcome=encode(queued))
+
     async def read(self, key: Key) -> Ticket | None:
         """A request as it stands."""
         with driver_errors():
@@ -211,6 +221,11 @@ class Line:
 def answer_of(ticket: Ticket) -> Outcome | None:
     """What the ledger or the pool said in the end; None while nobody has said anything."""
     return None if ticket.outcome is None else decode(ticket.outcome)
+
+
+def was_throttled(ticket: Ticket) -> bool:
+    """Whether it ended with a request to slow down, which is no answer to its key."""
+    return ticket.state == QueueState.REFUSED and not is_remembered(answer_of(ticket))
 
 
 def has_ended(ticket: Ticket) -> bool:

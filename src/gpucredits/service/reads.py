@@ -117,13 +117,21 @@ class Reads:
         """Grants with their accounts' paths, each as it stands now."""
         async with self._snapshot() as connection:
             org_id = await find_org(connection, org)
-            if org_id is None:
-                return []
-            listed = await list_grants(connection, org_id, wanted)
-            numbers = sorted({grant.account_id for grant, _ in listed})
-            pages = await self._pages(connection, org_id, numbers)
+            return [] if org_id is None else await self._grants(connection, org_id, wanted)
+
+    async def grant(self, org_id: int, number: int) -> tuple[Grant, str] | None:
+        """One grant with its account's path, as it stands now."""
+        async with self._snapshot() as connection:
+            found = await self._grants(connection, org_id, GrantFilter(number=number))
+            return found[0] if found else None
+
+    async def _grants(
+        self, connection: Connection, org_id: int, wanted: GrantFilter
+    ) -> list[tuple[Grant, str]]:
+        listed = await list_grants(connection, org_id, wanted)
         rolled: dict[int, Grant] = {}
-        for page in pages:
+        numbers = sorted({grant.account_id for grant, _ in listed})
+        for page in await self._pages(connection, org_id, numbers):
             roll_all(page)
             rolled |= page.book.lots
         return [(rolled.get(grant.grant_id, grant), path) for grant, path in listed]

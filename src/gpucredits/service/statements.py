@@ -17,6 +17,7 @@ from gpucredits.core.statement import (
     DAY_US,
     DUE_DAYS,
     SHORTEST_US,
+    Bill,
     Totals,
     figures,
     month_after,
@@ -69,6 +70,13 @@ async def list_statements(pool: Pool, which: StatementFilter) -> list[Seen]:
         async with pool.acquire() as db:
             now = await read_clock(db)
             return [Seen(row, received, now) for row, received in await statements.page(db, which)]
+
+
+async def bill_due(pool: Pool, org_id: int, path: str, at: int) -> Bill | None:
+    """The latest bill of an account that was due at an instant."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            return await statements.latest_due(db, org_id, path, at)
 
 
 async def payment(

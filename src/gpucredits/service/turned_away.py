@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpucredits.core.account import lineage
-from gpucredits.core.fairshare.decisions import Decisions, Share, Waiting, sentence
+from gpucredits.core.fairshare.decisions import Decisions, Share, Waiting, sentence, things_of
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import ScopeShare, Verdict
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.gates import fair_share_refusal
+from gpucredits.core.wording import be
 
 EXPIRED = Refused(Reason.FAIR_SHARE, "Its turn did not come before its deadline.")
 CANCELED = Refused(Reason.FAIR_SHARE, "It was canceled while it waited.")
@@ -67,8 +68,10 @@ def verdict_of(
             name, limit = snapshot.capacity[0]
     current = sum(job.amounts[axis] for job in snapshot.running)
     if row is None:
+        free = limit - current
         text = (
-            f"{requested} of the {limit - current} {name} that are free in {snapshot.pool} are its."
+            f"{requested} of the {free} {things_of(name, free)} that {be(free)} free in "
+            f"{snapshot.pool} {be(requested)} its."
         )
         return Verdict(True, limit, current, requested, text, shares=scopes)
     said = row._replace(position=0, behind="another request" if row.behind else "")

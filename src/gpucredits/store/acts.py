@@ -47,6 +47,16 @@ async def insert_record(
     )
 
 
+async def forget_record(db: Connection, org_id: int, key: str, *, outcome: bytes) -> None:
+    """Forget a key under which this was answered, so that it is as good as new."""
+    await db.execute(
+        "DELETE FROM idempotency WHERE org_id = $1 AND key = $2 AND outcome = $3",
+        org_id,
+        key,
+        outcome,
+    )
+
+
 async def find_account(db: Connection, org_id: int, path: str) -> int | None:
     """The number of an account within its org."""
     number: int | None = await db.fetchval(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gpucredits.core import bounds
 from gpucredits.core.grant import consumption_order
 from gpucredits.store.book_gates import (
     fill_boost,
@@ -29,13 +30,15 @@ from gpucredits.store.book_rows import (
     fill_suspended,
     fill_topup,
     open_page,
+    price_of,
 )
 from gpucredits.store.connection import Connection
 from gpucredits.store.guard import Guard, guard_of
 from gpucredits.store.needs import Needs
 from gpucredits.store.page import Page, Pages, StoredRow
+from gpucredits.store.price_board import PriceBoard
+from gpucredits.store.shelf import Shelf
 from gpucredits.store.statement import numbers
-from gpucredits.store.watch import Watch
 
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2::text::integer[], $3::text::bigint[],"
@@ -54,7 +57,7 @@ SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
     SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock)),
     m.now, m.offset_us
 FROM locked l CROSS JOIN moment m"""
-GRANT = 3
+GRANT, PRICE = 3, 6  # kinds of rows
 FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
     fill_suspended,  # never used: orgs are opened, not filled
     fill_suspended,
@@ -83,14 +86,14 @@ async def load(connection: Connection, needs: Needs) -> Pages:
     return opened(pages, needs)
 
 
-async def load_and_lock(connection: Connection, needs: Needs, kept: Pages, watch: Watch) -> Pages:
+async def load_and_lock(connection: Connection, needs: Needs, shelf: Shelf) -> Pages:
     """One page for each org that exists, locked until the transaction ends.
 
     A page's ``now`` was read after the lock was held and is never before the org's clock. Pages
     that are kept are used as far as they still hold; what they lack is read.
     """
     found = await connection.fetch(LOCK_ORGS, sorted(needs.orgs))
-    true: Pages = {}
+    kept, true = shelf.take(needs), Pages()
     for org_id, version, now, is_due, *_ in found:
         page = kept.get(org_id)
         if page is None or is_due or version != page.book.org.version or not is_fresh(page, now):
@@ -98,32 +101,50 @@ async def load_and_lock(connection: Connection, needs: Needs, kept: Pages, watch
         page.now = now
         true[org_id] = page
     if found:
-        watch.told(*found[0][4:])
-    return opened(await fill(connection, needs, true), needs)
+        shelf.watch.told(*found[0][4:])
+    if not (needs.only_renews and is_enough(needs, true)):
+        true = await fill(connection, needs, true, shelf.board)
+    return opened(true, needs)
 
 
-async def look_up(
-    connection: Connection, needs: Needs, kept: Pages, watch: Watch
-) -> tuple[Pages, Guard]:
+async def look_up(connection: Connection, needs: Needs, shelf: Shelf) -> tuple[Pages, Guard]:
     """One page for each org that exists, and what must still be so when it is saved.
 
-    Nothing is locked. Beats whose leases are all on pages that are kept need no reading.
+    Nothing is locked. What is asked about known leases, accounts and prices needs no reading.
     """
+    kept, watch, board = shelf.take(needs), shelf.watch, shelf.board
     now = watch.now()
     if now is not None:
         kept = {org_id: page for org_id, page in kept.items() if is_fresh(page, now)}
-        if is_enough(needs, kept):
+        if is_enough(needs, kept) and board.answers(needs.prices, now):
             for page in kept.values():
                 page.now = max(now, page.book.org.clock)
-            return opened(kept, needs), guard_of(kept, now, watch.offset_us)
-    pages = await fill(connection, needs, kept, always=True)
+            quote(needs, kept, board)
+            version = board.version if needs.prices else None
+            return opened(kept, needs), guard_of(kept, now, watch.offset_us, version)
+    pages = await fill(connection, needs, kept, board)
+    needs.keys_read = True
     read_at = min((page.read_at for page in pages.values()), default=0)
-    return opened(pages, needs), guard_of(pages, read_at, None)
+    return opened(pages, needs), guard_of(pages, read_at)
 
 
 def is_enough(needs: Needs, kept: Pages) -> bool:
-    """Whether pages hold all that is needed."""
-    return needs.only_renews and len(kept) == len(needs.orgs) and not needs.beyond(kept).leases
+    """Whether pages hold all that is needed but prices; whether a key was used is found later."""
+    if needs.must_read or len(kept) != len(needs.orgs) or needs.beyond(kept).leases:
+        return False
+    return needs.only_renews or (
+        not any(page.gated or page.budgeted for page in kept.values())
+        and all(path in kept[org_id].book.paths for org_id, path in needs.paths)
+    )
+
+
+def quote(needs: Needs, pages: Pages, board: PriceBoard) -> None:
+    """Put the prices that are asked for on the pages."""
+    for key in needs.prices:
+        price, page = board.price(key), pages[key[0]]
+        if price is not None:
+            page.book.prices.append(price)
+        page.passing = True
 
 
 def opened(pages: Pages, needs: Needs) -> Pages:
@@ -138,12 +159,10 @@ def opened(pages: Pages, needs: Needs) -> Pages:
     return pages
 
 
-async def fill(connection: Connection, needs: Needs, kept: Pages, *, always: bool = False) -> Pages:
+async def fill(connection: Connection, needs: Needs, kept: Pages, board: PriceBoard) -> Pages:
     """Read what pages lack that are kept, and whole pages of the other orgs."""
-    if not always and is_enough(needs, kept):
-        return kept
     pages: Pages = {}
-    await read(connection, needs.beyond(kept), pages, kept)
+    await read(connection, needs.beyond(kept), pages, kept, board)
     stale = {
         org_id
         for org_id, page in kept.items()
@@ -159,7 +178,13 @@ def is_fresh(page: Page, now: int) -> bool:
     return max(now, page.book.org.clock) < page.fresh_until and not page.book.complete
 
 
-async def read(connection: Connection, needs: Needs, pages: Pages, kept: Pages) -> None:
+async def read(
+    connection: Connection,
+    needs: Needs,
+    pages: Pages,
+    kept: Pages,
+    board: PriceBoard | None = None,
+) -> None:
     """Open the books of the orgs, or add to the pages that are kept of them what they lack."""
     rows = await connection.fetch(
         OPEN_BOOK,
@@ -178,6 +203,8 @@ async def read(connection: Connection, needs: Needs, pages: Pages, kept: Pages) 
         *columns(needs.references, 2),
     )
     with_grants: dict[int, Page] = {}
+    if board is not None and needs.prices and rows:
+        learn_prices(board, needs, rows)
     for row in rows:
         kind, org_id = row[0], row[1]
         if kind == 0:
@@ -191,6 +218,14 @@ async def read(connection: Connection, needs: Needs, pages: Pages, kept: Pages) 
         for lots in page.book.grants.values():
             if len(lots) > 1:
                 lots.sort(key=consumption_order)
+
+
+def learn_prices(board: PriceBoard, needs: Needs, rows: Sequence[StoredRow]) -> None:
+    """Keep what was found of prices; the first row, an org's, says of which version it is."""
+    version, until = rows[0][10], rows[0][11]
+    prices = [(row[1], price_of(row)) for row in rows if row[0] == PRICE]
+    found = {(org_id, each.gpu_type, each.region, each.account): each for org_id, each in prices}
+    board.learn(version, bounds.NEVER_US if until is None else until, needs.prices, found)
 
 
 def begin_page(row: StoredRow, kept: Page | None) -> Page:

@@ -47,12 +47,16 @@ def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
         stop,
         why,
         lease.promised,
+        lease.cap_part,
+        lease.cap_seen,
     ) = terms
     renewed_at = lease.expires_at - full_lease_us(lease)
     lease.exhaustion = EXHAUSTIONS[exhaustion]
     lease.leaving = leaving == 1
     lease.beat_at = max(beat_at, renewed_at)
     lease.stopping_at, lease.stop_reason = stop, STOP_REASONS[why]
+    if lease.cap_part >= 0:
+        return True
     return bool(lease.overdraft or lease.overdrawn or leaving or stop or beat_at > renewed_at)
 
 
@@ -63,6 +67,7 @@ def is_plain(lease: Reservation) -> bool:
         and lease.exhaustion is Exhaustion.DRAIN
         and not (lease.grace_ms or lease.overdraft or lease.overdrawn or lease.leaving)
         and not lease.stopping_at
+        and lease.cap_part < 0
     )
 
 
@@ -109,10 +114,13 @@ def fill_tally(page: Page, row: StoredRow) -> None:
 
 
 def fill_job(page: Page, row: StoredRow) -> None:
-    """How many live leases of one GPU type a job has; those of any type are added up."""
-    account_id, live, leaving, job_id = row[2], row[3], row[4], row[21]
+    """The leases of one GPU type that a job has; those of any type are added up."""
+    account_id, live, leaving, settled, job_id, leases = *row[2:6], row[21], row[24]
     page.passing = True
     jobs = page.book.limits.jobs
+    if live is None:  # none of any type
+        jobs.setdefault((account_id, job_id, ""), JobLeases(account_id, job_id, ""))
+        return
     for gpu_type in ("", row[22]):
         key = (account_id, job_id, gpu_type)
         known = jobs.get(key)
@@ -120,6 +128,8 @@ def fill_job(page: Page, row: StoredRow) -> None:
             known = jobs[key] = JobLeases(*key)
         known.live += live
         known.leaving += leaving
+        known.settled += settled
+        known.leases += tuple(leases)
 
 
 def fill_bucket(page: Page, row: StoredRow) -> None:

@@ -192,7 +192,12 @@ def fill_topup(page: Page, row: StoredRow) -> None:
 def fill_price(page: Page, row: StoredRow) -> None:
     """The version in force of a price: (type, region, owner)."""
     page.passing = True
-    page.book.prices.append(Price(row[2], row[21], row[22], row[3], row[4], row[23]))
+    page.book.prices.append(price_of(row))
+
+
+def price_of(row: StoredRow) -> Price:
+    """A price as it is read."""
+    return Price(row[2], row[21], row[22], row[3], row[4], row[23])
 
 
 def fill_answer(page: Page, row: StoredRow) -> None:

@@ -70,6 +70,11 @@ class Minutes:
     decisions: list[DecisionMade] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
 
+    @property
+    def keys(self) -> set[tuple[int, str]]:
+        """The keys that are answered; one that was answered before cannot be written again."""
+        return {(answer[0], answer[1]) for answer in self.answers}
+
 
 async def save(connection: Connection, pages: Pages, minutes: Minutes) -> None:
     """Write down everything that changed, with what was answered and decided, in one round trip.
@@ -210,6 +215,8 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.stopping_at,
         row.stop_reason,
         row.promised,
+        row.cap_part,
+        row.cap_seen,
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -245,6 +252,7 @@ def is_mere_renewal(page: Page, row: Reservation) -> bool:
         and row.decision is CONTINUE
         and not row.adjusted
         and not row.refunded
+        and row.cap_part < 0
         and row.reservation_id < page.first_new_id
         and row.reservation_id not in page.lease_states
     )

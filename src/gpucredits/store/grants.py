@@ -26,6 +26,7 @@ WHERE [where] ORDER BY g.grant_id LIMIT [limit]
 class GrantFilter:
     """Which grants to list, oldest first, after the cursor."""
 
+    number: int = 0
     account: str = ""
     tree: bool = False
     open_only: bool = False
@@ -60,6 +61,8 @@ async def list_grants(
     where = Where()
     where.add("g.org_id = {}", org_id)
     where.add("g.grant_id > {}", wanted.after)
+    if wanted.number:
+        where.add("g.grant_id = {}", wanted.number)
     if wanted.account:
         if wanted.tree:
             where.under("a.path", wanted.account)

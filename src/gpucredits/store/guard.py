@@ -12,12 +12,12 @@ from functools import cache
 from gpucredits.store.page import Pages
 from gpucredits.store.statement import Part, numbers, texts_of
 
-PARAMETERS = 4
+PARAMETERS = 5
 IF_IT_HOLDS = "(SELECT * FROM ROWS WHERE (SELECT holds FROM checked))"
 # An equal version says that nothing of the org has changed since the page was read or written, so
 # the statement's snapshot, which is older than the lock, is the present. A page that was not read
 # just now ($3) also needs the same test clock, and nothing due that would have been read. What was
-# decided more than five seconds ago ($4) is decided again.
+# decided more than five seconds ago ($4), or before a price was added ($5), is decided again.
 CHECKED = """locked AS MATERIALIZED (
     SELECT o.org_id, o.version, o.clock, o.gated FROM orgs o
     WHERE o.org_id = ANY ($1::text::integer[]) ORDER BY o.org_id FOR NO KEY UPDATE
@@ -30,7 +30,9 @@ CHECKED = """locked AS MATERIALIZED (
     SELECT ledger_now() AS now, c.offset_us, v.found, v.due FROM versions v CROSS JOIN clock c
 ), checked AS MATERIALIZED (
     SELECT m.found = $2::text::bigint[] AND m.due = 0 AND coalesce(m.offset_us = $3, true)
-        AND m.now - $4 BETWEEN 0 AND 5000000 AS holds, m.now, m.offset_us, m.found
+        AND m.now - $4 BETWEEN 0 AND 5000000
+        AND ($5::bigint IS NULL OR (SELECT o.next_id FROM orgs o WHERE o.org_id = 0) = $5)
+        AS holds, m.now, m.offset_us, m.found
     FROM moment m
 )"""
 VERDICT = "SELECT holds, now, offset_us, found FROM checked"
@@ -38,17 +40,21 @@ VERDICT = "SELECT holds, now, offset_us, found FROM checked"
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What has to be so: the versions of orgs, the time, and the test clock if that was guessed."""
+    """What has to be so: versions of orgs, the time, and what was known without reading.
+
+    That is the test clock where the time was guessed, and the version of prices that were kept.
+    """
 
     orgs: tuple[int, ...]
     versions: tuple[int, ...]
-    offset_us: int | None
     now: int
+    offset_us: int | None = None
+    prices: int | None = None
 
     @property
     def parameters(self) -> tuple[object, ...]:
         """What a guarded statement takes first."""
-        return numbers(self.orgs), numbers(self.versions), self.offset_us, self.now
+        return numbers(self.orgs), numbers(self.versions), self.offset_us, self.now, self.prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,13 @@ class Verdict:
     changed: tuple[int, ...] = ()
 
 
-def guard_of(pages: Pages, now: int, offset_us: int | None) -> Guard:
+def guard_of(
+    pages: Pages, now: int, offset_us: int | None = None, prices: int | None = None
+) -> Guard:
     """The condition for what is decided on pages, before it is decided."""
     orgs = tuple(sorted(pages))
     versions = tuple(pages[org_id].book.org.version for org_id in orgs)
-    return Guard(orgs, versions, offset_us, now)
+    return Guard(orgs, versions, now, offset_us, prices)
 
 
 def verdict_of(guard: Guard, row: tuple[bool, int, int, list[int]]) -> Verdict:

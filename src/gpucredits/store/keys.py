@@ -73,6 +73,17 @@ async def find(db: Connection, *, org_id: int, key_id: int, scope: str) -> bytes
     return found
 
 
+async def read(db: Connection, *, org_id: int, key_id: int) -> KeyRow:
+    """A key that there is; keys are never deleted."""
+    row = await db.fetchrow(
+        "SELECT org_id, key_id, name, role, scope, created_by, created_at, expires_at, revoked_at"
+        " FROM api_keys WHERE org_id = $1 AND key_id = $2",
+        org_id,
+        key_id,
+    )
+    return KeyRow(**_required(row))
+
+
 async def insert(
     db: Connection,
     *,

@@ -64,6 +64,8 @@ class Needs:
     limits: set[tuple[int, int]] = field(default_factory=set)
     jobs: set[tuple[int, str, str]] = field(default_factory=set)
     only_renews: bool = False  # nothing ends: leave out what only the end of a lease needs
+    must_read: bool = False  # more than pages and prices that are kept can tell
+    keys_read: bool = False  # whether it is known which keys were used
 
     def add_beats(self, org_id: int, beats: list[Beat]) -> None:
         """Leases of one org that report; a lease named twice is loaded once."""
@@ -110,6 +112,7 @@ class Needs:
             limits=some(self.limits),
             jobs=some(self.jobs),
             only_renews=self.only_renews,
+            must_read=self.must_read,
         )
 
     def add(self, org_id: int, command: Command) -> None:
@@ -118,12 +121,18 @@ class Needs:
         match command:
             case Beat() | Settle() | Cancel() | StopLease():
                 self._lease(org_id, command.reservation_id)
-            case Refund() | Adjust():
-                self._lease(org_id, command.reservation_id)
-                self.corrected.add((org_id, command.reservation_id))
             case Reserve() | Explain():
                 asked = command.reserve if isinstance(command, Explain) else command
                 self._reserve(org_id, asked)
+            case _:
+                self.must_read = True
+                self._add_rare(org_id, command)
+
+    def _add_rare(self, org_id: int, command: Command) -> None:
+        match command:
+            case Refund() | Adjust():
+                self._lease(org_id, command.reservation_id)
+                self.corrected.add((org_id, command.reservation_id))
             case CreateAccount() | UpdateAccount() | ReviewStanding():
                 self.paths.update((org_id, path) for path in lineage(command.path))
             case Issue():

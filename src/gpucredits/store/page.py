@@ -112,6 +112,7 @@ def is_special(lease: Reservation) -> bool:
         or lease.overdrawn
         or lease.leaving
         or lease.stopping_at
+        or lease.cap_part >= 0
         or lease.beat_at > lease.expires_at - lease.lease_ms * 1_000
     )
 

@@ -19,6 +19,7 @@ SELECT r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_ty
     r.escrow_windows, r.max_amount, r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq,
     r.state, r.decision, r.ended_at, r.paid, r.metadata::text AS metadata, r.exhaustion,
     r.grace_ms, r.overdraft, r.overdrawn, r.leaving, r.stopping_at, r.stop_reason, r.promised,
+    r.cap_part, r.cap_seen,
     p.path AS payer,
     lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows) AS beat_at
 FROM reservations r

@@ -1,7 +1,7 @@
 """Pages kept from one batch to the next, so that what is known is not read again.
 
 Owns: which pages are kept, the bound on how many leases that is, and what helps to use them: whose
-turn it is at an org, what time it is, and which orgs another server changes too.
+turn it is at an org, what time it is, prices, and which orgs another server changes too.
 Must not: be believed. What is decided on a page is saved only if the org's version, which every
 change of the org moves, is still the one that the page has.
 """
@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from gpucredits.store.guard import Verdict
 from gpucredits.store.needs import Needs
 from gpucredits.store.page import Page, Pages, turn
+from gpucredits.store.price_board import PriceBoard
 from gpucredits.store.turns import Turns
 from gpucredits.store.watch import Watch
 
@@ -30,6 +31,7 @@ class Shelf:
         self.leases = 0
         self.turns = Turns()
         self.watch = Watch()
+        self.board = PriceBoard()
         self.pages: dict[int, Page] = {}
         self._contested: dict[int, float] = {}
 

@@ -55,6 +55,13 @@ BILLS = """
 SELECT statement_id, amount, charged_through, due_at FROM statements
 WHERE org_id = $1 AND account_id = $2 AND amount > 0 ORDER BY ends_at DESC LIMIT $3
 """
+# Whoever is paused has not paid all of the latest bill that is due: the oldest are paid first.
+DUE = """
+SELECT s.statement_id, s.amount, s.charged_through, s.due_at
+FROM accounts a JOIN statements s ON s.org_id = a.org_id AND s.account_id = a.account_id
+WHERE a.org_id = $1 AND a.path = $2 AND s.due_at <= $3 AND s.amount > 0
+ORDER BY s.due_at DESC LIMIT 1
+"""
 PAID = """
 SELECT coalesce(sum(amount) FILTER (WHERE type = 2), 0)::bigint
         - coalesce(sum(amount) FILTER (WHERE type = 13), 0)::bigint AS payments,
@@ -158,6 +165,12 @@ async def bills_of(db: Connection, owner: Owner) -> tuple[tuple[Bill, ...], int]
     sums = await db.fetchrow(PAID, owner.org_id, owner.account_id, 2**62)
     assert sums is not None  # sums have a row
     return tuple(Bill(*row) for row in reversed(rows)), sums["refunds"]
+
+
+async def latest_due(db: Connection, org_id: int, path: str, at: int) -> Bill | None:
+    """The latest bill of an account that was due at an instant."""
+    row = await db.fetchrow(DUE, org_id, path, at)
+    return None if row is None else Bill(*row)
 
 
 async def totals_before(db: Connection, owner: Owner, at: int) -> Totals:

@@ -27,6 +27,7 @@ class KeyAnswer(Struct, kw_only=True):
     scope: str
     name: str
     created_at: InstantText
+    expires_at: InstantText | None
     revoked_at: InstantText | None
 
 

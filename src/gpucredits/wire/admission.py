@@ -7,6 +7,7 @@ from msgspec import Struct
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Explained
 from gpucredits.core.reasons import Refused
+from gpucredits.core.wording import count_credits
 from gpucredits.wire.correction import PaidLot, lot_to_wire
 from gpucredits.wire.gate import GateAnswer, gates_to_wire
 from gpucredits.wire.reservation import (
@@ -95,6 +96,6 @@ def refused_to_wire(account: str, refused: Refused, *, status: int) -> Admission
 
 def _admitted(outcome: Explained) -> str:
     return (
-        f"{outcome.account} would be admitted: {format_credits(outcome.hold)} credits of "
+        f"{outcome.account} would be admitted: {count_credits(outcome.hold)} of "
         f"{outcome.payer} would be held."
     )

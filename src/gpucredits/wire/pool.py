@@ -95,6 +95,20 @@ class WeightsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     weights: Annotated[list[PoolWeight], Meta(max_length=WEIGHTS_MAX)]
 
 
+class WeightChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A change of one weight; what is left out stays as it is."""
+
+    account: AccountPath
+    weight: WeightNumber | None = None
+    may_borrow: bool | None = None
+
+
+class WeightsChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Changes of some weights of a pool; the others stay as they are."""
+
+    weights: Annotated[list[WeightChange], Meta(min_length=1, max_length=WEIGHTS_MAX)]
+
+
 class WeightAnswer(Struct, kw_only=True):
     """A weight that was set."""
 
@@ -140,6 +154,7 @@ class SharesAnswer(Struct, kw_only=True):
     held: int
     stopping: int
     free: int
+    over: int
     tenants: int
     waiting: int
     waiting_gpus: int

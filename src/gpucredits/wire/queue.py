@@ -16,7 +16,8 @@ class QueueAnswer(Struct, kw_only=True):
     """A request that waits, or waited.
 
     ``position`` is null while it has none, ``estimate`` while nobody can know; ``waits_for`` is
-    ``capacity``, or the gate that has to open first. An admitted one names its reservation.
+    ``capacity``, the rest of its ``gang``, or the gate that has to open first. An admitted one
+    names its reservation.
     """
 
     queue_id: str

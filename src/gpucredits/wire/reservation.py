@@ -145,6 +145,7 @@ class ReservationAnswer(Struct, kw_only=True):
     overdraft: CreditsText
     held: CreditsText
     settled: CreditsText
+    adjusted: CreditsText
     refunded: CreditsText
     used_ms: int
     seq: int
@@ -302,6 +303,7 @@ def reservation_to_wire(
         overdraft=format_credits(lease.overdraft),
         held=format_credits(lease.held),
         settled=format_credits(lease.settled),
+        adjusted=format_credits(lease.adjusted),
         refunded=format_credits(lease.refunded),
         used_ms=lease.used_ms,
         seq=lease.seq,

@@ -68,7 +68,9 @@ class JobUsage(Struct, kw_only=True):
     used_ms: int
     gpu_ms: int
     settled: CreditsText
+    adjusted: CreditsText
     refunded: CreditsText
+    charged: CreditsText
     measured_ms: int
     events: int
     admitted_at: InstantText

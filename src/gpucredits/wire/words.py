@@ -18,6 +18,7 @@ BEAT_REASONS: Final = (
     Reason.RESERVATION_UNKNOWN.value,
     *(state.name.lower() for state in ReservationState if state is not ReservationState.ACTIVE),
     Reason.ACCOUNT_SUSPENDED.value,
+    Reason.ACCOUNT_DELINQUENT.value,
     Reason.INSUFFICIENT_CREDITS.value,
     Reason.QUOTA_EXCEEDED.value,
     "max_amount",

@@ -327,4 +327,4 @@ def test_a_price_typo_is_contained_by_a_cap_and_undone_by_a_new_price(ledger: Le
     lease = ledger.lease(ALICE)
     assert (lease.held, lease.expires_at) == (5 * CREDIT, START + SECOND // 2)
     ledger.price("h100", 36 * CREDIT, since=2)
-    assert ledger.lease(ALICE).held == 1_200_000
+    assert ledger.lease(ALICE, job_id="again").held == 1_200_000

@@ -53,7 +53,7 @@ def test_a_lease_gives_nothing_back_to_a_bucket_that_it_never_drew_from(
     """What was held before the limit was set is no token: its end leaves the bucket as it is."""
     old = ledger.lease(ALICE, window_ms=3_600_000).reservation_id
     limit(ledger, "acme", A_WINDOW, refill=0)
-    ledger.lease(ALICE)
+    ledger.lease(ALICE, job_id="other")
     match end:
         case "settle":
             ledger.accept(Settle(reservation_id=old), Closed)

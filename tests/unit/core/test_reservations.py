@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -235,6 +236,16 @@ def test_accounts_open_under_a_parent_once(ledger: Ledger) -> None:
     assert ledger.reason(CreateAccount(path="acme")) is Reason.ACCOUNT_EXISTS
     assert ledger.reason(CreateAccount(path="acme/x/y")) is Reason.PARENT_UNKNOWN
     assert ledger.reason(Issue(account="acme/x", amount=1)) is Reason.ACCOUNT_UNKNOWN
+
+
+def test_only_who_pays_later_has_a_credit_limit(ledger: Ledger) -> None:
+    """A prepaid account takes none, unless it becomes postpaid at once."""
+    limit = UpdateAccount(path="acme", credit_limit=CREDIT)
+    assert ledger.reason(limit) is Reason.LIMIT_INVALID
+    ledger.accept(UpdateAccount(path="acme", credit_limit=0), AccountSaved)
+    ledger.accept(replace(limit, model=Model.POSTPAID), AccountSaved)
+    ledger.accept(limit, AccountSaved)
+    assert ledger.reason(replace(limit, model=Model.PREPAID)) is Reason.LIMIT_INVALID
 
 
 def test_a_floor_may_not_rise_above_the_balance(ledger: Ledger) -> None:

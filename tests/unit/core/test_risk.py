@@ -80,7 +80,7 @@ def test_a_delinquent_account_is_paused_until_it_pays(ledger: Ledger) -> None:
             "A statement of acme is unpaid past its due date, so acme admits nothing; paying what "
             "is overdue resumes it."
         )
-        assert refused.detail == {"account": "acme"}
+        assert refused.detail == {"account": "acme", "as_of": ledger.now}
     ledger.wait(s=10)
     beaten = ledger.accept(Beat(lease, 1, 10_000), Beaten)
     assert (beaten.decision, beaten.reason) == ("drain", "account_delinquent")

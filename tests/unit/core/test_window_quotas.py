@@ -225,7 +225,7 @@ def test_a_rolling_window_frees_itself_bit_by_bit(ledger: Ledger) -> None:
     refused = ledger.refuse(ask())
     clears = us("2026-03-28T13:01")
     assert refused.detail["clears_at"] == clears
-    assert "credits in 1 hours" in refused.message
+    assert "credits in 1 hour," in refused.message
     ledger.now = clears - 1
     ledger.refuse(ask())
     ledger.now = clears

@@ -7,8 +7,12 @@ Must not: use anything that a user of the package could not.
 from __future__ import annotations
 
 import asyncio
+import shlex
+import shutil
 import signal
+import sys
 import time
+from pathlib import Path
 from types import FrameType
 
 import click
@@ -24,12 +28,13 @@ from gpucredits.client import CallError, Client
 
 NEXT = """\
 What to try next:
-  gpucredits serve                                   your own server; in another terminal:
-  gpucredits account create acme
-  gpucredits grant issue acme 1000 --expires 30d
-  gpucredits price set h100 120
-  gpucredits reserve acme --job train --type h100 --gpus 2
-  gpucredits balance acme"""
+  {gpucredits} serve
+and in another terminal, from the same folder:
+  {gpucredits} account create acme
+  {gpucredits} grant issue acme 1000 --expires 30d
+  {gpucredits} price set h100 120
+  {gpucredits} reserve acme --job train --type h100 --gpus 2
+  {gpucredits} balance acme"""
 
 
 @click.command()
@@ -46,7 +51,19 @@ def demo() -> None:
     except (SceneError, ServerFailedError, CallError) as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Done in {time.monotonic() - began:.1f} s.\n")
-    click.echo(NEXT)
+    click.echo(NEXT.format(gpucredits=own_command(Path(sys.executable), Path.cwd())))
+
+
+def own_command(python: Path, here: Path) -> str:
+    """How to run this very installation from ``here``: by its name, if the shell would find it."""
+    script = python.with_name("gpucredits")
+    found = shutil.which("gpucredits")
+    if found is not None and (not script.exists() or script.samefile(found)):
+        return "gpucredits"
+    path, words = (script, []) if script.exists() else (python, ["-m", "gpucredits"])
+    if path.is_relative_to(here):
+        path = path.relative_to(here)
+    return shlex.join([str(path), *words])
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

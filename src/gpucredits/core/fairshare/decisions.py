@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from gpucredits.core.fairshare.filling import Fraction
+from gpucredits.core.wording import be
 
 
 class Basis(StrEnum):
@@ -28,6 +29,7 @@ class WaitReason(StrEnum):
     OTHER_GATE = "other_gate"
     GANG_INCOMPLETE = "gang_incomplete"
     EXCEEDS_POOL = "exceeds_pool"
+    DRAINED = "drained"
     BORROWING_OFF = "borrowing_off"
     MAKING_ROOM = "making_room"
     CAPACITY = "capacity"
@@ -112,16 +114,17 @@ class Decisions:
 _THINGS: Final = {"gpu": "GPU", "cpu": "CPU"}
 _WORDS: Final = {
     WaitReason.OTHER_GATE: "it waits for {behind}, not for capacity.",
-    WaitReason.GANG_INCOMPLETE: "{available} of the {needed} members of its gang are here.",
+    WaitReason.GANG_INCOMPLETE: "{available} of the {needed} members of its gang {are} here.",
     WaitReason.EXCEEDS_POOL: "it needs {needed} {things}, and the whole pool has {available}.",
+    WaitReason.DRAINED: "the pool is drained: nobody new gets in until it has {things} again.",
     WaitReason.BORROWING_OFF: "it needs {needed} {things}, its org may not borrow, and "
     "{available} {are} left of what it is entitled to.",
     WaitReason.MAKING_ROOM: "it needs {needed} {things}; work with less of a claim is being "
     "stopped to make room.",
     WaitReason.CAPACITY: "it needs {needed} {things}, and {available} {are} free.",
-    WaitReason.WOULD_DELAY_HEAD: "it needs {needed} {things} of the {available} that are free, "
+    WaitReason.WOULD_DELAY_HEAD: "it needs {needed} {things} of the {available} that {are} free, "
     "but starting it now would delay {behind}, which is before it.",
-    WaitReason.HELD_FOR_HEAD: "the {available} {things} that are free are kept for {behind}, "
+    WaitReason.HELD_FOR_HEAD: "the {available} {things} that {are} free {are} kept for {behind}, "
     "which has waited long.",
     WaitReason.BACKFILL_OFF: "{behind} is before it, and nobody overtakes in this pool.",
     WaitReason.BACKFILL_DEPTH: "it is too far back to be looked at for overtaking {behind}.",
@@ -132,8 +135,13 @@ _WORDS: Final = {
 def sentence(row: Waiting) -> str:
     """Why a request waits, in words."""
     place = f"Number {row.position} in the queue: " if row.position else ""
-    number = row.available if row.reason is WaitReason.HELD_FOR_HEAD else row.needed
-    thing = _THINGS.get(row.resource)
-    things = row.resource if thing is None else thing if number == 1 else f"{thing}s"
-    are = "is" if row.available == 1 else "are"
-    return place + _WORDS[row.reason].format(**row._asdict(), things=things, are=are)
+    of_available = row.reason in {WaitReason.HELD_FOR_HEAD, WaitReason.DRAINED}
+    number = row.available if of_available else row.needed
+    things = things_of(row.resource, number)
+    return place + _WORDS[row.reason].format(**row._asdict(), things=things, are=be(row.available))
+
+
+def things_of(resource: str, number: int) -> str:
+    """What so many of a resource are called."""
+    thing = _THINGS.get(resource)
+    return resource if thing is None else thing if number == 1 else f"{thing}s"

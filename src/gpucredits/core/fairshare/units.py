@@ -118,7 +118,7 @@ def _problem(members: list[WaitingRequest], snapshot: PoolSnapshot) -> list[Wait
             return [
                 _outside(
                     member,
-                    WaitReason.EXCEEDS_POOL,
+                    WaitReason.EXCEEDS_POOL if capacity else WaitReason.DRAINED,
                     resource=name,
                     needed=needed,
                     available=capacity,

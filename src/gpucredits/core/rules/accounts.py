@@ -11,6 +11,7 @@ from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.budgets import new_warnings
 from gpucredits.core.rules.roll import roll
+from gpucredits.core.wording import be, count_credits
 
 
 def find(book: Book, path: str) -> Account | Refused:
@@ -31,7 +32,7 @@ def suspended_above(book: Book, path: str) -> str:
     return min(above, key=len, default="")
 
 
-def suspension(book: Book, path: str) -> Refused | None:
+def suspension(book: Book, path: str, now: int) -> Refused | None:
     """Why nothing is admitted at a path: an operator's suspension, or an unpaid statement."""
     above = suspended_above(book, path)
     if not above:
@@ -41,7 +42,7 @@ def suspension(book: Book, path: str) -> Refused | None:
             Reason.ACCOUNT_DELINQUENT,
             f"A statement of {above} is unpaid past its due date, so {above} admits nothing; "
             "paying what is overdue resumes it.",
-            {"account": above},
+            {"account": above, "as_of": now},
         )
     return Refused(
         Reason.ACCOUNT_SUSPENDED, f"{above} is suspended and admits nothing.", {"account": above}
@@ -77,13 +78,23 @@ def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refus
 
 
 def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refused:
-    """Change an account; its floor may not rise above where its balance stands."""
+    """Change an account; its floor may not rise above where its balance stands.
+
+    Only who pays later has a credit limit.
+    """
     account = find(book, command.path)
     if isinstance(account, Refused):
         return account
     roll(book, account, now)
     model = account.model if command.model is None else command.model
     limit = account.credit_limit if command.credit_limit is None else command.credit_limit
+    if command.credit_limit and model is Model.PREPAID:
+        return Refused(
+            Reason.LIMIT_INVALID,
+            f"{account.path} is prepaid, and a credit limit is for postpaid accounts: set the "
+            "model to postpaid in the same request.",
+            {"account": account.path, "requested": format_credits(limit)},
+        )
     floor = -limit if model is Model.POSTPAID else 0
     if account.available < floor:
         return Refused(
@@ -135,8 +146,8 @@ def insufficient(account: Account, available: int, needed: int) -> Refused:
     """The refusal that names the account, its scope and the two numbers."""
     return Refused(
         Reason.INSUFFICIENT_CREDITS,
-        f"{account.path} has {format_credits(max(available, 0))} credits available, and "
-        f"{format_credits(needed)} are needed.",
+        f"{account.path} has {count_credits(max(available, 0))} available, and "
+        f"{format_credits(needed)} {be(format_credits(needed))} needed.",
         {
             "account": account.path,
             "scope": scope_of(account.path),

@@ -22,13 +22,13 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
         return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
     account = book.accounts[lease.payer_id]
     roll(book, account, now)
-    if command.amount > lease.refundable:
+    if command.amount > lease.charged:
         return Refused(
             Reason.REFUND_EXCEEDS,
-            f"Only {format_credits(lease.refundable)} of what was charged has not been given "
+            f"Only {format_credits(lease.charged)} of what was charged has not been given "
             f"back; {format_credits(command.amount)} is more.",
             {
-                "refundable": format_credits(lease.refundable),
+                "refundable": format_credits(lease.charged),
                 "requested": format_credits(command.amount),
             },
         )

@@ -8,6 +8,8 @@ Must not: refuse anything; charges are counted even where a limit is full.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpucredits.core.account import lineage
 from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.boost import bucket_terms
@@ -23,7 +25,7 @@ from gpucredits.core.quota import (
     window_at,
 )
 from gpucredits.core.reasons import invariant
-from gpucredits.core.reservation import Reservation
+from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.token_bucket import HOUR_US, advance
 
 GPUS = Dimension.CONCURRENT_GPUS
@@ -46,7 +48,15 @@ def pass_in_full(
     lane = book.limits.lanes.get((lease.account_id, lease.gpu_type))
     if lane is None:
         lane = lane_of(book, lease, now)
-    if now >= lane.until or lease.beat_at < lane.since or settled_and_held > lane.cap:
+    if (
+        now >= lane.until
+        or lease.beat_at < lane.since
+        or settled_and_held >= lane.cap
+        or (
+            lease.cap_part >= 0
+            and (settled_and_held >= lease.cap_part or lease.cap_seen != lane.caps_sum)
+        )
+    ):
         return False
     for counter, limit, _ in lane.windows:
         if counter.used + counter.held + reserve > limit:
@@ -94,6 +104,8 @@ def enter(book: Book, lease: Reservation, now: int) -> None:
     """A lease starts: it takes its slots, and its hold is held and drawn."""
     bring_forward(book, lease, now)
     lane = lane_of(book, lease, now)
+    for row in capped_rows(book, lease, lane):
+        row.leases += (lease.reservation_id,)
     jobs = count_job(book, lease, lane, 1)
     for counter, _, quota in lane.counts:
         book.touch(counter)
@@ -111,6 +123,9 @@ def leave(book: Book, lease: Reservation, now: int) -> None:
     lane = lane_of(book, lease, now)
     if lease.leaving:
         mark_leaving(book, lease, lane, -1)
+    for row in known_rows(book, lease, lane):
+        row.leases = tuple(each for each in row.leases if each != lease.reservation_id)
+        row.settled += lease.settled
     jobs = count_job(book, lease, lane, -1)
     for counter, _, quota in lane.counts:
         book.touch(counter)
@@ -264,3 +279,60 @@ def job_rows(book: Book, lease: Reservation, lane: Lane) -> list[JobLeases]:
         book.touch(row)
         rows[quota.gpu_type] = row
     return list(rows.values())
+
+
+def capped_rows(book: Book, lease: Reservation, lane: Lane) -> list[JobLeases]:
+    """The rows that quotas on credits per job count the leases of a job by, to be changed."""
+    rows = []
+    for gpu_type in sorted({quota.gpu_type for _, quota in lane.caps}):
+        row = job_row(book, lease, gpu_type)
+        book.learn(row)
+        book.touch(row)
+        rows.append(row)
+    return rows
+
+
+def known_rows(book: Book, lease: Reservation, lane: Lane) -> list[JobLeases]:
+    """Those of them that hold a lease which ends; nobody in this book asks for others."""
+    rows = []
+    for gpu_type in sorted({quota.gpu_type for _, quota in lane.caps}):
+        row = book.limits.jobs.get((lease.account_id, lease.job_id, gpu_type))
+        if row is not None and lease.reservation_id in row.leases:
+            book.touch(row)
+            rows.append(row)
+    return rows
+
+
+def job_row(book: Book, lease: Reservation, gpu_type: str) -> JobLeases:
+    """What is known of the leases of a job, but for one that is about to start.
+
+    Whoever fills a book puts in what a job of a reserve has, be it nothing; a book that was never
+    filled holds every lease there is, and they are counted.
+    """
+    jobs = book.limits.jobs
+    key = (lease.account_id, lease.job_id, gpu_type)
+    if key in jobs:
+        return jobs[key]
+    row = JobLeases(*key)
+    if (lease.account_id, lease.job_id, "") not in jobs:
+        others = [
+            each
+            for each in book.reservations.values()
+            if each.account_id == lease.account_id
+            and each.job_id == lease.job_id
+            and gpu_type in ("", each.gpu_type)
+            and each is not lease
+        ]
+        add_leases(row, others)
+    return row
+
+
+def add_leases(row: JobLeases, leases: Iterable[Reservation]) -> None:
+    """Count leases of a job."""
+    for lease in leases:
+        if lease.state is ReservationState.ACTIVE:
+            row.live += 1
+            row.leaving += lease.leaving
+            row.leases += (lease.reservation_id,)
+        else:
+            row.settled += lease.settled

@@ -20,7 +20,9 @@ from gpucredits.core.money import MS_PER_HOUR, format_credits, time_covered_ms
 from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
 from gpucredits.core.reasons import Detail, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
+from gpucredits.core.rules.job_caps import taken_of_cap
 from gpucredits.core.token_bucket import TokenBucket, advance, clears_at
+from gpucredits.core.wording import count
 
 REASONS = {
     Gate.BUDGET: Reason.INSUFFICIENT_CREDITS,
@@ -145,7 +147,7 @@ def quota_name(quota: Quota) -> str:
     if quota.calendar is not None:
         name += f" per {quota.calendar.name.lower()} ({quota.zone})"
     elif quota.rolling_hours:
-        name += f" in {quota.rolling_hours} hours"
+        name += f" in {count(quota.rolling_hours, 'hour')}"
     return f"{name} on {quota.gpu_type}" if quota.gpu_type else name
 
 
@@ -156,10 +158,14 @@ def quota_report(
     limit = boosted(quota.limit, book.limits.boosts.get(quota.quota_id, ()), now)
     current, requested, unit = 0, lease.held, Unit.CREDITS
     clears = None
+    told = ""
     match quota.dimension:
         case Dimension.CREDITS_PER_JOB:
-            if lease.rate_per_hour and not time_covered_ms(lease.rate_per_hour, max(limit, 0)):
+            current = taken_of_cap(book, lease, quota)
+            left = max(limit - current, 0)
+            if lease.rate_per_hour and not time_covered_ms(lease.rate_per_hour, left):
                 requested = -(-lease.rate_per_hour // MS_PER_HOUR)
+                told = cap_used_up(account, quota, lease, current, limit) if current else ""
         case Dimension.CONCURRENT_GPUS:
             current, requested = book.limits.counters[quota.quota_id].count, lease.gpu_count
             unit = Unit.GPUS
@@ -184,6 +190,18 @@ def quota_report(
         requested,
         current + requested <= limit,
         clears,
+        told,
+    )
+
+
+def cap_used_up(
+    account: Account, quota: Quota, lease: Reservation, current: int, limit: int
+) -> str:
+    """What a job is told whose other leases leave it nothing."""
+    return (
+        f"Other leases of job {lease.job_id} have cost or hold {format_credits(current)} of the "
+        f"{format_credits(limit)} {quota_name(quota)} that {account.path} allows. It clears when "
+        "those that run return what they do not use, or when the limit is raised."
     )
 
 

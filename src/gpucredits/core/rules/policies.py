@@ -28,6 +28,7 @@ from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.accounts import find
 from gpucredits.core.rules.budgets import has_open_budget, issue_period
+from gpucredits.core.rules.job_caps import begin_anew
 from gpucredits.core.rules.roll import roll, roll_due
 from gpucredits.core.token_bucket import TokenBucket, advance
 
@@ -66,6 +67,7 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
     )
     book.add(quota)
     if quota.dimension is Dimension.CREDITS_PER_JOB:
+        begin_anew(book, account, quota, live_below(book, account, quota.gpu_type))
         return QuotaSaved(quota, None, account.path)
     counter = count_anew(book, account, quota)
     if quota.dimension is WINDOW:

@@ -16,7 +16,7 @@ from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.limits import NO_CAP, Lane
 from gpucredits.core.money import cost
 from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import Exhaustion, Reservation, hold_wanted, job_cap
+from gpucredits.core.reservation import NO_PART, Exhaustion, Reservation, hold_wanted, job_cap
 from gpucredits.core.rules.accounts import suspension
 from gpucredits.core.rules.counting import (
     GPUS,
@@ -25,6 +25,7 @@ from gpucredits.core.rules.counting import (
     mark_leaving,
     share_of_slice,
 )
+from gpucredits.core.rules.job_caps import part_of_cap
 from gpucredits.core.rules.roll import roll_due
 from gpucredits.core.token_bucket import HOUR_US
 
@@ -63,11 +64,14 @@ def renewal(
     cap = job_cap(lease, lane.cap if lane else NO_CAP)
     settled = lease.settled + due
     wanted = hold_wanted(lease, used_ms, settled, cap)
+    if lane and lease.cap_part != NO_PART:
+        cap = min(cap, part_of_cap(book, lease, lane, settled, wanted, now))
+        wanted = hold_wanted(lease, used_ms, settled, cap)
     kept = min(max(lease.held - due, 0), wanted)
     free = max(payer.spendable - max(due - lease.held, 0), 0)
     result = Renewal(min(wanted, kept + free))
     short = result.held < wanted
-    if book.suspended and (paused := suspension(book, lease.account)):
+    if book.suspended and (paused := suspension(book, lease.account, now)):
         return Renewal(min(result.held, kept), paused.reason.value, no_longer=True)
     if lane and told_to_go(book, lease, lane):
         return Renewal(min(result.held, kept), Reason.QUOTA_EXCEEDED.value, no_longer=True)

@@ -25,8 +25,10 @@ from gpucredits.core.rules.accounts import find, suspension
 from gpucredits.core.rules.counting import enter, lane_of
 from gpucredits.core.rules.gates import evaluate, refusal, who_would_pay
 from gpucredits.core.rules.heartbeats import believable, note_late_use, post_charge
+from gpucredits.core.rules.job_caps import divide, left_of_cap
 from gpucredits.core.rules.lots import collect, end_held_over
 from gpucredits.core.rules.roll import release, roll, roll_due
+from gpucredits.core.wording import count_credits, is_one
 
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
@@ -45,6 +47,7 @@ def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     book.add(lease)
     if book.gated:
         enter(book, lease, now)
+        divide(book, lease, lane_of(book, lease, now), 0, lease.held, now)
     book.post(EntryType.RESERVE, payer, lease.held, at=now, reservation_id=lease.reservation_id)
     return Reserved(lease, lease.account, payer.path, (lease.expires_at - now) // 1_000)
 
@@ -89,7 +92,7 @@ class Candidate:
 
 def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
     """Draft the lease that was asked for and ask every gate; refuse what makes no sense."""
-    account = find_open(book, command.account)
+    account = find_open(book, command.account, now)
     if isinstance(account, Refused):
         return account
     price = applicable_price(
@@ -130,7 +133,9 @@ def ask_gates(
     """Cut the hold to what the job's quotas allow it, and let every gate speak of it."""
     if book.gated:
         roll_due(book, now)
-        lease.held = hold_wanted(lease, 0, 0, job_cap(lease, lane_of(book, lease, now).cap))
+        lane = lane_of(book, lease, now)
+        cap = min(lane.cap, left_of_cap(book, lease, lane))
+        lease.held = hold_wanted(lease, 0, 0, job_cap(lease, cap))
         lease.expires_at = lease_end(lease, now)
     return evaluate(book, payer, lease, command.fair_share, now)
 
@@ -151,8 +156,8 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
         return None
     return Refused(
         Reason.OVERDRAFT_TOO_LARGE,
-        f"{payer.path} may let a job overdraw by at most {format_credits(payer.overdraft_limit)} "
-        f"credits; {format_credits(asked)} were asked for.",
+        f"{payer.path} may let a job overdraw by at most {count_credits(payer.overdraft_limit)}; "
+        f"{format_credits(asked)} {'was' if is_one(format_credits(asked)) else 'were'} asked for.",
         {
             "account": payer.path,
             "limit": format_credits(payer.overdraft_limit),
@@ -161,10 +166,10 @@ def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
     )
 
 
-def find_open(book: Book, path: str) -> Account | Refused:
+def find_open(book: Book, path: str, now: int) -> Account | Refused:
     """The account at a path, unless it or one above it is suspended."""
     account = find(book, path)
-    if isinstance(account, Account) and (refused := suspension(book, path)):
+    if isinstance(account, Account) and (refused := suspension(book, path, now)):
         return refused
     return account
 

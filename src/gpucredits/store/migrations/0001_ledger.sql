@@ -256,6 +256,7 @@ CREATE TABLE prices (
     PRIMARY KEY (org_id, price_id)
 );
 CREATE INDEX prices_lookup ON prices (org_id, gpu_type, region, account, effective_from);
+CREATE INDEX prices_to_come ON prices (effective_from);
 CREATE TRIGGER prices_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON prices
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -444,16 +445,23 @@ DECLARE
     instant_now bigint;
     gated_orgs integer[];
     budget_orgs integer[];
+    prices_version bigint;
+    prices_until bigint;
 BEGIN
     SELECT array_agg(o.org_id) FILTER (WHERE o.gated OR o.org_id = ANY (whole_orgs)),
         array_agg(o.org_id) FILTER (WHERE o.budgeted)
     INTO gated_orgs, budget_orgs FROM orgs o WHERE o.org_id = ANY (orgs_wanted);
     instant_now := ledger_now();
+    IF cardinality(price_orgs) > 0 THEN
+        SELECT o.next_id INTO prices_version FROM orgs o WHERE o.org_id = 0;
+        SELECT p.effective_from INTO prices_until FROM prices p
+        WHERE p.effective_from > instant_now ORDER BY p.effective_from LIMIT 1;
+    END IF;
     RETURN QUERY
     SELECT 0, o.org_id, greatest(instant_now, o.clock),
         o.next_id, o.next_entry_id, o.clock, o.version,
-        o.gated::integer::bigint, o.budgeted::integer::bigint, instant_now, NULL::bigint,
-        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        o.gated::integer::bigint, o.budgeted::integer::bigint, instant_now, prices_version,
+        prices_until, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
         NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text,
         NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
     FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
@@ -476,7 +484,7 @@ BEGIN
             r.ended_at, r.account, r.paid,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised] END AS terms
+                r.promised, r.cap_part, r.cap_seen] END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -503,7 +511,7 @@ BEGIN
             r.ended_at, r.account, r.paid,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised] END AS terms
+                r.promised, r.cap_part, r.cap_seen] END AS terms
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l

@@ -21,8 +21,8 @@ CREATE INDEX accounts_due ON accounts (org_id, due_at);
 ALTER TABLE grants ADD COLUMN budget_id bigint NOT NULL DEFAULT 0;
 
 -- Of a live lease that is_plain nothing here but gpu_type and job_id says more than its other columns:
--- it drains, without a grace or an overdraft, nobody told it to go, and its last beat was taken
--- one full lease before it expires. Beats renew plain leases without writing any of these columns,
+-- it drains, without a grace or an overdraft, nobody told it to go, it shares no cap with other
+-- leases of its job, and its last beat was taken one full lease before it expires. Beats renew plain leases without writing any of these columns,
 -- so beat_at is kept for the others only: lease_beat_at() knows it of all.
 ALTER TABLE reservations
     ADD COLUMN is_plain boolean NOT NULL DEFAULT true,
@@ -34,11 +34,18 @@ ALTER TABLE reservations
     ADD COLUMN leaving boolean NOT NULL DEFAULT false,
     ADD COLUMN stopping_at bigint NOT NULL DEFAULT 0, -- preempted: when it has to be gone, or 0
     ADD COLUMN stop_reason smallint NOT NULL DEFAULT 0, -- 0 none, 1 preempted
-    ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0);
+    ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0),
+    -- of a job with several leases: how much of the job's cap this one may use, or -1; and the sum
+    -- of the caps of which that is a part
+    ADD COLUMN cap_part bigint NOT NULL DEFAULT -1 CHECK (cap_part >= -1),
+    ADD COLUMN cap_seen bigint NOT NULL DEFAULT 0;
 -- Asked for by (org_id + 0), which no other index has: one that begins with org_id alone would read
 -- every live lease of the org, and the planner cannot tell before it has statistics.
 CREATE INDEX reservations_live_job ON reservations ((org_id + 0), account_id, job_id)
     WHERE state = 0;
+CREATE INDEX reservations_ended_job ON reservations ((org_id + 0), account_id, job_id)
+    WHERE state <> 0;
+CREATE INDEX reservations_sharing ON reservations (org_id) WHERE state = 0 AND cap_part >= 0;
 
 CREATE FUNCTION lease_beat_at(beat_at bigint, expires_at bigint, window_ms bigint, escrow bigint)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
@@ -205,7 +212,7 @@ CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHER
 -- What open_book reads of accounts, grants and leases where one of the orgs has limits or budgets:
 -- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on
 -- the way up from each lease, their limits with what they count, and the leases of each job that
--- a quota on jobs counts, as far as a command may end it (may_end); of orgs with budgets those of
+-- a quota on jobs counts, as far as a command may end it (may_end), or that shares a cap; of orgs with budgets those of
 -- accounts that are due or named. Of whole_orgs every account and every live lease is read. Where
 -- nothing can end, quotas on what runs at once are left out unless they are exceeded: a beat that
 -- only renews needs no other.
@@ -221,15 +228,42 @@ CREATE FUNCTION open_gates(
 ) RETURNS SETOF book_row LANGUAGE plpgsql STABLE ROWS 500 AS $$
 BEGIN
     RETURN QUERY
-    WITH named AS MATERIALIZED (
+    WITH capped AS MATERIALIZED ( -- orgs with caps on jobs, where more than renewals may happen
+        SELECT o.org_id, EXISTS (SELECT 1 FROM reservations r WHERE r.org_id = o.org_id
+            AND r.state = 0 AND r.cap_part >= 0) AS shares
+        FROM orgs o WHERE o.org_id = ANY (gated_orgs)
+            AND (may_end OR EXISTS (SELECT 1 FROM accounts a WHERE a.org_id = o.org_id
+                AND a.due_at <= greatest(instant_now, o.clock)))
+            AND EXISTS (SELECT 1 FROM quotas q WHERE q.org_id = o.org_id AND q.dimension = 0
+                AND q.ended_at = 0)
+    ), sharing AS MATERIALIZED ( -- live leases that share the cap of a job with one that is named
+        SELECT x.org_id, x.reservation_id AS id
+        FROM capped c
+        JOIN unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
+            ON w.org_id = c.org_id
+        JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
+        JOIN reservations x ON x.org_id + 0 = a.org_id AND x.account_id = a.account_id
+            AND x.job_id = w.job_id AND x.state = 0
+        UNION
+        SELECT x.org_id, x.reservation_id
+        FROM capped c
+        JOIN unnest(lease_orgs, lease_ids) AS w(org_id, id) ON w.org_id = c.org_id AND c.shares
+        JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+            AND r.cap_part >= 0 AND r.state = 0
+        JOIN reservations x ON x.org_id + 0 = r.org_id AND x.account_id = r.account_id
+            AND x.job_id = r.job_id AND x.state = 0
+    ), named AS MATERIALIZED (
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
+            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised] END AS terms
-        FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
+                r.promised, r.cap_part, r.cap_seen] END AS terms
+        FROM (
+            SELECT n.org_id, n.id FROM unnest(lease_orgs, lease_ids) AS n(org_id, id)
+            UNION ALL SELECT s.org_id, s.id FROM sharing s
+        ) AS w
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
         SELECT n.org_id, n.payer_id AS account_id FROM named n
@@ -265,10 +299,10 @@ BEGIN
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
+            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised] END
+                r.promised, r.cap_part, r.cap_seen] END
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
@@ -282,10 +316,10 @@ BEGIN
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at,
+            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised] END
+                r.promised, r.cap_part, r.cap_seen] END
         FROM reservations r WHERE r.org_id = ANY (whole_orgs) AND r.state = 0
     ), ways AS MATERIALIZED ( -- up from each account with a lease: its parent and grandparent
         SELECT l.org_id, l.account_id, a.parent_id, coalesce(p.parent_id, 0) AS top_id, l.beat_at
@@ -341,12 +375,16 @@ BEGIN
         SELECT l.org_id, l.account_id, l.job_id FROM leases l
         WHERE l.state = 0 AND (may_end
                 OR l.org_id IN (SELECT h.org_id FROM held h WHERE h.due_at <= h.instant_now))
-            AND l.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
+            AND (l.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
+                OR l.cap_part >= 0)
+        UNION
+        SELECT n.org_id, n.account_id, n.job_id FROM named n WHERE n.org_id = ANY (whole_orgs)
         UNION
         SELECT a.org_id, a.account_id, w.job_id
         FROM unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
         JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
-        WHERE w.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
+        WHERE w.org_id = ANY (whole_orgs)
+            OR w.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension IN (0, 2))
     ), spending AS MATERIALIZED ( -- budgets of accounts that are due or named
         SELECT b.* FROM held h
         JOIN budgets b ON b.org_id = h.org_id AND b.account_id = h.account_id
@@ -403,18 +441,30 @@ BEGIN
             - q.rolling_hours * 3600000000
         AND t.ends_at > least(m.since, CASE WHEN q.org_id = ANY (job_orgs) OR q.ends_at <= m.now
             THEN q.starts_at - q.rolling_hours * 3600000000 ELSE m.since END)
-    UNION ALL
+    UNION ALL -- a job without a lease has a row as well: it is known that there is none
     SELECT 10, j.org_id, j.account_id,
-        r.live, r.leaving,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, j.job_id, r.gpu_type, NULL, NULL, NULL, NULL, NULL
+        r.live, r.leaving, r.settled,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, j.job_id, r.gpu_type, NULL, r.leases, NULL, NULL, NULL
     FROM jobs j
-    CROSS JOIN LATERAL (
-        SELECT x.gpu_type, count(*) AS live, count(*) FILTER (WHERE x.leaving) AS leaving
-        FROM reservations x WHERE x.org_id + 0 = j.org_id AND x.account_id = j.account_id
-            AND x.job_id = j.job_id AND x.state = 0
-        GROUP BY x.gpu_type
-    ) AS r
+    LEFT JOIN LATERAL (
+        SELECT l.gpu_type, sum(l.live)::bigint AS live, sum(l.leaving)::bigint AS leaving,
+            sum(l.settled)::bigint AS settled,
+            coalesce(array_agg(l.id) FILTER (WHERE l.live > 0), '{}') AS leases
+        FROM (
+            SELECT x.gpu_type, x.reservation_id AS id, 1 AS live, x.leaving::integer AS leaving,
+                0::bigint AS settled
+            FROM reservations x WHERE x.org_id + 0 = j.org_id AND x.account_id = j.account_id
+                AND x.job_id = j.job_id AND x.state = 0
+            UNION ALL
+            SELECT x.gpu_type, 0, 0, 0, x.settled
+            FROM reservations x WHERE x.org_id + 0 = j.org_id AND x.account_id = j.account_id
+                AND x.job_id = j.job_id AND x.state <> 0
+                AND (j.org_id = ANY (whole_orgs)
+                    OR j.org_id IN (SELECT c.org_id FROM capped c))
+        ) AS l
+        GROUP BY l.gpu_type
+    ) AS r ON true
     UNION ALL
     SELECT 11, b.org_id, b.bucket_id,
         b.account_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,

@@ -143,7 +143,7 @@ CASES = {
         waits="b1:capacity b2:capacity b3:capacity",
     ),
     "a pool that lost everything tells so": Case(
-        0, waiting=(ask("mine", "c", 1),), waits="mine:exceeds_pool"
+        0, waiting=(ask("mine", "c", 1),), waits="mine:drained"
     ),
     "past use breaks ties when the policy says so": Case(
         1,
@@ -189,7 +189,7 @@ def test_a_pool_of_nothing_is_drained() -> None:
         tenants=(Tenant("a", 3), Tenant("idle", 2)),
     )
     decisions = case.decide()
-    assert names(decisions) == ("", "", "x:exceeds_pool y:exceeds_pool")
+    assert names(decisions) == ("", "", "x:drained y:drained")
     assert [(row.path, row.weight) for row in decisions.shares] == [("a", 3), ("a/p", 1), ("b", 1)]
     assert {row[2:] for row in decisions.shares} == {((0, 1),) * 3}
 
@@ -207,8 +207,10 @@ WORDS = {
         "Number 1 in the queue: it needs 1 GPU, its org may not borrow, and 0 are left of what it "
         "is entitled to."
     ),
-    "a pool that lost everything tells so": "it needs 1 GPU, and the whole pool has 0.",
-    "a gang waits for its missing members": "1 of the 2 members of its gang are here.",
+    "a pool that lost everything tells so": (
+        "the pool is drained: nobody new gets in until it has GPUs again."
+    ),
+    "a gang waits for its missing members": "1 of the 2 members of its gang is here.",
     "weights divide a scarce pool": "Number 4 in the queue: it needs 1 GPU, and 0 are free.",
 }
 

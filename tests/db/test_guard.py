@@ -1,0 +1,218 @@
+"""What is saved only if it is still true: every condition, and what happens without it."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from gpucredits.core.command import (
+    Beat,
+    Issue,
+    Reserve,
+)
+from gpucredits.core.outcome import Beaten
+from gpucredits.core.reasons import Refused
+from gpucredits.service import batch
+from gpucredits.service.ledger import Ledger
+from gpucredits.store import book_save
+from gpucredits.store.guard import Verdict
+from gpucredits.store.price_list import insert as insert_price
+from gpucredits.store.watch import Watch
+from support.kept import counted_reads, without
+from support.scene import CREDIT, PRICE, QUICK, Scene, play
+
+
+async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+    """One heartbeat of a lease of the first org."""
+    [outcome] = await ledger.beat([(1, Beat(lease, seq, used_ms))])
+    assert isinstance(outcome, Beaten), outcome
+    return outcome
+
+
+async def take_turns(stage: Scene) -> int:
+    """Two servers report one lease in turn, and one issues credits between; what was spent."""
+    await stage.fund("acme")
+    other = Ledger(stage.pool, QUICK)
+    await other.start()
+    try:
+        lease = (await stage.reserve(window_ms=60_000)).reservation.reservation_id
+        await stage.advance(9)
+        for turn in range(1, 9):
+            ledger = (stage.ledger, other)[turn % 2]
+            assert (await report(ledger, lease, turn, turn * 1_000)).decision == "continue"
+        await stage.do(Issue(account="acme", amount=CREDIT))
+        await report(other, lease, 9, 8_500)
+    finally:
+        await other.stop()
+    return (await stage.balance()).spent
+
+
+def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
+    """Every verdict on what is saved, as it falls."""
+    verdicts: list[Verdict] = []
+    save_if = book_save.save_if
+
+    async def noted(*everything: Any) -> Verdict:
+        verdicts.append(await save_if(*everything))
+        return verdicts[-1]
+
+    monkeypatch.setattr(batch, "save_if", noted)
+    return verdicts
+
+
+def test_a_page_that_another_server_has_changed_is_read_anew(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two servers with pages of one org never lose each other's changes."""
+    verdicts = verdicts_of(monkeypatch)
+    assert play(database, take_turns) == 8_500_000
+    assert [each.changed for each in verdicts if not each.holds and each.changed] == [(1,), (1,)]
+    assert all(each.offset_us is not None for each in verdicts)
+
+
+def test_a_version_that_is_not_looked_at_loses_changes(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: with every version taken for the right one, two entries claim one number.
+
+    The key of the entries' table is a second guard, and stops it.
+    """
+    without(monkeypatch, "m.found = $2::text::bigint[]")
+    verdicts = verdicts_of(monkeypatch)
+    assert play(database, take_turns) == 8_500_000
+    assert any(each.offset_us is None for each in verdicts)
+
+
+def test_a_new_price_holds_for_the_next_admission(database: str) -> None:
+    """Whoever set it: a price that is kept is not used when there may be a newer one."""
+    assert play(database, admit_at_new_price) == PRICE // 2
+
+
+def test_a_new_price_that_is_not_looked_for_is_overlooked(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: the price that was kept is used."""
+    without(
+        monkeypatch,
+        "($5::bigint IS NULL OR (SELECT o.next_id FROM orgs o WHERE o.org_id = 0) = $5)",
+    )
+    assert play(database, admit_at_new_price) == PRICE
+
+
+async def admit_at_new_price(stage: Scene) -> int:
+    """Set a price between two admissions; the price of the second."""
+    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene's is 1
+    await stage.fund("acme")
+    await stage.reserve()
+    list_price = {"gpu_type": "h100", "region": "default", "account": ""}
+    async with stage.pool.acquire() as connection:
+        await insert_price(
+            connection,
+            org_id=0,
+            credits_per_gpu_hour=PRICE // 2,
+            effective_from=None,
+            **list_price,
+        )
+    return (await stage.reserve()).reservation.price
+
+
+def test_a_key_that_was_used_is_found_without_being_looked_for(database: str) -> None:
+    """A repeat meets the key of the answers' table, and is answered as the first one was."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        await stage.reserve()
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
+        first = await stage.do(wanted, key="same")
+        before = await stage.balance()
+        assert await stage.do(wanted, key="same") == first
+        assert (await stage.balance()).reserved == before.reserved
+
+    play(database, act)
+
+
+def test_a_key_whose_answer_is_not_kept_is_looked_for(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told to wait, a caller leaves no trace that a repeat could meet."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1)
+        await stage.reserve(window_ms=1_000)
+        reads = counted_reads(monkeypatch)
+        monkeypatch.setattr(batch, "is_remembered", lambda outcome: False)
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=8)
+        assert isinstance(await stage.do(wanted, key="once"), Refused)
+        assert [needs.keys for needs in reads] == [{(1, "once")}]
+
+    play(database, act)
+
+
+def test_what_the_clock_has_made_true_is_not_decided_by_an_old_guess(database: str) -> None:
+    """A lease lapses while the server guesses the time: the guess is found wrong, not believed."""
+    assert play(database, lapse) == "stop"
+
+
+def test_a_guess_that_is_not_looked_at_renews_what_has_lapsed(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: with every guess of the time taken for right, a lapsed lease runs on."""
+    monkeypatch.setattr(Watch, "now", lambda watch: watch._lead_us + int(monotonic() * 1_000_000))
+    without(monkeypatch, "coalesce(m.offset_us = $3, true)")
+    without(monkeypatch, "m.now - $4 BETWEEN 0 AND 5000000")
+    assert play(database, lapse, stays_sound=False) == "continue"
+
+
+async def lapse(stage: Scene) -> str:
+    """Report a lease that has lapsed since it last did; what it is told."""
+    await stage.fund("acme")
+    lease = await stage.reserve(window_ms=10_000)
+    assert (await stage.beat(lease, 1, 1)).decision == "continue"
+    await stage.advance(30)
+    return (await stage.beat(lease, 2, 2)).decision
+
+
+def test_a_key_that_another_server_answers_meanwhile_gets_that_answer(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both servers refuse one request under one key at once: one answer is kept, both give it."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=0)
+        other = Ledger(stage.pool, QUICK)
+        await other.start()
+        save_if, both = book_save.save_if, asyncio.Barrier(2)
+
+        async def together(*everything: Any) -> Any:
+            await both.wait()
+            return await save_if(*everything)
+
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1, window_ms=1_000)
+        request = stage.request(wanted, "one-key")
+        try:
+            with monkeypatch.context() as patched:
+                patched.setattr(batch, "save_if", together)
+                first, second = await asyncio.gather(
+                    stage.ledger.submit("acme", request), other.submit("acme", request)
+                )
+        finally:
+            await other.stop()
+        assert first == second
+        assert isinstance(first, Refused)
+
+    play(database, act)
+
+
+def test_an_org_that_two_servers_change_is_locked_before_it_is_decided(database: str) -> None:
+    """After the first surprise neither server decides on what the other may have changed."""
+
+    async def act(stage: Scene) -> None:
+        await take_turns(stage)
+        shelf = stage.ledger.funnel.shelf
+        assert shelf.is_contested([1])
+        assert not shelf.is_contested([2])
+
+    play(database, act)
