@@ -334,10 +334,17 @@ def test_a_suspended_project_drains_what_runs(database: str) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["UPDATE entries SET amount = 1", "DELETE FROM entries", "TRUNCATE entries"],
+    [
+        "UPDATE entries SET amount = 1",
+        "DELETE FROM entries",
+        "TRUNCATE entries",
+        "UPDATE prices SET credits_per_gpu_hour = 1",
+        "DELETE FROM prices",
+        "TRUNCATE prices",
+    ],
 )
-def test_entries_are_insert_only(database: str, statement: str) -> None:
-    """The database itself refuses to change the ledger."""
+def test_entries_and_prices_are_insert_only(database: str, statement: str) -> None:
+    """The database itself refuses to change the ledger, and what leases are charged by."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")

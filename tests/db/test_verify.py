@@ -26,6 +26,7 @@ from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.service.verify import verify
 from gpucredits.store.audit import AuditNote, insert
 from gpucredits.store.verify import CHECKS
+from support.row_damage import ROW_DAMAGE
 from support.scene import CREDIT, HOUR_US, Scene, play
 
 DAMAGE = {
@@ -112,7 +113,8 @@ async def set_limits(stage: Scene) -> None:
 
 def test_every_rule_has_its_damage() -> None:
     """No rule goes without a test that breaks it."""
-    assert set(DAMAGE) == {check.name for check in CHECKS} | {"entry_types"}
+    rules = {check.name for check in CHECKS} | {"entry_types", "answers"}
+    assert set(DAMAGE) | set(ROW_DAMAGE) == rules
 
 
 @pytest.mark.parametrize("rule", DAMAGE)
@@ -165,7 +167,7 @@ def test_an_act_cannot_be_changed_or_taken_out(database: str, cut: str) -> None:
         await stage.pool.execute("ALTER TABLE audit_log DISABLE TRIGGER USER")
         await stage.pool.execute(cut)
         await stage.pool.execute("ALTER TABLE audit_log ENABLE TRIGGER USER")
-        assert [each.rule for each in (await verify(stage.pool)).findings] == ["audit_chain"]
+        assert "audit_chain" in {each.rule for each in (await verify(stage.pool)).findings}
 
     play(database, act, stays_sound=False)
 

@@ -79,7 +79,8 @@ class Scene:
 
     async def assert_sound(self) -> None:
         """Every rule of the ledger holds."""
-        assert (await verify(self.pool)).findings == ()
+        findings = (await verify(self.pool)).findings
+        assert findings == (), findings
 
 
 @asynccontextmanager

@@ -132,6 +132,7 @@ def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
                 "source": grant.source.name.lower(),
                 "starts_at": format_instant(grant.starts_at),
                 "expires_at": format_end(grant.expires_at),
+                "priority": grant.priority,
             }
             return path, state
         case ToppedUp(topup=topup, path=path):

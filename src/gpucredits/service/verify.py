@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpucredits.service.verify_answers import broken_answers
 from gpucredits.store.blocks import Head, chain_heads, lost_heads
 from gpucredits.store.connection import Pool
 from gpucredits.store.verify import (
@@ -63,6 +64,9 @@ async def verify(pool: Pool, *, exported: Sequence[Head] = ()) -> Verification:
             findings.append(Finding("chain_heads", claim, lost))
         entries = await count_entries(connection)
         heads = await chain_heads(connection)
+        claim = "answers kept for keys can be read, and tell of rows as they are"
+        answers = await broken_answers(connection, limit=ROWS_SHOWN_MAX)
+        findings.append(Finding("answers", claim, answers))
     rules = tuple(finding.rule for finding in findings)
     broken = tuple(each for each in findings if each.rows)
     return Verification(rules, entries, broken, tuple(heads))

@@ -133,7 +133,8 @@ GATE_CHECKS = (
         ) AS e ON e.org_id = p.org_id AND e.grant_id = p.grant_id
             AND e.other_grant_id = p.rolled_grant_id
         WHERE p.rolled <> coalesce(e.moved, 0)
-            OR (p.rolled > 0 AND (g.amount IS NULL OR g.amount <> p.rolled))""",
+            OR (p.rolled > 0 AND (g.amount IS NULL OR g.amount <> p.rolled
+                OR (p.rollover_us > 0 AND g.expires_at <> p.ends_at + p.rollover_us)))""",
     ),
     Check(
         "gated_orgs",

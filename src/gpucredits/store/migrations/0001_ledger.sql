@@ -245,7 +245,7 @@ SELECT org_id, other_id, entry_id, recorded_at, effective_at, amount, 0, 0
 FROM entries WHERE other_id <> 0 AND other_id <> account_id;
 
 -- Prices; an account path makes one a discount for that subtree, '' is the list price. List prices
--- belong to org 0.
+-- belong to org 0. Leases are pinned to versions, so a version never changes: a new one follows it.
 CREATE TABLE prices (
     org_id integer NOT NULL,
     price_id bigint NOT NULL,
@@ -259,6 +259,8 @@ CREATE TABLE prices (
 );
 CREATE INDEX prices_lookup ON prices (org_id, gpu_type, region, account, effective_from);
 CREATE INDEX prices_to_come ON prices (effective_from);
+CREATE TRIGGER prices_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON prices
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
 -- What was asked and answered, decided and announced.
 

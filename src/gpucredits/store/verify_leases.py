@@ -1,0 +1,150 @@
+"""The rules of leases as questions to the database; see verify.
+
+Owns: one query for each rule. What a lease is follows from its terms, from the clock of its org,
+and from its entries in their order.
+"""
+
+from __future__ import annotations
+
+from gpucredits.store.check import Check
+from gpucredits.store.verify_text import credits_text
+
+# A batch may have read its prices when another one was just being added.
+PRICE_SETTLES_US = 60_000_000
+CLOCK_TOLERANCE_MS = 2_000
+
+LEASE_CHECKS = (
+    Check(
+        "leases",
+        "a lease that runs has paid ahead as far as it may go; one that is over ended when it did",
+        f"""SELECT r.org_id, r.reservation_id, r.state, r.held, r.promised, r.settled, r.window_ms,
+            r.admitted_at, r.expires_at, r.ended_at, o.clock
+        FROM reservations r
+        LEFT JOIN orgs o ON o.org_id = r.org_id
+        CROSS JOIN LATERAL (
+            SELECT r.gpu_count::numeric * r.price AS rate,
+                r.window_ms * (1 + r.escrow_windows) AS lease_ms,
+                r.settled + r.held + r.promised AS funds
+        ) AS t
+        WHERE (o.clock >= r.admitted_at
+            AND r.used_ms <= (o.clock - r.admitted_at) / 1000 + {CLOCK_TOLERANCE_MS}
+            AND CASE WHEN r.state <> 0 THEN r.ended_at = r.expires_at
+                    AND r.ended_at BETWEEN r.admitted_at AND o.clock
+                    AND (r.state <> 2 OR r.used_ms = 0)
+                ELSE r.ended_at = 0 AND r.expires_at <= o.clock + t.lease_ms * 1000
+                    -- it could go on for a millisecond, and not for longer than its lease
+                    AND t.funds BETWEEN div(t.rate * (r.used_ms + 1), 3600000)
+                        AND div(t.rate * (r.used_ms + t.lease_ms), 3600000)
+                    -- in full, unless its last beat was nearer to its end: that has paid for less
+                    AND CASE WHEN r.beat_at <= r.expires_at - t.lease_ms * 1000
+                        THEN t.funds = div(t.rate * (r.used_ms + t.lease_ms), 3600000)
+                        ELSE t.rate = 0 OR r.expires_at <= r.beat_at + 1000
+                            * (div((t.funds + 1) * 3600000 - 1, nullif(t.rate, 0)) - r.used_ms) END
+                END) IS NOT TRUE""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "payments",
+        "who paid for a lease is whom its charges took from, less what was given back, last first",
+        # Charges pile up and refunds take off the top: of each charge that is left which lies below
+        # the lowest that the pile ever was from then on.
+        """WITH special AS MATERIALIZED (
+            SELECT org_id, reservation_id, paid FROM reservations
+            WHERE cardinality(paid) > 2 OR refunded > 0
+        ), piled AS (
+            SELECT e.org_id, e.reservation_id, e.entry_id, e.grant_id, e.type, m.amount,
+                sum(m.amount) OVER (PARTITION BY e.org_id, e.reservation_id ORDER BY e.entry_id)
+                    AS top
+            FROM special s
+            JOIN entries e ON e.org_id = s.org_id AND e.reservation_id = s.reservation_id
+            CROSS JOIN LATERAL (
+                SELECT CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END AS amount
+            ) AS m
+            WHERE e.type IN (6, 7, 9)
+        ), lasting AS (
+            SELECT p.*, min(top) OVER (
+                PARTITION BY org_id, reservation_id ORDER BY entry_id DESC
+            ) - (top - amount) AS lasts
+            FROM piled p
+        ), marked AS (
+            SELECT l.*, grant_id IS DISTINCT FROM lag(grant_id) OVER (
+                PARTITION BY org_id, reservation_id ORDER BY entry_id
+            ) AS begins
+            FROM lasting l WHERE type <> 7 AND lasts > 0
+        ), numbered AS (
+            SELECT m.*, count(*) FILTER (WHERE begins) OVER (
+                PARTITION BY org_id, reservation_id ORDER BY entry_id
+            ) AS run
+            FROM marked m
+        ), replayed AS (
+            SELECT org_id, reservation_id, string_agg(grant_id || ',' || lasts, ',' ORDER BY run)
+                AS paid
+            FROM (
+                SELECT org_id, reservation_id, run, min(grant_id) AS grant_id, sum(lasts) AS lasts
+                FROM numbered GROUP BY 1, 2, 3
+            ) AS runs GROUP BY 1, 2
+        )
+        SELECT s.org_id, s.reservation_id, array_to_string(s.paid, ',') AS paid,
+            r.paid AS replayed_paid, NULL::bigint AS grant_id
+        FROM special s
+        LEFT JOIN replayed r ON r.org_id = s.org_id AND r.reservation_id = s.reservation_id
+        WHERE array_to_string(s.paid, ',') <> coalesce(r.paid, '')
+        UNION ALL -- whoever has paid gets back so much as is refunded, and no other
+        SELECT org_id, reservation_id, NULL, NULL, grant_id FROM (
+            SELECT org_id, reservation_id, grant_id, amount FROM piled
+            UNION ALL
+            SELECT s.org_id, s.reservation_id, s.paid[place], -s.paid[place + 1]
+            FROM special s CROSS JOIN LATERAL generate_series(1, cardinality(s.paid), 2) AS place
+        ) AS lots
+        GROUP BY org_id, reservation_id, grant_id
+        HAVING sum(amount) <> 0""",
+    ),
+    Check(
+        "admissions",
+        "leases belong to accounts that are there, and have the price that was in force",
+        # Alike ones are looked at together, the first and the last of them.
+        f"""WITH alike AS (
+            SELECT org_id, account_id, account, payer_id, gpu_type, region, price_id, price,
+                min(reservation_id) AS reservation_id, min(admitted_at) AS first_at,
+                max(admitted_at) AS last_at
+            FROM reservations GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+        )
+        SELECT r.org_id, r.reservation_id, r.account, a.path, p.path AS payer, r.price,
+            v.credits_per_gpu_hour, r.price_id
+        FROM alike r
+        LEFT JOIN accounts a ON a.org_id = r.org_id AND a.account_id = r.account_id
+        LEFT JOIN accounts p ON p.org_id = r.org_id AND p.account_id = r.payer_id
+        LEFT JOIN prices v ON v.price_id = r.price_id
+            AND v.org_id = CASE v.account WHEN '' THEN 0 ELSE r.org_id END
+        WHERE (r.account = a.path AND starts_with(a.path || '/', p.path || '/')
+            AND v.credits_per_gpu_hour = r.price AND v.gpu_type = r.gpu_type
+            AND v.region = r.region AND v.effective_from <= r.first_at
+            AND (v.account = '' OR starts_with(a.path || '/', v.account || '/'))) IS NOT TRUE
+        UNION ALL
+        SELECT r.org_id, r.reservation_id, r.account, NULL, NULL, r.price,
+            w.credits_per_gpu_hour, w.price_id
+        FROM alike r
+        JOIN prices v ON v.price_id = r.price_id
+        JOIN prices w ON w.gpu_type = r.gpu_type AND w.region = r.region
+            AND w.org_id = CASE w.account WHEN '' THEN 0 ELSE r.org_id END
+        WHERE (w.account = '' OR starts_with(r.account || '/', w.account || '/'))
+            AND greatest(w.effective_from, w.created_at + {PRICE_SETTLES_US}) <= r.last_at
+            AND (length(w.account), w.effective_from, w.price_id)
+                > (length(v.account), v.effective_from, v.price_id)""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "announced",
+        "leases are those that were announced, and ended as that was announced",
+        f"""SELECT o.org_id, o.event_id, o.type, o.payload, o.subject_id AS reservation_id,
+            r.account, r.job_id, r.state, r.settled
+        FROM outbox o
+        LEFT JOIN reservations r ON r.org_id = o.org_id AND r.reservation_id = o.subject_id
+        WHERE o.type IN ('reservation.opened', 'reservation.settled', 'reservation.canceled',
+                'reservation.lapsed')
+            AND (o.payload ->> 'account' = r.account
+                AND CASE o.type WHEN 'reservation.opened' THEN o.payload ->> 'job_id' = r.job_id
+                    ELSE o.payload ->> 'settled' = {credits_text("r.settled")}
+                        AND r.state = CASE o.type WHEN 'reservation.settled' THEN 1
+                            WHEN 'reservation.canceled' THEN 2 ELSE 3 END
+                END) IS NOT TRUE""",  # noqa: S608  # constant texts only
+    ),
+)
