@@ -206,7 +206,7 @@ async def commit_if_true(
     except NotInBook:
         needs.only_renews = False
         return None
-    if not needs.were_read:
+    if not needs.were_read and not needs.only_renews:
         if not needs.keys <= minutes.keys:
             return None  # a key that leaves no trace has to be looked for
         guard = replace(guard, nodes=new_on_nodes(pages))
