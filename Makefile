@@ -1,7 +1,8 @@
 # Everything a person needs to run; each target does its own set-up.
 VENV ?= .venv
 PY := $(VENV)/bin/python
-WORKERS ?= auto
+# One more than there are cores: a worker often waits for the disk.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 BENCH ?=
 
 .PHONY: help demo test check faults bench format lock clean

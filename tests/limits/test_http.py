@@ -260,7 +260,7 @@ def test_a_change_is_done_once_and_written_down(admin: Caller, org: str) -> None
     admin.call("DELETE", path)
     acts = admin.read("/v1/audit", params={"resource": key_id})["audit"]
     told = [(act["action"], act["old"], act["new"]) for act in acts if "limit" in act["action"]]
-    terms = {"capacity": 9, "refill_per_hour": 18_000}
+    terms = {"scope": org, "capacity": 9, "refill_per_hour": 18_000}
     assert told == [("request_limit.end", terms, None), ("request_limit.set", None, terms)]
 
 
