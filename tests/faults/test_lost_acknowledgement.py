@@ -209,9 +209,9 @@ WRITES: dict[str, Making] = {
     ),
 }
 # With a new key these are new requests, and nothing in the request itself says otherwise.
+# Not a batch on named nodes: a job has one lease on a node, whatever the key.
 DOUBLED_BY_A_NEW_KEY = (
     "POST /v1/reservations",
-    "POST /v1/reservations:batch",
     "POST /v1/refunds",
     "POST /v1/adjustments",
     "POST /v1/credits/issue",
