@@ -13,7 +13,7 @@ from gpucredits.api.batch import begin
 from gpucredits.api.call import Call
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
-from gpucredits.service import batch, lane
+from gpucredits.service import batch, carrier, lane
 from gpucredits.service.access import Principal, Role
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.batch import Job, Result
@@ -46,7 +46,7 @@ def test_a_batch_that_does_not_fit_is_not_begun(database: str) -> None:
             await stage.ledger.answer_parts(parts, atomic=False)
         with pytest.raises(Busy):
             await stage.ledger.submit_all("acme", parts[1][1], atomic=False)
-        assert [lane.waiting for lane in stage.ledger.funnel.lanes] == [0] * options.lanes
+        assert [lane.waiting.queues for lane in stage.ledger.funnel.lanes] == [{}, {}]
         assert await stage.pool.fetchval(entries) == before
         parts[1][1].pop()
         answers = await stage.ledger.answer_parts(parts, atomic=False)
@@ -78,7 +78,7 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
             return results
 
         with monkeypatch.context() as patched:
-            patched.setattr(lane, "commit", slow)
+            patched.setattr(carrier, "commit", slow)
             with pytest.raises(Incomplete) as raised:
                 await stage.ledger.submit_all("acme", requests, atomic=False)
         assert (raised.value.decided, raised.value.items) == (2, 6)

@@ -15,11 +15,10 @@ from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Granted, Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Refused
-from gpucredits.service import batch, lane
+from gpucredits.service import batch, carrier
 from gpucredits.service.batch import Job
 from gpucredits.service.errors import Busy, Closing
 from gpucredits.service.funnel import DEFAULTS, FunnelOptions
-from gpucredits.service.lane import Lane, Terms
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import Conflict, Unavailable
 from gpucredits.store.shelf import Shelf
@@ -174,7 +173,7 @@ def test_a_conflict_is_tried_again_and_never_a_refusal(
                 raise Conflict("another was first")
             return await real(connection, jobs, shelf)
 
-        monkeypatch.setattr(lane, "commit", contended)
+        monkeypatch.setattr(carrier, "commit", contended)
         assert isinstance(await stage.do(reserve(1)), Reserved)
         with pytest.raises(Unavailable):
             await stage.do(reserve(2))
@@ -206,47 +205,30 @@ def test_a_full_queue_is_busy_for_its_own_org_only(database: str) -> None:
     play(database, act, options=options)
 
 
-def test_orgs_take_turns(database: str) -> None:
-    """Behind a flood of one org, another org's beats are in the very next batch."""
+def test_batches_of_different_orgs_are_under_way_at_once(database: str) -> None:
+    """While a batch of one org hangs, the same lane carries out another org's, in its order."""
 
     async def act(stage: Scene) -> None:
-        line = Lane(stage.pool, Terms(batch_max=100, turn_max=20, org_waiting_max=2_000), Shelf())
-        loop = asyncio.get_running_loop()
-        call = batch.BeatCall([None] * 1_001, loop.create_future())
-        for number in range(100):
-            beats = [Beat(number, 1, 1)] * 10
-            line.put(batch.BeatJob(1, beats, list(range(10)), call, loop.time()))
-        line.put(batch.BeatJob(2, [Beat(1, 1, 1)], [1_000], call, loop.time()))
-        taken = [job.org_id for job in line.take()]
-        assert taken[:4] == [1, 1, 2, 1]
-        assert taken.count(1) == 10
-        assert line.waiting == 1_001 - 101
-
-    play(database, act)
-
-
-def test_one_org_never_fills_a_batch(database: str) -> None:
-    """However much one org sends, a batch holds its part and no more; then it goes on."""
-
-    async def act(stage: Scene) -> None:
-        terms = Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000)
-        flooded = Lane(stage.pool, terms, Shelf())
-        for org_id, count in ((1, 40), (2, 2)):
-            for number in range(count):
-                request = stage.request(reserve(number), f"{org_id}-{number}")
-                job = stage.ledger._job(org_id, [request])
-                job.queued_at = asyncio.get_running_loop().time()
-                flooded.put(job)
-        taken = [[job.org_id for job in flooded.take()] for _ in range(4)]
-        assert [(each.count(1), each.count(2)) for each in taken] == [
-            (16, 2),
-            (16, 0),
-            (8, 0),
-            (0, 0),
-        ]
-        assert taken[0][:4] == [1, 2, 1, 2]
-        assert flooded.waiting == 0
-        assert not flooded.turns
+        await stage.fund("acme", "quiet")
+        stuck, quiet = await stage.ledger.org_id("acme"), await stage.ledger.org_id("quiet")
+        assert stuck is not None
+        assert quiet is not None
+        async with stage.pool.acquire() as holder, holder.transaction():
+            await holder.execute("SELECT 1 FROM orgs WHERE org_id = $1 FOR UPDATE", stuck)
+            first = asyncio.create_task(stage.ledger.beat([(stuck, Beat(999, 1, 1))]))
+            waiting = stage.ledger.funnel.beats.waiting
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert waiting.queues
+            assert not waiting.ready  # it is under way
+            second = asyncio.create_task(stage.ledger.beat([(stuck, Beat(999, 2, 1))]))
+            async with asyncio.timeout(10):
+                for seq in range(3):
+                    await stage.ledger.beat([(quiet, Beat(999, seq, 1))])
+            assert not first.done()
+            assert not second.done()
+        assert isinstance((await first)[0], Refused)
+        assert isinstance((await second)[0], Refused)
 
     play(database, act)
 

@@ -21,7 +21,7 @@ from gpucredits.store.pool import PoolOptions, open_pool
 CREDIT = 1_000_000
 HOUR_US = 3_600_000_000
 PRICE = 3_600 * CREDIT  # one credit for each GPU-second
-QUICK = FunnelOptions(beat_lanes=2)
+QUICK = FunnelOptions(beats_at_once=2)
 Result = TypeVar("Result")
 
 
@@ -88,7 +88,7 @@ async def scene(
     dsn: str, options: FunnelOptions = QUICK, *, stays_sound: bool = True
 ) -> AsyncIterator[Scene]:
     """A running ledger with one list price; every rule must hold when the test is done."""
-    pool = await open_pool(dsn, PoolOptions(connections_max=options.lanes + 6))
+    pool = await open_pool(dsn, PoolOptions(connections_max=options.connections + 6))
     ledger = Ledger(pool, options)
     await ledger.start()
     await pool.execute(

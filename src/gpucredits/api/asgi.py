@@ -33,10 +33,12 @@ from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.service.access import Principal, Role, may
 from gpucredits.service.services import Services
+from gpucredits.service.strides import stride
 from gpucredits.wire import problem
 from gpucredits.wire.scalars import decoder_of, from_wire, to_plain
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+LONG_BODY_BYTES: Final = 2_000  # from here on reading it takes a while
 QUERY_FIELDS_MAX: Final = 50
 KEY_LENGTH_MAX: Final = 200
 
@@ -121,7 +123,10 @@ class Api:
             limit.reschedule((limit.when() or 0.0) + route.longer_s)
         seen.route = route.path
         token, principal = await self._who(route, headers, reply_headers, seen)
-        body = decode_body(prepared, headers, await read_body(receive, headers))
+        sent = await read_body(receive, headers)
+        if len(sent) > LONG_BODY_BYTES:
+            await stride()
+        body = decode_body(prepared, headers, sent)
         query, dry_run = decode_query(route, scope["query_string"])
         key = key_of(route, headers, dry_run=dry_run)
         call = Call(
@@ -140,6 +145,7 @@ class Api:
         try:
             answer = await route.handler(call)
         except RefusedError as error:
+            await stride()  # what all gates say takes a while to write
             raise RefusedError(
                 await name_statement(call, error.refused, {}), index=error.index
             ) from error

@@ -16,6 +16,7 @@ from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Permission
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Request, Undecided
+from gpucredits.service.strides import stride
 from gpucredits.wire.reservation import (
     BeatAnswer,
     HeartbeatsAnswer,
@@ -40,6 +41,7 @@ async def post_heartbeats(call: Call[HeartbeatsRequest, NoQuery]) -> HeartbeatsA
         return HeartbeatsAnswer([_unknown(report.reservation_id) for report in reports])
     outcomes = await (_rehearse(call, beats) if call.dry_run else call.services.ledger.beat(beats))
     _raise_when_none_was_decided(outcomes)
+    await stride()
     following = iter(outcomes)
     return HeartbeatsAnswer(
         [

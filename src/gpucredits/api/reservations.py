@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -21,6 +20,7 @@ from gpucredits.core.reasons import Refused
 from gpucredits.service.access import Permission
 from gpucredits.service.errors import complete
 from gpucredits.service.queue import Wish
+from gpucredits.service.strides import stride
 from gpucredits.wire.correction import (
     CorrectionAnswer,
     CorrectionRequest,
@@ -186,7 +186,7 @@ async def _reserve_result(
     if isinstance(outcome, QueueAnswer):
         return ReserveResult(status=int(HTTPStatus.ACCEPTED), queue=outcome)
     if isinstance(outcome, Refused):
-        await asyncio.sleep(0)  # what all gates say takes a while to write: others go in between
+        await stride()  # what all gates say takes a while to write
         outcome = await name_statement(call, outcome, known)
         problem = refusal_problem(outcome, call.request_id, index=position)
         return ReserveResult(status=int(status_of(outcome.reason)), problem=problem)

@@ -21,6 +21,7 @@ from gpucredits.service.errors import KeyReused
 from gpucredits.service.minutes import Request, note, note_beat
 from gpucredits.service.new_windows import with_spending
 from gpucredits.service.outcomes import decode, detached
+from gpucredits.service.strides import stride
 from gpucredits.store.book import Page, Pages, load, load_and_lock, look_up
 from gpucredits.store.book_save import Minutes, new_on_nodes, save, save_if
 from gpucredits.store.connection import Connection
@@ -28,6 +29,8 @@ from gpucredits.store.errors import driver_errors
 from gpucredits.store.needs import Needs
 from gpucredits.store.shelf import Shelf
 from gpucredits.store.transaction import transaction
+
+BEATS_AT_A_STRETCH = 100  # decided without letting others go
 
 
 @dataclass(slots=True, eq=False)
@@ -198,9 +201,11 @@ async def commit_if_true(
     Nothing is locked while it is decided: the statement that saves locks, compares and commits.
     """
     minutes = Minutes()
+    is_large = needs.only_renews
+    if is_large:
+        await stride()
     with driver_errors():
         pages, guard = await look_up(connection, needs, shelf)
-    await asyncio.sleep(0)  # let whoever is short go between the long steps of a large batch
     try:
         results = await run_all(jobs, pages, minutes)
     except NotInBook:
@@ -210,7 +215,8 @@ async def commit_if_true(
         if not needs.keys <= minutes.keys:
             return None  # a key that leaves no trace has to be looked for
         guard = replace(guard, nodes=new_on_nodes(pages))
-    await asyncio.sleep(0)
+    if is_large:
+        await stride()
     verdict = await save_if(connection, guard, pages, minutes)
     shelf.learn(verdict)
     if not verdict.holds:
@@ -228,14 +234,13 @@ async def commit_locked(
         pages = await load_and_lock(connection, needs, shelf)
         if needs.whole:
             await tell_spending(connection, pages, jobs)
-        await asyncio.sleep(0)
         try:
             results = await run_all(jobs, pages, minutes)
         except NotInBook:  # nothing was saved, and the orgs stay locked
             needs.only_renews, minutes = False, Minutes()
             pages = await load(connection, needs)
             results = await run_all(jobs, pages, minutes)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # no stride: others wait for the locks
         await save(connection, pages, minutes)
     shelf.put(pages)
     return results
@@ -253,10 +258,16 @@ async def tell_spending(connection: Connection, pages: Pages, jobs: Sequence[Job
 
 
 async def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[Result]:
-    """Decide the jobs of a batch in order; others go between commands, which may take a while."""
+    """Decide the jobs of a batch in order, and let others go in between."""
     results: list[Result] = []
+    beats = 0
     for job in jobs:
-        if type(job) is CommandJob:
+        if type(job) is BeatJob:
+            beats += job.size
+            if beats > BEATS_AT_A_STRETCH:
+                beats = job.size
+                await stride()
+        elif results:
             await asyncio.sleep(0)
         results.append(job.run(pages.get(job.org_id), minutes))
     return results

@@ -1,7 +1,7 @@
 """Group commit: callers wait in queues, lanes carry them out in batches.
 
-Owns: which lane a job goes to. Commands have lanes of their own, so that an admission waits behind
-no batch of heartbeats unless that holds the lock of its own org.
+Owns: which lane a job goes to. Commands have a lane of their own, so that an admission waits behind
+no batch of heartbeats unless that is at work on its own org.
 Must not: know what a command means (batch and core do).
 """
 
@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpucredits.service.batch import CommandJob, Job
-from gpucredits.service.lane import Lane, Terms
+from gpucredits.service.lane import Lane
+from gpucredits.service.waiting import Terms
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import LEASES_MAX, Shelf
 
@@ -25,43 +26,41 @@ COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=8, org_waiting_max=2_00
 class FunnelOptions:
     """Bounds of the funnel."""
 
-    beat_lanes: int = 4  # enough that database and process need not wait for one another
-    command_lanes: int = 2
+    beats_at_once: int = 4  # batches: enough that database and process need not wait for each other
+    commands_at_once: int = 2
     beats: Terms = BEATS
     commands: Terms = COMMANDS
     kept_leases_max: int = LEASES_MAX
 
     @property
-    def lanes(self) -> int:
+    def connections(self) -> int:
         """How many connections it holds."""
-        return self.beat_lanes + self.command_lanes
+        return self.beats_at_once + self.commands_at_once
 
 
 DEFAULTS = FunnelOptions()
 
 
 class Funnel:
-    """All lanes. Start it, put jobs in, stop it: what waits is carried out first."""
+    """Both lanes. Start it, put jobs in, stop it: what waits is carried out first."""
 
     def __init__(self, pool: Pool, options: FunnelOptions = DEFAULTS) -> None:
         self.options = options
-        self.shelf = Shelf(options.kept_leases_max)
-        self.beat_lanes = [Lane(pool, options.beats, self.shelf) for _ in range(options.beat_lanes)]
-        self.command_lanes = [
-            Lane(pool, options.commands, self.shelf) for _ in range(options.command_lanes)
-        ]
+        self.shelf = shelf = Shelf(options.kept_leases_max)
+        self.commands = Lane(pool, options.commands, shelf, at_once=options.commands_at_once)
+        self.beats = Lane(pool, options.beats, shelf, at_once=options.beats_at_once)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def lanes(self) -> list[Lane]:
+    def lanes(self) -> tuple[Lane, Lane]:
         """Every lane."""
-        return self.command_lanes + self.beat_lanes
+        return self.commands, self.beats
 
     async def start(self) -> None:
         """Begin to carry out what is put in."""
         self._tasks = [
-            asyncio.create_task(lane.run(), name=f"lane-{number}")
-            for number, lane in enumerate(self.lanes)
+            asyncio.create_task(self.commands.run(), name="commands"),
+            asyncio.create_task(self.beats.run(), name="beats"),
         ]
 
     async def stop(self) -> None:
@@ -72,10 +71,9 @@ class Funnel:
         self._tasks = []
 
     def put(self, job: Job, *, ahead: bool = True) -> None:
-        """Let a job wait in its org's lane, ahead of heartbeats or among them; raises Busy."""
+        """Let a job wait, ahead of heartbeats or among them; raises Busy."""
         job.queued_at = asyncio.get_running_loop().time()
-        lanes = self.command_lanes if ahead else self.beat_lanes
-        lanes[job.org_id % len(lanes)].put(job)
+        (self.commands if ahead else self.beats).put(job)
 
     def put_all(self, jobs: Sequence[CommandJob]) -> None:
         """Let jobs wait ahead of heartbeats: all of them, or with Busy none."""
@@ -88,6 +86,5 @@ class Funnel:
 
     def ensure_room(self, sizes: Mapping[int, int]) -> None:
         """Busy when so many commands, by org, cannot all wait now."""
-        lanes = self.command_lanes
         for org_id, size in sizes.items():
-            lanes[org_id % len(lanes)].ensure_room(org_id, size)
+            self.commands.ensure_room(org_id, size)

@@ -45,5 +45,5 @@ def alarms_of(limits: LimiterHealth) -> list[tuple[str, str, int]]:
 
 def _longest_wait(lane: Lane, now: float) -> float:
     """How long the first in any of a lane's queues has waited."""
-    waits = [now - queue.jobs[0].queued_at for queue in lane.queues.values() if queue.jobs]
+    waits = [now - queue.jobs[0].queued_at for queue in lane.waiting.queues.values() if queue.jobs]
     return max(waits, default=0.0)

@@ -1,0 +1,113 @@
+"""What waits in a lane, org by org, and what of it is carried out next.
+
+Owns: fairness between orgs, bounds on what waits, and that an org's commands are carried out in
+their order: of an org that is under way nothing more is taken.
+Must not: wait itself, or know what a command means (batch and core do).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gpucredits.service.batch import Job
+from gpucredits.service.errors import Busy
+
+BUSY_RETRY_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Bounds of one lane, in commands or heartbeats.
+
+    A batch that follows another at once waits up to ``linger_s`` for ``linger_below``: large
+    batches cost less for each of their commands. After a pause nothing waits for company.
+    """
+
+    batch_max: int
+    turn_max: int  # of one org before it is another's turn
+    org_batch_max: int = 1_000_000  # of one org in one batch: all that others wait for behind it
+    org_waiting_max: int
+    linger_s: float = 0.0
+    linger_below: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class OrgQueue:
+    """What waits for one org, and how many commands or heartbeats that is."""
+
+    jobs: deque[Job] = field(default_factory=deque)
+    waiting: int = 0
+
+
+class Waiting:
+    """Queues of orgs: put jobs in, take a batch out, give its orgs back when it is done."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.queues: dict[int, OrgQueue] = {}
+        self.turns: deque[int] = deque()  # orgs with something that can be taken, next one first
+        self.ready = 0  # how many commands or heartbeats that is
+        self._under_way: set[int] = set()
+
+    def put(self, job: Job) -> None:
+        """Let a job wait; Busy when its org has too much waiting."""
+        org_id, size = job.org_id, job.size
+        self.ensure_room(org_id, size)
+        queue = self.queues.get(org_id)
+        if queue is None:
+            queue = self.queues[org_id] = OrgQueue()
+        if org_id not in self._under_way:
+            if not queue.jobs:
+                self.turns.append(org_id)
+            self.ready += size
+        queue.jobs.append(job)
+        queue.waiting += size
+
+    def ensure_room(self, org_id: int, size: int) -> None:
+        """Busy when so much more of an org cannot wait now."""
+        queue = self.queues.get(org_id)
+        waiting = 0 if queue is None else queue.waiting
+        if waiting + size > self.terms.org_waiting_max:
+            raise Busy(BUSY_RETRY_S)
+
+    def take(self) -> list[Job]:
+        """The next batch, orgs in turn; an org that has had its part waits for the next one."""
+        jobs: list[Job] = []
+        terms, turns, room = self.terms, self.turns, self.terms.batch_max
+        left: dict[int, int] = {}
+        while turns and room > 0:
+            org_id = turns.popleft()
+            queue = self.queues[org_id]
+            part = left.get(org_id)
+            if part is None:
+                part = terms.org_batch_max
+                self.ready -= queue.waiting
+            share = min(terms.turn_max, room, part)
+            while queue.jobs and share > 0:
+                job = queue.jobs.popleft()
+                size = job.size
+                queue.waiting -= size
+                share -= size
+                room -= size
+                part -= size
+                jobs.append(job)
+            left[org_id] = part
+            if queue.jobs and part > 0:
+                turns.append(org_id)
+        if room <= 0:
+            self.turns = deque(org_id for org_id in turns if org_id not in left)
+        self._under_way.update(left)
+        return jobs
+
+    def give_back(self, orgs: Iterable[int]) -> None:
+        """A batch is done: what waits for its orgs can be taken."""
+        for org_id in orgs:
+            self._under_way.remove(org_id)
+            queue = self.queues[org_id]
+            if queue.jobs:
+                self.turns.append(org_id)
+                self.ready += queue.waiting
+            else:
+                del self.queues[org_id]

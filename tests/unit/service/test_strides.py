@@ -1,0 +1,50 @@
+"""Long steps: one in each round of the loop, first come first served, and nobody is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gpucredits.service.strides import stride
+
+
+def test_a_round_has_one_long_step_and_short_ones_go_in_between() -> None:
+    """Ten tasks with a long step each: a short one that starts with them is soon done."""
+
+    async def act() -> list[str]:
+        seen: list[str] = []
+
+        async def long(number: int) -> None:
+            await stride()
+            seen.append(f"long {number}")
+
+        async def short() -> None:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            seen.append("short")
+
+        await asyncio.gather(*(long(number) for number in range(10)), short())
+        return seen
+
+    seen = asyncio.run(act())
+    assert [each for each in seen if each != "short"] == [f"long {number}" for number in range(10)]
+    assert seen.index("short") <= 4
+
+
+def test_who_gives_up_is_passed_over() -> None:
+    """A task that is cancelled while it waits takes nobody's turn."""
+
+    async def act() -> list[int]:
+        seen: list[int] = []
+
+        async def long(number: int) -> None:
+            await stride()
+            seen.append(number)
+
+        tasks = [asyncio.create_task(long(number)) for number in range(4)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait_for(long(9), 5)
+        return seen
+
+    assert asyncio.run(act()) == [0, 2, 3, 9]

@@ -1,0 +1,121 @@
+"""Queues of a lane: orgs take turns, an org has its part, and is in one batch at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+
+from gpucredits.core.command import Beat
+from gpucredits.service.batch import BeatCall, BeatJob, Job
+from gpucredits.service.errors import Busy
+from gpucredits.service.waiting import Terms, Waiting
+
+TERMS = Terms(batch_max=100, turn_max=20, org_waiting_max=2_000)
+
+
+def job(org_id: int, size: int = 1) -> BeatJob:
+    """Heartbeats of one org, which nobody waits for."""
+    loop = asyncio.new_event_loop()
+    try:
+        call = BeatCall([None] * size, loop.create_future())
+    finally:
+        loop.close()
+    return BeatJob(org_id, [Beat(1, 1, 1)] * size, list(range(size)), call)
+
+
+def orgs_of(jobs: list[Job]) -> list[int]:
+    """Whose they are."""
+    return [each.org_id for each in jobs]
+
+
+def test_orgs_take_turns() -> None:
+    """Behind a flood of one org, another org's beats are in the very next batch."""
+    waiting = Waiting(TERMS)
+    for _ in range(100):
+        waiting.put(job(1, 10))
+    waiting.put(job(2))
+    taken = orgs_of(waiting.take())
+    assert taken[:4] == [1, 1, 2, 1]
+    assert taken.count(1) == 10
+    assert waiting.queues[1].waiting == 1_000 - 100
+
+
+def test_one_org_never_fills_a_batch() -> None:
+    """However much one org sends, a batch holds its part and no more; then it goes on."""
+    waiting = Waiting(Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000))
+    for org_id, count in ((1, 40), (2, 2)):
+        for _ in range(count):
+            waiting.put(job(org_id))
+    taken = []
+    for _ in range(4):
+        taken.append(orgs_of(waiting.take()))
+        waiting.give_back(set(taken[-1]))
+    assert [(each.count(1), each.count(2)) for each in taken] == [(16, 2), (16, 0), (8, 0), (0, 0)]
+    assert taken[0][:4] == [1, 2, 1, 2]
+    assert not waiting.queues
+    assert not waiting.turns
+    assert not waiting.ready
+
+
+def test_of_an_org_under_way_nothing_is_taken() -> None:
+    """What comes for it waits until its batch is done, and is not counted as ready."""
+    waiting = Waiting(TERMS)
+    waiting.put(job(1))
+    assert orgs_of(waiting.take()) == [1]
+    waiting.put(job(1, 3))
+    waiting.put(job(2))
+    assert waiting.ready == 1
+    assert orgs_of(waiting.take()) == [2]
+    assert waiting.take() == []
+    waiting.give_back({1})
+    assert waiting.ready == 3
+    assert orgs_of(waiting.take()) == [1]
+
+
+def test_the_bound_counts_what_waits_behind_a_batch() -> None:
+    """An org that is under way has no more room than any other."""
+    waiting = Waiting(Terms(batch_max=10, turn_max=10, org_waiting_max=5))
+    waiting.put(job(1, 5))
+    waiting.take()
+    waiting.put(job(1, 5))
+    with pytest.raises(Busy):
+        waiting.put(job(1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_everything_is_taken_once_and_in_order(seed: int) -> None:
+    """Whatever happens in what order: an org is in one batch, a job taken once, in its order."""
+    dice = random.Random(seed)
+    waiting = Waiting(Terms(batch_max=12, turn_max=3, org_batch_max=5, org_waiting_max=1_000))
+    sent: dict[int, list[Job]] = {org_id: [] for org_id in range(5)}
+    taken: dict[int, list[Job]] = {org_id: [] for org_id in range(5)}
+    batches: list[set[int]] = []
+    for step in range(400):
+        if dice.random() < 0.6 and step < 300:
+            new = job(dice.randrange(5), dice.randint(1, 4))
+            sent[new.org_id].append(new)
+            waiting.put(new)
+        elif dice.random() < 0.5:
+            batch = waiting.take()
+            busy = Counter(org_id for orgs in batches for org_id in orgs)
+            assert not busy.keys() & set(orgs_of(batch))
+            for each in batch:
+                taken[each.org_id].append(each)
+            batches.append(set(orgs_of(batch)))
+        elif batches:
+            waiting.give_back(batches.pop(dice.randrange(len(batches))))
+        held = set().union(*batches) if batches else set()
+        assert waiting.ready == sum(
+            queue.waiting for org_id, queue in waiting.queues.items() if org_id not in held
+        )
+    while batches:
+        waiting.give_back(batches.pop())
+    while batch := waiting.take():
+        for each in batch:
+            taken[each.org_id].append(each)
+        waiting.give_back(set(orgs_of(batch)))
+    assert taken == sent
+    assert not waiting.queues
