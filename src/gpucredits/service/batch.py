@@ -100,21 +100,28 @@ class CommandJob:
 
 @dataclass(slots=True, eq=False)
 class BeatCall:
-    """The heartbeats of one caller, answered when the last of its jobs is."""
+    """The heartbeats of one caller, answered when the last of them is."""
 
     results: list[Outcome | Exception | None]
     done: asyncio.Future[None]
-    pending: int = 0
+    pending: int
+
+    def answer(self, place: int, result: Outcome | Exception) -> None:
+        """Put an answer in its place."""
+        self.results[place] = result
+        self.pending -= 1
+        if not self.pending and not self.done.done():
+            self.done.set_result(None)
 
 
 @dataclass(slots=True, eq=False)
 class BeatJob:
-    """Heartbeats of one org out of one call, with their places in it."""
+    """Heartbeats of one org, whoever sent them, each with its caller and its place there."""
 
     org_id: int
     beats: list[Beat]
+    calls: list[BeatCall]
     places: list[int]
-    call: BeatCall
     queued_at: float = 0.0
 
     @property
@@ -125,7 +132,13 @@ class BeatJob:
     @property
     def is_abandoned(self) -> bool:
         """Whether nobody waits for it any more."""
-        return self.call.done.done()
+        return all(call.done.done() for call in self.calls)
+
+    def add(self, beat: Beat, call: BeatCall, place: int) -> None:
+        """One more heartbeat."""
+        self.beats.append(beat)
+        self.calls.append(call)
+        self.places.append(place)
 
     def add_needs(self, needs: Needs) -> None:
         """The leases that report."""
@@ -148,29 +161,20 @@ class BeatJob:
     def deliver(self, result: list[Outcome] | KeyReused) -> None:
         """Put the answers in their places."""
         assert isinstance(result, list)  # heartbeats have no keys
-        results = self.call.results
-        for place, outcome in zip(self.places, result, strict=True):
-            results[place] = outcome
-        self._finish()
+        for call, place, outcome in zip(self.calls, self.places, result, strict=True):
+            call.answer(place, outcome)
 
     def fail(self, error: Exception) -> None:
         """Put the error in every place."""
-        for place in self.places:
-            self.call.results[place] = error
-        self._finish()
+        for call, place in zip(self.calls, self.places, strict=True):
+            call.answer(place, error)
 
     def split(self) -> list[BeatJob]:
         """One job for each heartbeat, so that one that cannot be decided harms no other."""
-        self.call.pending += len(self.beats) - 1
         return [
-            BeatJob(self.org_id, [beat], [place], self.call, self.queued_at)
-            for beat, place in zip(self.beats, self.places, strict=True)
+            BeatJob(self.org_id, [beat], [call], [place], self.queued_at)
+            for beat, call, place in zip(self.beats, self.calls, self.places, strict=True)
         ]
-
-    def _finish(self) -> None:
-        self.call.pending -= 1
-        if not self.call.pending and not self.call.done.done():
-            self.call.done.set_result(None)
 
 
 Job = CommandJob | BeatJob

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpucredits.service.batch import CommandJob, Job
+from gpucredits.service.batch import BeatCall, CommandJob, Job
 from gpucredits.service.lane import Lane
-from gpucredits.service.waiting import Terms
+from gpucredits.service.waiting import OrgBeat, Terms
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import LEASES_MAX, Shelf
 
@@ -74,6 +74,10 @@ class Funnel:
         """Let a job wait, ahead of heartbeats or among them; raises Busy."""
         job.queued_at = asyncio.get_running_loop().time()
         (self.commands if ahead else self.beats).put(job)
+
+    def put_beats(self, beats: Sequence[OrgBeat], call: BeatCall) -> None:
+        """Let heartbeats wait; a call for which there is no room is told so in its places."""
+        self.beats.put_beats(beats, call)
 
     def put_all(self, jobs: Sequence[CommandJob]) -> None:
         """Let jobs wait ahead of heartbeats: all of them, or with Busy none."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gpucredits.service.batch import Job
+from gpucredits.service.batch import BeatCall, Job
 from gpucredits.service.carrier import Carrier
 from gpucredits.service.errors import Busy, Closing
-from gpucredits.service.waiting import BUSY_RETRY_S, Terms, Waiting
+from gpucredits.service.waiting import BUSY_RETRY_S, OrgBeat, Terms, Waiting
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import Shelf
 
@@ -37,6 +37,13 @@ class Lane:
         if self.is_closing:
             raise Closing
         self.waiting.put(job)
+        self._wake_if_ready()
+
+    def put_beats(self, beats: Sequence[OrgBeat], call: BeatCall) -> None:
+        """Let heartbeats wait; those for which there is no room are told so in their places."""
+        if self.is_closing:
+            raise Closing
+        self.waiting.put_beats(beats, call, asyncio.get_running_loop().time())
         self._wake_if_ready()
 
     def ensure_room(self, org_id: int, size: int) -> None:

@@ -13,14 +13,15 @@ from typing import cast
 
 from gpucredits.core.account import org_of
 from gpucredits.core.book import Book, Org
-from gpucredits.core.command import Beat, CreateAccount, Sweep
+from gpucredits.core.command import CreateAccount, Sweep
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
 from gpucredits.core.reasons import InvariantBroken
-from gpucredits.service.batch import BeatCall, BeatJob, CommandJob
+from gpucredits.service.batch import BeatCall, CommandJob
 from gpucredits.service.errors import Busy, complete
 from gpucredits.service.funnel import DEFAULTS, Funnel, FunnelOptions
 from gpucredits.service.minutes import Request
+from gpucredits.service.waiting import OrgBeat
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import Unavailable
@@ -122,21 +123,16 @@ class Ledger:
         """Busy when so many commands, by org, could not all be taken now."""
         self.funnel.ensure_room(sizes)
 
-    async def beat(self, beats: Sequence[tuple[int, Beat]]) -> list[Outcome | Undecided]:
+    async def beat(self, beats: Sequence[OrgBeat]) -> list[Outcome | Undecided]:
         """Record heartbeats given as (org number, beat); answers are in the same order.
 
         What could not be decided stands in its own place and harms no neighbour: send it again.
         """
         if not beats:
             return []
-        call = BeatCall([None] * len(beats), asyncio.get_running_loop().create_future())
-        jobs = self._beat_jobs(beats, call)
-        call.pending = len(jobs)
-        for job in jobs:
-            try:
-                self.funnel.put(job, ahead=False)
-            except Busy as busy:
-                job.fail(busy)
+        count = len(beats)
+        call = BeatCall([None] * count, asyncio.get_running_loop().create_future(), count)
+        self.funnel.put_beats(beats, call)
         await call.done
         return cast("list[Outcome | Undecided]", call.results)
 
@@ -194,22 +190,6 @@ class Ledger:
     ) -> CommandJob:
         answer = asyncio.get_running_loop().create_future()
         return CommandJob(org_id, requests, answer, dry_run=dry_run, atomic=atomic)
-
-    def _beat_jobs(self, beats: Sequence[tuple[int, Beat]], call: BeatCall) -> list[BeatJob]:
-        """The beats of a call by org, in jobs that fit into a batch."""
-        groups: dict[int, tuple[list[Beat], list[int]]] = {}
-        for place, (org_id, beat) in enumerate(beats):
-            group = groups.get(org_id)
-            if group is None:
-                group = groups[org_id] = ([], [])
-            group[0].append(beat)
-            group[1].append(place)
-        most = self.funnel.options.beats.turn_max
-        return [
-            BeatJob(org_id, group[start : start + most], places[start : start + most], call)
-            for org_id, (group, places) in groups.items()
-            for start in range(0, len(group), most)
-        ]
 
     async def _without_org(self, path: str, requests: Sequence[Request]) -> list[Outcome]:
         """An org that does not exist has nothing to lock and nowhere to remember answers."""

@@ -8,13 +8,16 @@ Must not: wait itself, or know what a command means (batch and core do).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gpucredits.service.batch import Job
+from gpucredits.core.command import Beat
+from gpucredits.service.batch import BeatCall, BeatJob, Job
 from gpucredits.service.errors import Busy
 
 BUSY_RETRY_S = 1.0
+
+OrgBeat = tuple[int, Beat]  # an org's number, and what one of its leases reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,25 @@ class Waiting:
             self.ready += size
         queue.jobs.append(job)
         queue.waiting += size
+
+    def put_beats(self, beats: Sequence[OrgBeat], call: BeatCall, now: float) -> None:
+        """Let heartbeats wait, with those of their orgs that wait already; Busy in their places."""
+        queues, most = self.queues, self.terms.turn_max
+        for place, (org_id, beat) in enumerate(beats):
+            queue = queues.get(org_id)
+            last = queue.jobs[-1] if queue is not None and queue.jobs else None
+            if queue is None or type(last) is not BeatJob or len(last.beats) >= most:
+                try:
+                    self.put(BeatJob(org_id, [beat], [call], [place], now))
+                except Busy as busy:
+                    call.answer(place, busy)
+            elif queue.waiting >= self.terms.org_waiting_max:
+                call.answer(place, Busy(BUSY_RETRY_S))
+            else:
+                last.add(beat, call, place)
+                queue.waiting += 1
+                if org_id not in self._under_way:
+                    self.ready += 1
 
     def ensure_room(self, org_id: int, size: int) -> None:
         """Busy when so much more of an org cannot wait now."""

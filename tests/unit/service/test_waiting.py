@@ -20,10 +20,10 @@ def job(org_id: int, size: int = 1) -> BeatJob:
     """Heartbeats of one org, which nobody waits for."""
     loop = asyncio.new_event_loop()
     try:
-        call = BeatCall([None] * size, loop.create_future())
+        call = BeatCall([None] * size, loop.create_future(), size)
     finally:
         loop.close()
-    return BeatJob(org_id, [Beat(1, 1, 1)] * size, list(range(size)), call)
+    return BeatJob(org_id, [Beat(1, 1, 1)] * size, [call] * size, list(range(size)))
 
 
 def orgs_of(jobs: list[Job]) -> list[int]:
@@ -119,3 +119,45 @@ def test_everything_is_taken_once_and_in_order(seed: int) -> None:
         waiting.give_back(set(orgs_of(batch)))
     assert taken == sent
     assert not waiting.queues
+
+
+def beating(waiting: Waiting, *orgs: int) -> BeatCall:
+    """One caller's heartbeats, one for each org named."""
+    loop = asyncio.new_event_loop()
+    call = BeatCall([None] * len(orgs), loop.create_future(), len(orgs))
+    loop.close()
+    waiting.put_beats([(org_id, Beat(place, 1, 1)) for place, org_id in enumerate(orgs)], call, 0.0)
+    return call
+
+
+def test_heartbeats_of_an_org_wait_together_whoever_sent_them() -> None:
+    """One job of each org, whose answers find their callers and places."""
+    waiting = Waiting(TERMS)
+    first, second = beating(waiting, 1, 2, 1), beating(waiting, 1)
+    assert waiting.ready == 4
+    jobs = waiting.take()
+    assert [(each.org_id, each.size) for each in jobs] == [(1, 3), (2, 1)]
+    jobs[0].fail(ValueError("of org 1"))
+    assert [type(each) for each in first.results] == [ValueError, type(None), ValueError]
+    assert second.pending == 0
+    assert first.pending == 1
+
+
+def test_heartbeats_join_nothing_that_is_full_or_under_way() -> None:
+    """A job holds no more than a turn, and one that was taken does not grow."""
+    waiting = Waiting(Terms(batch_max=100, turn_max=3, org_waiting_max=2_000))
+    beating(waiting, *[1] * 7)
+    assert [each.size for each in waiting.queues[1].jobs] == [3, 3, 1]
+    taken = waiting.take()
+    beating(waiting, 1, 1)
+    assert [each.size for each in taken] == [3, 3, 1]
+    assert waiting.queues[1].waiting == 2
+    assert waiting.ready == 0
+
+
+def test_heartbeats_without_room_are_busy_in_their_places() -> None:
+    """The bound is the org's, and those that still fit are taken."""
+    waiting = Waiting(Terms(batch_max=100, turn_max=3, org_waiting_max=4))
+    call = beating(waiting, 1, 1, 1, 1, 1, 2, 1)
+    assert [type(each) is Busy for each in call.results] == [False] * 4 + [True, False, True]
+    assert waiting.ready == call.pending == 5
