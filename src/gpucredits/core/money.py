@@ -35,8 +35,8 @@ def format_credits(micros: int) -> str:
     """The shortest decimal string that is exactly ``micros``."""
     if micros < 0:
         return f"-{format_credits(-micros)}"
-    whole, fraction = divmod(micros, MICROS_PER_CREDIT)
-    return f"{whole}.{fraction:06d}".rstrip("0") if fraction else str(whole)
+    digits = str(micros).zfill(DECIMALS + 1)
+    return f"{digits[:-DECIMALS]}.{digits[-DECIMALS:]}".rstrip("0").rstrip(".")
 
 
 def cost(rate_per_hour: int, used_ms: int) -> int:
