@@ -56,12 +56,11 @@ class Org:
 
 @dataclass(frozen=True, slots=True)
 class LateUse:
-    """Use reported after a lease had lapsed: no money moves, the reconciler will look at it."""
+    """Use reported after a lease had lapsed: no money moves, ``usage`` shows it."""
 
     reservation_id: int
     seq: int
     used_ms: int
-    lapsed_at: int
 
 
 @dataclass(slots=True)

@@ -280,9 +280,9 @@ def answer(
 
 
 def note_late_use(book: Book, lease: Reservation, seq: int, used_ms: int) -> None:
-    """Keep use that was reported after a lease lapsed, capped at the lapse, for the reconciler."""
+    """Keep use that was reported after a lease lapsed, capped at the lapse; no money moves."""
     if lease.state is not ReservationState.EXPIRED or seq <= lease.seq:
         return
     used_ms = min(used_ms, (lease.expires_at - lease.admitted_at) // 1_000)
     if used_ms > lease.used_ms:
-        book.late_use.append(LateUse(lease.reservation_id, seq, used_ms, lease.ended_at))
+        book.late_use.append(LateUse(lease.reservation_id, seq, used_ms))
