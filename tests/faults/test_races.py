@@ -1,4 +1,4 @@
-"""Many callers at one account and around a ring (S14, S17), and controls that must fail."""
+"""Many callers at one account and around a ring, and controls that must fail."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_exactly_as_many_are_admitted_as_are_funded(
         negative += balance.available.startswith("-")
         refused += ends["insufficient_credits"]
     tell(
-        "S14 concurrent spend",
+        "concurrent spend",
         f"{CALLERS} callers, exactly {FUNDED} admitted in {exact} of {extent.cycles} rounds, "
         f"negative balances {negative}",
         holds=exact == extent.cycles,
@@ -102,7 +102,7 @@ def test_check_then_act_without_a_lock_overspends(database: str, tell: Teller) -
                 await connection.close()
 
     tell(
-        "S14 control: no lock",
+        "concurrent spend, control: no lock",
         f"of {CONTROL_ROUNDS_MAX} rounds",
         rounds_overspent=asyncio.run(run()),
     )
@@ -132,7 +132,7 @@ def test_a_ring_of_transfers_in_both_directions_keeps_the_total(
     found = asyncio.run(deadlocks(postgres)) - before
     total = direct.balance(org, tree=True).available
     tell(
-        "S17 ring of transfers",
+        "ring of transfers",
         f"{WRITERS} writers, {ends.total()} transfers, deadlocks {found}, "
         f"total {total} of {10 * RING}, took {took:.0f} s",
         holds=(found, total) == (0, str(10 * RING)),
@@ -183,4 +183,4 @@ def test_locks_in_opposite_orders_deadlock(database: str, tell: Teller) -> None:
             await one.close()
             await other.close()
 
-    tell("S17 control: opposite orders", "", deadlocks=asyncio.run(run()))
+    tell("ring of transfers, control: opposite orders", "", deadlocks=asyncio.run(run()))
