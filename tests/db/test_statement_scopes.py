@@ -10,8 +10,9 @@ from gpucredits.core.account import Model
 from gpucredits.core.command import CreateAccount, Reserve, Settle, TopUp
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Refused
+from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.statements import Statements
-from support.billing import DUE_DAYS, listed, next_month, open_acme, run, spend
+from support.billing import listed, next_month, open_acme, run, spend
 from support.scene import CREDIT, Scene, play
 
 

@@ -17,10 +17,9 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.outcome import Reserved, Reviewed
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.statement import DUE_US
+from gpucredits.core.statement import DAY_US, DUE_DAYS
 from gpucredits.jobs.statements import Statements
 from support.billing import (
-    DUE_DAYS,
     acme,
     lines,
     listed,
@@ -55,7 +54,7 @@ def test_a_month_is_closed_into_its_lines(database: str) -> None:
         assert lines(second) == (100, 30, 60, 5, 65, 30)
         assert [seen.outstanding // CREDIT for seen in (first, second)] == [35, 30]
         assert first.row.ends_at == second.row.starts_at
-        assert first.row.due_at - first.row.closed_at == DUE_US
+        assert first.row.due_at - first.row.closed_at == DUE_DAYS * DAY_US
         acts = "SELECT actor, action, resource FROM audit_log WHERE action LIKE 'statement%'"
         assert {tuple(row) for row in await stage.pool.fetch(acts)} == {
             ("system:", "statement.close", "acme")

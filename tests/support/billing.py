@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from gpucredits.core.account import Account, Model
 from gpucredits.core.command import CreateAccount, ReviewStanding, Settle, TopUp
 from gpucredits.core.outcome import AccountSaved, ToppedUp
-from gpucredits.core.statement import DUE_US
 from gpucredits.jobs.statements import Statements
 from gpucredits.service import statements
 from gpucredits.service.statements import Owner, Seen, StatementFilter
@@ -16,7 +15,6 @@ from support.scene import CREDIT, Scene
 
 ALL = StatementFilter(before=2**62)
 PAYMENTS = itertools.count(1)
-DUE_DAYS = DUE_US // 86_400_000_000
 
 
 async def open_acme(stage: Scene) -> None:

@@ -159,10 +159,10 @@ class Book:
             self.place(row)
         self.changed[id(row)] = row
 
-    def note_node(self, lease: Reservation, expires_at: int = 0) -> None:
-        """Note where a lease runs; one that is not in the book lives until ``expires_at``."""
+    def note_node(self, lease: Reservation) -> None:
+        """Note where a lease of the book runs."""
         key = (lease.account_id, lease.job_id, lease.node)
-        self.on_nodes[key] = (lease.reservation_id, expires_at)
+        self.on_nodes[key] = (lease.reservation_id, 0)
 
     def learn(self, row: JobLeases) -> None:
         """Take in what was counted from other rows of the book, and is no change."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from gpucredits.core.account import Account
 from gpucredits.core.boost import Boost
-from gpucredits.core.budget import Budget, BudgetWarning
+from gpucredits.core.budget import Budget
 from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
 from gpucredits.core.quota import Counter, Quota
@@ -142,10 +142,9 @@ class Adjusted:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many entries the clock had made due, and warnings that a budget has newly reached."""
+    """How many entries the clock had made due."""
 
     entries: int
-    warnings: tuple[BudgetWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,6 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
                 name="first admin",
                 role=Role.ADMIN,
                 scope="",
-                created_by="system:",
             )
             note = AuditNote(
                 "system:",
