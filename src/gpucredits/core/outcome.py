@@ -9,7 +9,7 @@ from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget
 from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
-from gpucredits.core.quota import Counter, Quota
+from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision, Reservation, ReservationState, StopReason
 from gpucredits.core.token_bucket import TokenBucket
@@ -169,10 +169,9 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class QuotaSaved:
-    """The quota as it now is, and what it counts."""
+    """The quota as it now is."""
 
     quota: Quota
-    counter: Counter | None
     path: str
 
 
