@@ -15,6 +15,8 @@ from gpucredits.core.money import MS_PER_HOUR, cost
 from gpucredits.core.outcome import Beaten
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import (
+    BEYOND_ELAPSED,
+    WENT_BACK,
     Decision,
     Reservation,
     ReservationState,
@@ -25,9 +27,6 @@ from gpucredits.core.rules.counting import count_slice, pass_in_full
 from gpucredits.core.rules.lots import consume, end_held_over, join_paid
 from gpucredits.core.rules.renewals import Renewal, renewal
 from gpucredits.core.rules.roll import lapse, roll
-
-WENT_BACK = "used_ms_went_back"
-BEYOND_ELAPSED = "used_ms_beyond_elapsed"
 
 # Looked up once: reading a member off its class costs more than the arithmetic around it.
 LIVE = ReservationState.ACTIVE
