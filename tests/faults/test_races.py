@@ -11,11 +11,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from gpucredits.client import AsyncClient, Call, Client, Refused, Retry
+from gpucredits.client import AsyncClient, Call, Client, Retry
 from gpucredits.client.credit import transfer
 from gpucredits.client.reservations import reserve
 from support.extent import Extent, Teller
-from support.http import RunningServer
+from support.http import RunningServer, reason_of
 from support.orgs import GPU_TYPE, new_org
 from support.postgres import TestServer
 
@@ -28,15 +28,6 @@ RING = 8
 CONTROL_CALLERS = 16
 CONTROL_ROUNDS_MAX = 20
 PATIENT = Retry(attempt_timeout_s=60.0, deadline_s=90.0)
-
-
-async def reason_of(client: AsyncClient, call: Call[Any]) -> str:
-    """How a call ended: an empty string when it was done, else the reason."""
-    try:
-        await client.send(call)
-    except Refused as refused:
-        return refused.reason
-    return ""
 
 
 async def together(server: RunningServer, calls: list[Call[Any]]) -> Counter[str]:
