@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -40,6 +41,7 @@ from gpucredits.store.dispatch import Key, Lease, OpenTicket, Picture, Place
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
 from gpucredits.store.snapshot import snapshot as one_moment
 
+logger = logging.getLogger(__name__)
 Row = TypeVar("Row")
 
 LEASE_US: Final = 5_000_000
