@@ -57,7 +57,7 @@ def named(route: Route) -> str:
 
 def principal(role: Role, scope: str) -> Any:
     """A key's owner, without a database."""
-    row = KeyRow(1 if scope else 0, 1, "", role.value, scope, "", 0, 0, 0)
+    row = KeyRow(1 if scope else 0, 1, "", role.value, scope, 0, 0, 0)
     return principal_of(LiveKey(row), Defaults())
 
 

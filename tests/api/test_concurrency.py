@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Any
 
-from gpucredits.client import AsyncClient, Call, Refused
+from gpucredits.client import AsyncClient
 from gpucredits.client.credit import transfer
 from gpucredits.client.reservations import reserve
-from support.http import Caller, RunningServer, fresh_name
+from support.http import Caller, RunningServer, fresh_name, reason_of
 
 CALLERS = 64
 FUNDED = 7
 WRITERS = 32
 RING = 8
-
-
-async def reason_of(client: AsyncClient, call: Call[Any]) -> str:
-    """How a call ended: an empty string when it was done, else the reason."""
-    try:
-        await client.send(call)
-    except Refused as refused:
-        return refused.reason
-    return ""
 
 
 async def gathered(works: list[Awaitable[str]]) -> list[str]:

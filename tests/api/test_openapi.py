@@ -18,7 +18,7 @@ from gpucredits.api.openapi import openapi_document, reasons_of
 from gpucredits.api.routes import routes
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.reasons import Reason
-from gpucredits.core.rules.heartbeats import BEYOND_ELAPSED, WENT_BACK
+from gpucredits.core.reservation import BEYOND_ELAPSED, WENT_BACK
 from gpucredits.core.rules.renewals import MAX_AMOUNT, OVERDRAFT
 from gpucredits.wire.meanings import BY_NAME, meaning_of
 from gpucredits.wire.meanings_by_shape import BY_SHAPE

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.statement import DUE_US
+from gpucredits.core.statement import DUE_DAYS
 from support.http import Caller, fresh_name, problem
 from support.postgres import sql
 from support.waiting import until
 
 MONTH_S = 32 * 86_400
-DUE_S = DUE_US // 1_000_000
+DUE_S = DUE_DAYS * 86_400
 
 
 @pytest.fixture

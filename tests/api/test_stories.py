@@ -142,6 +142,23 @@ def test_a_beat_that_is_repeated_costs_nothing(admin: Caller, org: str, gpu_type
     assert balance(admin, org) == ("8.7", "1.2", "0.1")
 
 
+def test_late_use_is_shown_and_not_charged(admin: Caller, org: str, gpu_type: str) -> None:
+    """What was reported after a lapse stands beside the lease, once."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
+    body = {"account": org, "job_id": "j", "gpu_type": gpu_type, "window_seconds": 60}
+    lease = admin.made("/v1/reservations", body)["reservation_id"]
+    admin.advance(20)
+    admin.made(f"/v1/reservations/{lease}:extend", {"seq": 1, "used_ms": 20_000})
+    (before,) = admin.read(f"/v1/accounts/{org}/usage")["leases"]
+    assert (before["used_ms"], before["late_ms"]) == (20_000, 0)
+    admin.advance(100)
+    for seq, used_ms in ((2, 50_000), (2, 50_000), (3, 55_000)):
+        admin.made(f"/v1/reservations/{lease}:extend", {"seq": seq, "used_ms": used_ms})
+    (shown,) = admin.read(f"/v1/accounts/{org}/usage")["leases"]
+    assert (shown["used_ms"], shown["late_ms"], shown["events"]) == (20_000, 35_000, 0)
+    assert shown["charged"] == before["charged"]
+
+
 def test_a_refund_goes_back_to_the_grant_that_paid(admin: Caller, org: str, gpu_type: str) -> None:
     """What is given back is in the grant again; a charge on top is taken from it."""
     grant = admin.made("/v1/credits/issue", {"account": org, "amount": "10"})

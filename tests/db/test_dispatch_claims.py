@@ -13,7 +13,7 @@ from gpucredits.service.queue import answer_of
 from gpucredits.store.dispatch import OpenTicket
 from gpucredits.store.queue import QueueState
 from support.scene import CREDIT, Scene, play
-from support.stage import CAPACITY, Stage, stage_on
+from support.stage import CAPACITY, Stage, stage_on, told_to_stop
 
 
 async def full_pool(stage: Stage, *, jobs: int = 2, gpus: int = 4) -> list[tuple[int, int]]:
@@ -28,12 +28,6 @@ async def full_pool(stage: Stage, *, jobs: int = 2, gpus: int = 4) -> list[tuple
 def nobody(_: Survey) -> dict[str, OpenTicket]:
     """Nobody is asked about before it is let in, as if what it could pay with went just then."""
     return {}
-
-
-async def told_to_stop(stage: Stage) -> int:
-    """Leases that have been told to stop."""
-    query = "SELECT count(*) FROM reservations WHERE state = 0 AND stopping_at > 0"
-    return int(await stage.base.pool.fetchval(query))
 
 
 def test_who_cannot_pay_stops_nobody(database: str) -> None:

@@ -15,7 +15,7 @@ from gpucredits.service.queue import answer_of
 from gpucredits.store import queue
 from gpucredits.store.queue import QueueState
 from support.scene import CREDIT, Scene, play
-from support.stage import CAPACITY, Stage, stage_on
+from support.stage import CAPACITY, Stage, stage_on, told_to_stop
 
 CANNOT_PAY: dict[str, dict[str, Any]] = {
     "credits": {},
@@ -29,12 +29,6 @@ async def penniless(stage: Stage, why: str = "credits") -> None:
     await stage.fund("evil", amount=1 if why == "credits" else 1_000_000)
     if CANNOT_PAY[why]:
         await stage.base.do(UpdateAccount(path="evil", **CANNOT_PAY[why]), org="evil")
-
-
-async def told_to_stop(stage: Stage) -> int:
-    """Leases that have been told to stop."""
-    query = "SELECT count(*) FROM reservations WHERE state = 0 AND stopping_at > 0"
-    return int(await stage.base.pool.fetchval(query))
 
 
 @pytest.mark.parametrize("why", CANNOT_PAY)

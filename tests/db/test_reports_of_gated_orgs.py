@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gpucredits.core.command import SetQuota
-from gpucredits.core.outcome import QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Decision, Exhaustion
+from support.gated import ALICE, quota, set_up
 from support.scene import CREDIT, Scene, play
-
-ALICE = "acme/vision/alice"
-
-
-async def set_up(stage: Scene) -> None:
-    """An org with plenty of credits, a project and a user."""
-    await stage.fund("acme", credits_each=100_000)
-    await stage.fund("acme/vision", ALICE, credits_each=0)
-
-
-async def quota(stage: Scene, account: str, dimension: Dimension, limit: int, **more: Any) -> int:
-    """Set a quota."""
-    command = SetQuota(account=account, dimension=dimension, limit=limit, **more)
-    outcome = await stage.do(command)
-    assert isinstance(outcome, QuotaSaved), outcome
-    return outcome.quota.quota_id
 
 
 async def counters(stage: Scene) -> list[tuple[int, ...]]:

@@ -11,7 +11,7 @@ from gpucredits.core.command import CreateAccount, Reserve, Settle, TopUp
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.jobs.statements import Statements
-from support.billing import DUE_DAYS, listed, next_month, open_acme, run, spend
+from support.billing import listed, next_month, open_acme, past_due, run, spend
 from support.scene import CREDIT, Scene, play
 
 
@@ -33,7 +33,7 @@ def test_every_account_that_pays_later_is_billed_for_what_it_paid(database: str)
         assert billed == {"acme": 2, "acme/lab": 40, "acme/lab/ann": 7}
         paid = TopUp(account="acme", amount=2 * CREDIT, payment_reference="a", confirmed=True)
         await stage.do(paid)
-        await stage.advance(DUE_DAYS * 86_400 + 1)
+        await past_due(stage)
         await run(stage)
         marks = "SELECT path FROM accounts WHERE delinquent ORDER BY path"
         found = [row["path"] for row in await stage.pool.fetch(marks)]

@@ -17,15 +17,16 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.outcome import Reserved, Reviewed
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.statement import DUE_US
+from gpucredits.core.statement import DAY_US, DUE_DAYS
 from gpucredits.jobs.statements import Statements
 from support.billing import (
-    DUE_DAYS,
     acme,
+    billed,
     lines,
     listed,
     next_month,
     open_acme,
+    past_due,
     pay,
     review,
     run,
@@ -55,7 +56,7 @@ def test_a_month_is_closed_into_its_lines(database: str) -> None:
         assert lines(second) == (100, 30, 60, 5, 65, 30)
         assert [seen.outstanding // CREDIT for seen in (first, second)] == [35, 30]
         assert first.row.ends_at == second.row.starts_at
-        assert first.row.due_at - first.row.closed_at == DUE_US
+        assert first.row.due_at - first.row.closed_at == DUE_DAYS * DAY_US
         acts = "SELECT actor, action, resource FROM audit_log WHERE action LIKE 'statement%'"
         assert {tuple(row) for row in await stage.pool.fetch(acts)} == {
             ("system:", "statement.close", "acme")
@@ -112,10 +113,7 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
     """At the due date it admits nothing and drains; the payment of what is overdue resumes it."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
+        await billed(stage, 100)
         await spend(stage, 7)
         await stage.advance(DUE_DAYS * 86_400 - 60)
         await run(stage)
@@ -163,10 +161,7 @@ def test_whatever_comes_in_pays(database: str, way: str) -> None:
     """A grant that forgives, a refund, or a payment that names no statement pays it as well."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        lease = await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
+        lease = await billed(stage, 100)
         if way == "grant":
             await stage.do(Issue(account="acme", amount=100 * CREDIT))
         elif way == "refund":
@@ -174,7 +169,7 @@ def test_whatever_comes_in_pays(database: str, way: str) -> None:
         else:
             await pay(stage, 100)
         await spend(stage, 200)  # what is charged since does not take the payment away
-        await stage.advance(DUE_DAYS * 86_400 + 1)
+        await past_due(stage)
         await run(stage)
         reviewed = await stage.do(await review(stage))
         assert isinstance(reviewed, Reviewed)
@@ -190,12 +185,9 @@ def test_a_payment_taken_back_is_owed_again(database: str) -> None:
     """The statement that it had paid is overdue once more, and the account is paused."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
+        await billed(stage, 100)
         paid = await pay(stage, 100)
-        await stage.advance(DUE_DAYS * 86_400 + 1)
+        await past_due(stage)
         await run(stage)
         assert not (await acme(stage)).delinquent
         await stage.do(ReverseTopUp(topup_id=paid.topup.topup_id))
@@ -210,10 +202,7 @@ def test_refunds_and_adjustments_are_in_their_lines(database: str) -> None:
     """An adjustment is a charge; a refund is a credit, also for what an earlier month charged."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        lease = await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
+        lease = await billed(stage, 100)
         await stage.do(Refund(reservation_id=lease, amount=40 * CREDIT))
         await stage.do(Adjust(reservation_id=lease, amount=10 * CREDIT))
         await next_month(stage)
@@ -231,11 +220,8 @@ def test_a_payment_beats_a_pause_that_was_decided_before_it(
     """The job saw a debt, the payment came, then the job's command: the ledger looks again."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
-        await stage.advance(DUE_DAYS * 86_400 + 1)
+        await billed(stage, 100)
+        await past_due(stage)
         stale = await review(stage)
         await pay(stage, 100)
         outcome = await stage.do(stale)
@@ -250,11 +236,8 @@ def test_what_follows_a_pause_in_its_batch_is_refused(database: str) -> None:
     """A job that is asked for together with the pause is not admitted any more."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
-        await stage.advance(DUE_DAYS * 86_400 + 1)
+        await billed(stage, 100)
+        await past_due(stage)
         job = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
         requests = [stage.request(await review(stage)), stage.request(job)]
         for outcome in await stage.ledger.submit_all("acme", requests, atomic=True):
@@ -268,11 +251,8 @@ def test_a_payment_while_being_paused_leaves_the_account_running(database: str) 
     """Payments and jobs of several servers at once: in the end it has paid and runs."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
-        await stage.advance(DUE_DAYS * 86_400 + 1)
+        await billed(stage, 100)
+        await past_due(stage)
         async with scene(database) as other:
             jobs = [Statements(each.ledger).tick() for each in (stage, other) * 3]
             await asyncio.gather(*jobs, *(pay(stage, 50) for _ in range(2)))
@@ -286,11 +266,8 @@ def test_an_operators_suspension_is_not_lifted_by_a_payment(database: str) -> No
     """Delinquency and suspension are two marks: paying ends one of them."""
 
     async def act(stage: Scene) -> None:
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        await run(stage)
-        await stage.advance(DUE_DAYS * 86_400 + 1)
+        await billed(stage, 100)
+        await past_due(stage)
         await run(stage)
         await stage.do(UpdateAccount(path="acme", status=Status.SUSPENDED))
         await pay(stage, 100)

@@ -1,4 +1,4 @@
-"""Everything that can be killed is killed under load, again and again (S01, S02)."""
+"""Everything that can be killed is killed under load, again and again."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
     is_clean = verdict.startswith("0 Checked") and not errors and not found.wrong
     took = time.monotonic() - began
     tell(
-        "S01/S02 crash under load",
+        "crash under load",
         f"cycles {extent.cycles} ({stage.kills_text()}), {found.text()}, {recovery}, "
         f"answers 500 {errors}, took {took:.0f} s",
         holds=is_whole and is_clean,
@@ -94,7 +94,7 @@ def test_a_server_that_loses_commits_is_refused_and_seen_through(
         wreck(stage, ["postgres"] * CONTROL_KILLS, extent.seed)
         found = audit(stage, read_history(stage.all_histories))
     tell(
-        "S01/S02 control: synchronous_commit=off",
+        "crash under load, control: synchronous_commit=off",
         f"refused by the product; unchecked, {CONTROL_KILLS} kills: {found.text()}",
         lost=found.lost,
     )

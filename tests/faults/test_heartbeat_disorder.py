@@ -1,4 +1,4 @@
-"""Heartbeats duplicated, reordered, delayed and cut: the bill is that of a quiet network (S08)."""
+"""Heartbeats duplicated, reordered, delayed and cut: the bill is that of a quiet network."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_disorder_never_changes_a_bill(
     equal = sum(calm == rough for calm, rough in zip(*charged, strict=True))
     faults = ", ".join(f"{name} {count}" for name, count in sorted(plan.faults.items()))
     tell(
-        "S08 heartbeats in disorder",
+        "heartbeats in disorder",
         f"equal charges {equal} of {len(leases)} leases, {faults}",
         holds=charged[0] == charged[1],
         reordered=delivery.reordered,

@@ -1,4 +1,4 @@
-"""Every kind of write is done, and its reply is lost on the way (S07)."""
+"""Every kind of write is done, and its reply is lost on the way."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_a_lost_reply_is_repeated_and_has_one_effect(
             assert digest(database_of_server, on.org) == done, name
             swallowed += 1
     figures = f"{len(WRITES)} kinds of write, equal answers {equal} of {2 * swallowed}, doubled 0"
-    tell("S07 lost acknowledgement", figures, replies_swallowed=swallowed)
+    tell("lost acknowledgement", figures, replies_swallowed=swallowed)
 
 
 def test_a_new_key_after_a_lost_reply_does_it_twice(
@@ -368,5 +368,5 @@ def test_a_new_key_after_a_lost_reply_does_it_twice(
             continue
         doubled += digest(database_of_server, on.org) != done
     figures = f"of {len(DOUBLED_BY_A_NEW_KEY)} kinds"
-    tell("S07 control: a new key", figures, doubled=doubled)
+    tell("lost acknowledgement, control: a new key", figures, doubled=doubled)
     assert doubled == len(DOUBLED_BY_A_NEW_KEY)

@@ -1,4 +1,4 @@
-"""Many callers at one account and around a ring (S14, S17), and controls that must fail."""
+"""Many callers at one account and around a ring, and controls that must fail."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from gpucredits.client import AsyncClient, Call, Client, Refused, Retry
+from gpucredits.client import AsyncClient, Call, Client, Retry
 from gpucredits.client.credit import transfer
 from gpucredits.client.reservations import reserve
 from support.extent import Extent, Teller
-from support.http import RunningServer
+from support.http import RunningServer, reason_of
 from support.orgs import GPU_TYPE, new_org
 from support.postgres import TestServer
 
@@ -28,15 +28,6 @@ RING = 8
 CONTROL_CALLERS = 16
 CONTROL_ROUNDS_MAX = 20
 PATIENT = Retry(attempt_timeout_s=60.0, deadline_s=90.0)
-
-
-async def reason_of(client: AsyncClient, call: Call[Any]) -> str:
-    """How a call ended: an empty string when it was done, else the reason."""
-    try:
-        await client.send(call)
-    except Refused as refused:
-        return refused.reason
-    return ""
 
 
 async def together(server: RunningServer, calls: list[Call[Any]]) -> Counter[str]:
@@ -67,7 +58,7 @@ def test_exactly_as_many_are_admitted_as_are_funded(
         negative += balance.available.startswith("-")
         refused += ends["insufficient_credits"]
     tell(
-        "S14 concurrent spend",
+        "concurrent spend",
         f"{CALLERS} callers, exactly {FUNDED} admitted in {exact} of {extent.cycles} rounds, "
         f"negative balances {negative}",
         holds=exact == extent.cycles,
@@ -102,7 +93,7 @@ def test_check_then_act_without_a_lock_overspends(database: str, tell: Teller) -
                 await connection.close()
 
     tell(
-        "S14 control: no lock",
+        "concurrent spend, control: no lock",
         f"of {CONTROL_ROUNDS_MAX} rounds",
         rounds_overspent=asyncio.run(run()),
     )
@@ -132,7 +123,7 @@ def test_a_ring_of_transfers_in_both_directions_keeps_the_total(
     found = asyncio.run(deadlocks(postgres)) - before
     total = direct.balance(org, tree=True).available
     tell(
-        "S17 ring of transfers",
+        "ring of transfers",
         f"{WRITERS} writers, {ends.total()} transfers, deadlocks {found}, "
         f"total {total} of {10 * RING}, took {took:.0f} s",
         holds=(found, total) == (0, str(10 * RING)),
@@ -183,4 +174,4 @@ def test_locks_in_opposite_orders_deadlock(database: str, tell: Teller) -> None:
             await one.close()
             await other.close()
 
-    tell("S17 control: opposite orders", "", deadlocks=asyncio.run(run()))
+    tell("ring of transfers, control: opposite orders", "", deadlocks=asyncio.run(run()))

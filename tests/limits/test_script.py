@@ -19,8 +19,9 @@ from gpucredits.core.request_limit import (
     RequestLimit,
     bucket_of,
 )
-from gpucredits.core.token_bucket import TokenBucket, advance, draw, resize
+from gpucredits.core.token_bucket import TokenBucket, advance, resize
 from gpucredits.store.redis_buckets import NOTHING, Answer, RedisBuckets, Seen, key_of
+from support.buckets import draw
 from support.limits import PATIENT_S, ask
 from support.redis_server import RedisServer
 

@@ -15,7 +15,8 @@ from gpucredits.core.command import SetBudget, Sweep
 from gpucredits.core.outcome import BudgetSaved, Swept
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.quota import Dimension, Quota, spread
-from gpucredits.core.token_bucket import TokenBucket, advance, clears_at, draw, refund, tokens
+from gpucredits.core.token_bucket import TokenBucket, advance, clears_at, tokens
+from support.buckets import draw, refund
 from support.ledger import CREDIT, Ledger
 
 HOUR = 3_600_000_000

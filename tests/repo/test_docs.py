@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gpucredits.core.request import RequestState
+from gpucredits.core.topup import TopUpStatus
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -43,3 +46,18 @@ def test_examples_are_seen() -> None:
     """The search for examples is not blind: the library's guide has some."""
     guide = (ROOT / "docs" / "time-based-credits.md").read_text()
     assert any(">>>" in block for block in EXAMPLE.findall(guide))
+
+
+def test_every_event_is_listed() -> None:
+    """The table of events has each type that is ever written to the outbox, and no other."""
+    parts = ["store/events.py", *(f"service/{name}.py" for name in ("requests", "statements"))]
+    sources = [ROOT / "src/gpucredits" / part for part in [*parts, "service/anomalies.py"]]
+    code = "\n".join(source.read_text() for source in sources)
+    written = set(re.findall(r"\"((?:account|grant|reservation|budget)\.[a-z]+)\"", code))
+    written |= set(re.findall(r"announce\([^)]*?\"([a-z]+\.[a-z]+)\"", code))
+    written |= {f"topup.{status.name.lower()}" for status in TopUpStatus}
+    written |= {f"request.{state.name.lower()}" for state in RequestState}
+    page = (ROOT / "docs" / "operating.md").read_text()
+    table = page.partition("| `type` |")[2].partition("\n\n")[0]
+    listed = re.findall(r"`([a-z]+\.[a-z]+)`", table)
+    assert sorted(listed) == sorted(written)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from gpucredits.core.account import Account, Model
 from gpucredits.core.command import CreateAccount, ReviewStanding, Settle, TopUp
 from gpucredits.core.outcome import AccountSaved, ToppedUp
-from gpucredits.core.statement import DUE_US
+from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.statements import Statements
 from gpucredits.service import statements
 from gpucredits.service.statements import Owner, Seen, StatementFilter
@@ -16,7 +16,6 @@ from support.scene import CREDIT, Scene
 
 ALL = StatementFilter(before=2**62)
 PAYMENTS = itertools.count(1)
-DUE_DAYS = DUE_US // 86_400_000_000
 
 
 async def open_acme(stage: Scene) -> None:
@@ -48,6 +47,20 @@ async def run(stage: Scene) -> None:
     job = Statements(stage.ledger)
     while await job.tick():
         pass
+
+
+async def billed(stage: Scene, amount: int) -> int:
+    """An org that pays later, with a closed month in which it spent so much; the lease that did."""
+    await open_acme(stage)
+    lease = await spend(stage, amount)
+    await next_month(stage)
+    await run(stage)
+    return lease
+
+
+async def past_due(stage: Scene) -> None:
+    """Let the time pass in which a statement that was just closed is to be paid."""
+    await stage.advance(DUE_DAYS * 86_400 + 1)
 
 
 async def listed(stage: Scene) -> list[Seen]:

@@ -16,6 +16,8 @@ from typing import Any
 
 import httpx
 
+from gpucredits.client import AsyncClient, Call, Refused
+
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 _numbers = itertools.count(1)
@@ -134,3 +136,12 @@ def problem(answer: httpx.Response) -> tuple[int, str]:
     assert body["title"]
     assert body["detail"]
     return answer.status_code, body["reason"]
+
+
+async def reason_of(client: AsyncClient, call: Call[Any]) -> str:
+    """How a call ended: an empty string when it was done, else the reason."""
+    try:
+        await client.send(call)
+    except Refused as refused:
+        return refused.reason
+    return ""

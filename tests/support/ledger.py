@@ -207,7 +207,8 @@ class Ledger:
         book.past = list(self._past(command))
         for lease in stored.reservations.values():
             if lease.state is ReservationState.ACTIVE and lease.node:
-                book.note_node(lease, lease.expires_at)
+                where = (lease.account_id, lease.job_id, lease.node)
+                book.on_nodes[where] = (lease.reservation_id, lease.expires_at)
         book.suspended = tuple(
             account.path
             for account in stored.accounts.values()

@@ -97,3 +97,9 @@ async def stage_on(base: Scene, **settings: Any) -> AsyncIterator[Stage]:
     stage = Stage(base)
     await stage.prepare(**settings)
     yield stage
+
+
+async def told_to_stop(stage: Stage) -> int:
+    """Leases that have been told to stop."""
+    query = "SELECT count(*) FROM reservations WHERE state = 0 AND stopping_at > 0"
+    return int(await stage.base.pool.fetchval(query))

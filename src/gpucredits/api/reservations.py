@@ -294,7 +294,7 @@ ROUTES = [
                 "/v1/adjustments",
                 "Charge more for a reservation than was settled",
                 post_adjustment,
-                ("insufficient_credits",),
+                (),
             ),
         )
     ),

@@ -7,10 +7,10 @@ refusal into the end of the request.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from gpucredits.api.call import Call
 from gpucredits.api.errors import RefusedError
+from gpucredits.api.scope import AnyCall
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused, invariant
@@ -18,7 +18,6 @@ from gpucredits.service.acts import Act
 from gpucredits.service.claims import item_key
 from gpucredits.service.ledger import Answers, Request
 
-AnyCall = Call[Any, Any]
 Wanted = TypeVar("Wanted")
 
 

@@ -14,7 +14,7 @@ from gpucredits.core.account import org_of
 from gpucredits.core.money import format_credits
 from gpucredits.core.reservation import Reservation
 from gpucredits.service.access import Permission, sees, sees_org
-from gpucredits.service.usage import UsageRow, measured_use, record_use
+from gpucredits.service.usage import Measured, UsageRow, measured_use, record_use
 from gpucredits.store.clock import read_clock
 from gpucredits.store.reservations import ReservationFilter
 from gpucredits.wire.scalars import Instant, format_instant
@@ -111,8 +111,8 @@ async def get_usage(call: Call[None, UsageQuery]) -> UsagePage:
     )
 
 
-def _job_usage(org_id: int, lease: Reservation, measured: dict[int, tuple[int, int]]) -> JobUsage:
-    measured_ms, events = measured.get(lease.reservation_id, (0, 0))
+def _job_usage(org_id: int, lease: Reservation, measured: dict[int, Measured]) -> JobUsage:
+    found = measured.get(lease.reservation_id, Measured())
     return JobUsage(
         reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
         account=lease.account,
@@ -125,8 +125,9 @@ def _job_usage(org_id: int, lease: Reservation, measured: dict[int, tuple[int, i
         adjusted=format_credits(lease.adjusted),
         refunded=format_credits(lease.refunded),
         charged=format_credits(lease.charged),
-        measured_ms=measured_ms,
-        events=events,
+        measured_ms=found.used_ms,
+        events=found.events,
+        late_ms=max(found.late_used_ms - lease.used_ms, 0),
         admitted_at=format_instant(lease.admitted_at),
     )
 

@@ -54,7 +54,6 @@ class Figures(msgspec.Struct, kw_only=True):
     last_seq: int
     p50_s: float
     p95_s: float
-    p99_s: float
     problems: list[str]
 
     @property
@@ -99,7 +98,6 @@ async def generate(spec: Spec) -> Figures:
         last_seq=max((each.seq for each in peers if isinstance(each, Node)), default=0),
         p50_s=quantile(ordered, 0.5),
         p95_s=quantile(ordered, 0.95),
-        p99_s=quantile(ordered, 0.99),
         problems=tally.problems,
     )
 

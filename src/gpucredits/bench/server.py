@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import asyncpg
 import msgspec
@@ -22,6 +22,7 @@ from gpucredits.bench import processes
 from gpucredits.bench.exchange import ExchangeError, Target
 from gpucredits.bench.load import COUNTED, COUNTING, Figures, Spec
 from gpucredits.store.cluster import ROLE, Layout
+from gpucredits.store.embedded import DATABASE
 
 LOG_TAIL_BYTES = 2_000
 
@@ -82,13 +83,13 @@ def announced(process: subprocess.Popen[bytes], log_path: Path) -> dict[str, str
     return facts
 
 
-def database_url(data_dir: Path, database: str = "gpucredits") -> str:
+def database_url(data_dir: Path) -> str:
     """The address of the embedded database that a data directory's server runs."""
     layout = Layout(data_dir.absolute())
     sockets = layout.data_dir / "run"
     if layout.socket_note.exists():
         sockets = Path(layout.socket_note.read_text().strip())
-    return f"postgresql://{ROLE}@/{quote(database)}?{urlencode({'host': str(sockets)})}"
+    return f"postgresql://{ROLE}@/{DATABASE}?{urlencode({'host': str(sockets)})}"
 
 
 async def run_alone(url: str, text: str) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.job_options import job_options
 from gpucredits.cli.session import Session, calls
 from gpucredits.client import admissions
-from gpucredits.core import bounds
+from gpucredits.client.reservations import ReserveFields
 from gpucredits.core.wording import count
 from gpucredits.wire.admission import AdmissionAnswer
-from gpucredits.wire.reservation import ExhaustionName
 
 JOB_DEFAULT = "explain"
 
@@ -20,39 +18,11 @@ JOB_DEFAULT = "explain"
 @click.command()
 @click.argument("account", type=values.account, required=False)
 @click.option("--account", "named", type=values.account, help="The same as ACCOUNT.")
-@click.option("--type", "gpu_type", required=True, help="The type of GPU, such as h100.")
-@click.option("--gpus", "gpu_count", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--job", "job_id", default=JOB_DEFAULT, help="Default: a job that is new.")
-@click.option("--region", help="Default: default.")
-@click.option(
-    "--window", "window_ms", type=values.duration, help="How far ahead to hold. Default: 2m."
-)
-@click.option(
-    "--escrow",
-    "escrow_windows",
-    type=click.IntRange(0, bounds.ESCROW_WINDOWS_MAX),
-    help="Windows to hold besides.",
-)
-@click.option("--max", "max_amount", type=values.amount, help="The most the job may cost.")
-@click.option("--payer", type=values.account, help="The account or one above it.")
-@click.option("--on-exhaustion", "exhaustion", type=click.Choice(get_args(ExhaustionName)))
-@click.option("--overdraft", type=values.amount, help="What it may overdraw.")
+@job_options
 @calls
-def explain(  # noqa: PLR0913  # one argument for each option
-    session: Session,
-    *,
-    account: str | None,
-    named: str | None,
-    gpu_type: str,
-    gpu_count: int,
-    job_id: str,
-    region: str | None,
-    window_ms: int | None,
-    escrow_windows: int | None,
-    max_amount: str | None,
-    payer: str | None,
-    exhaustion: ExhaustionName | None,
-    overdraft: str | None,
+def explain(
+    session: Session, *, account: str | None, named: str | None, job: ReserveFields
 ) -> None:
     """Ask whether a job of ACCOUNT would be admitted now, and start nothing.
 
@@ -60,19 +30,7 @@ def explain(  # noqa: PLR0913  # one argument for each option
     """
     if (account is None) == (named is None):
         raise click.UsageError("Whose job it would be must be given once: ACCOUNT or --account.")
-    call = admissions.explain(
-        account or named or "",
-        job_id=job_id,
-        gpu_type=gpu_type,
-        gpu_count=gpu_count,
-        region=region,
-        window_seconds=values.whole_seconds(window_ms, "--window"),
-        escrow_windows=escrow_windows,
-        max_amount=max_amount,
-        payer=payer,
-        exhaustion=exhaustion,
-        overdraft=overdraft,
-    )
+    call = admissions.explain(account or named or "", **job)
     with session.client() as client:
         reply = client.fetch(call)
     session.print(reply, show_admission)

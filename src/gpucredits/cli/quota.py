@@ -23,7 +23,6 @@ from gpucredits.wire.quota import (
 DIMENSIONS: dict[str, DimensionName] = {
     name.replace("_", "-"): name for name in get_args(DimensionName)
 }
-MANY = "many"
 
 
 @click.group()

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.job_options import job_options
 from gpucredits.cli.queue import show_queued
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
 from gpucredits.client import reservations
-from gpucredits.core import bounds
+from gpucredits.client.reservations import ReserveFields
 from gpucredits.core.wording import count
 from gpucredits.wire.correction import CorrectionAnswer
 from gpucredits.wire.reservation import (
     BeatAnswer,
     ClosedAnswer,
-    ExhaustionName,
     ReservationAnswer,
     ReservationPage,
     StateName,
@@ -36,91 +36,26 @@ _NOTES: Final = {
 @click.command()
 @click.argument("account", type=values.account)
 @click.option("--job", "job_id", required=True, help="The job's id.")
-@click.option("--type", "gpu_type", required=True, help="The type of GPU, such as h100.")
-@click.option("--gpus", "gpu_count", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--region", help="Default: default.")
-@click.option("--node", help="The node it runs on.")
-@click.option(
-    "--window", "window_ms", type=values.duration, help="How far ahead to hold. Default: 2m."
-)
-@click.option(
-    "--escrow",
-    "escrow_windows",
-    type=click.IntRange(0, bounds.ESCROW_WINDOWS_MAX),
-    help="Windows to hold besides, for a job that must outlive an outage.",
-)
-@click.option(
-    "--max", "max_amount", type=values.amount, help="Never charge the job more than this."
-)
-@click.option(
-    "--payer", type=values.account, help="The account or an ancestor. Default: the nearest."
-)
-@click.option(
-    "--on-exhaustion",
-    "exhaustion",
-    type=click.Choice(get_args(ExhaustionName)),
-    help="When it cannot be renewed in full. Default: drain.",
-)
-@click.option("--grace", "grace_ms", type=values.duration, help="Signal it so long before the end.")
-@click.option("--overdraft", type=values.amount, help="What it may overdraw, to end cleanly.")
-@click.option(
-    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
-)
+@job_options
 @click.option("--wait", is_flag=True, help="Wait for capacity, credits or quota, in the queue.")
-@click.option("--partial", "allow_partial", is_flag=True, help="Take fewer GPUs if need be.")
-@click.option("--priority", type=click.IntRange(-1_000, 1_000), help="Higher goes first.")
-@click.option("--expect", "expected_ms", type=values.duration, help="How long it will run.")
 @click.option("--until", "deadline", type=values.instant, help="How long to wait at most.")
 @writes
-def reserve(  # noqa: PLR0913  # one argument for each option
+def reserve(
     session: Session,
     account: str,
     *,
-    job_id: str,
-    gpu_type: str,
-    gpu_count: int,
-    region: str | None,
-    node: str | None,
-    window_ms: int | None,
-    escrow_windows: int | None,
-    max_amount: str | None,
-    payer: str | None,
-    exhaustion: ExhaustionName | None,
-    grace_ms: int | None,
-    overdraft: str | None,
-    metadata: tuple[tuple[str, str], ...],
+    job: ReserveFields,
     wait: bool,
-    allow_partial: bool,
-    priority: int | None,
-    expected_ms: int | None,
     deadline: datetime | None,
     write: Write,
 ) -> None:
     """Ask for a lease: hold credits for a job of ACCOUNT."""
-    asked: dict[str, Any] = {
-        "job_id": job_id,
-        "gpu_type": gpu_type,
-        "gpu_count": gpu_count,
-        "region": region,
-        "node": node,
-        "window_seconds": values.whole_seconds(window_ms, "--window"),
-        "escrow_windows": escrow_windows,
-        "max_amount": max_amount,
-        "payer": payer,
-        "exhaustion": exhaustion,
-        "grace_seconds": values.whole_seconds(grace_ms, "--grace"),
-        "overdraft": overdraft,
-        "metadata": dict(metadata) or None,
-        "allow_partial": allow_partial or None,
-        "priority": priority,
-        "expected_seconds": None if expected_ms is None else max(expected_ms // 1_000, 1),
-    }
     if not wait:
-        session.run(reservations.reserve(account, **asked, **write), show_reservation)
+        session.run(reservations.reserve(account, **job, **write), show_reservation)
     elif write["dry_run"]:
         raise click.UsageError("--dry-run does not wait: leave out --wait to see what would be.")
     else:
-        call = queue_calls.enqueue(account, **asked, deadline=deadline, key=write["key"])
+        call = queue_calls.enqueue(account, **job, deadline=deadline, key=write["key"])
         with session.client() as client:
             reply = client.fetch(call)
         session.print(reply, show_queued)

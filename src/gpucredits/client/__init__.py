@@ -4,14 +4,13 @@ Owns: calling the HTTP API, asking again with the same key, and telling the four
 Must not: import the server, or read the environment.
 """
 
-from gpucredits.client.attempts import ONCE, Retry
+from gpucredits.client.attempts import Retry
 from gpucredits.client.call import Call, Reply
 from gpucredits.client.errors import Ambiguous, CallError, Invalid, Refused, Unavailable, Undecided
 from gpucredits.client.transport import AsyncClient, Client
 from gpucredits.wire.building import build_shapes
 
 __all__ = [
-    "ONCE",
     "Ambiguous",
     "AsyncClient",
     "Call",

@@ -54,9 +54,6 @@ class Retry:
         return longest * _RANDOM.uniform(0.5, 1.0)
 
 
-ONCE = Retry(attempts_max=1)
-
-
 class Attempts(Generic[Answer]):
     """One call from its first attempt to its outcome."""
 

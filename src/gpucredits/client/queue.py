@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
-from gpucredits.client.call import Call, body_of, item_path, read, write
+from gpucredits.client.call import Call, When, body_of, item_path, read, write
+from gpucredits.client.reservations import ReserveFields
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 from gpucredits.wire.reservation import ReserveRequest
 
 
-def enqueue(
-    account: str,
-    *,
-    job_id: str,
-    gpu_type: str,
-    gpu_count: int | None = None,
-    key: str | None = None,
-    **more: Any,
-) -> Call[QueueAnswer]:
-    """Ask for a lease, and wait for capacity, credits or quota if need be.
+class EnqueueFields(ReserveFields, total=False):
+    """What may be said of a job that waits: until when, and with whom it starts."""
 
-    ``more`` are the other fields of ``reserve``.
-    """
-    body = body_of(
-        ReserveRequest,
-        account=account,
-        job_id=job_id,
-        gpu_type=gpu_type,
-        gpu_count=gpu_count,
-        wait=True,
-        **more,
-    )
+    deadline: When | None
+    gang: str | None
+    gang_size: int | None
+
+
+def enqueue(
+    account: str, *, key: str | None = None, **fields: Unpack[EnqueueFields]
+) -> Call[QueueAnswer]:
+    """Ask for a lease, and wait for capacity, credits or quota if need be."""
+    body = body_of(ReserveRequest, account=account, wait=True, **fields)
     return write("/v1/reservations", QueueAnswer, body=body, key=key)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from gpucredits.client.call import Call, Number, body_of, item_path, read, write
 from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
@@ -24,56 +24,41 @@ from gpucredits.wire.reservation import (
 )
 
 
-def reserve(  # noqa: PLR0913  # one argument for each field of the request
+class ReserveFields(TypedDict, total=False):
+    """What may be said of a job that wants a lease, asked for or only asked about."""
+
+    job_id: Required[str]
+    gpu_type: Required[str]
+    gpu_count: int | None
+    region: str | None
+    node: str | None
+    window_seconds: int | None
+    escrow_windows: int | None
+    max_amount: Number | None
+    payer: str | None
+    exhaustion: ExhaustionName | None
+    grace_seconds: int | None
+    overdraft: Number | None
+    metadata: Mapping[str, str] | None
+    allow_partial: bool | None
+    priority: int | None
+    expected_seconds: int | None
+    preemptible: bool | None
+    resources: Mapping[str, int] | None
+
+
+def reserve(
     account: str,
     *,
-    job_id: str,
-    gpu_type: str,
-    gpu_count: int | None = None,
-    region: str | None = None,
-    node: str | None = None,
-    window_seconds: int | None = None,
-    escrow_windows: int | None = None,
-    max_amount: Number | None = None,
-    payer: str | None = None,
-    exhaustion: ExhaustionName | None = None,
-    grace_seconds: int | None = None,
-    overdraft: Number | None = None,
-    metadata: Mapping[str, str] | None = None,
-    allow_partial: bool | None = None,
-    priority: int | None = None,
-    expected_seconds: int | None = None,
-    preemptible: bool | None = None,
-    resources: Mapping[str, int] | None = None,
     key: str | None = None,
     dry_run: bool = False,
+    **fields: Unpack[ReserveFields],
 ) -> Call[ReservationAnswer]:
     """Ask for a lease: GPUs of one type for a job on one node. To wait for it, ``enqueue``.
 
     ``exhaustion`` says what becomes of the job when it can no longer be renewed in full.
     """
-    body = body_of(
-        ReserveRequest,
-        account=account,
-        job_id=job_id,
-        gpu_type=gpu_type,
-        gpu_count=gpu_count,
-        region=region,
-        node=node,
-        window_seconds=window_seconds,
-        escrow_windows=escrow_windows,
-        max_amount=max_amount,
-        payer=payer,
-        exhaustion=exhaustion,
-        grace_seconds=grace_seconds,
-        overdraft=overdraft,
-        metadata=metadata,
-        allow_partial=allow_partial,
-        priority=priority,
-        expected_seconds=expected_seconds,
-        preemptible=preemptible,
-        resources=resources,
-    )
+    body = body_of(ReserveRequest, account=account, **fields)
     return write("/v1/reservations", ReservationAnswer, body=body, key=key, dry_run=dry_run)
 
 

@@ -56,12 +56,11 @@ class Org:
 
 @dataclass(frozen=True, slots=True)
 class LateUse:
-    """Use reported after a lease had lapsed: no money moves, the reconciler will look at it."""
+    """Use reported after a lease had lapsed: no money moves, ``usage`` shows it."""
 
     reservation_id: int
     seq: int
     used_ms: int
-    lapsed_at: int
 
 
 @dataclass(slots=True)
@@ -160,10 +159,10 @@ class Book:
             self.place(row)
         self.changed[id(row)] = row
 
-    def note_node(self, lease: Reservation, expires_at: int = 0) -> None:
-        """Note where a lease runs; one that is not in the book lives until ``expires_at``."""
+    def note_node(self, lease: Reservation) -> None:
+        """Note where a lease of the book runs."""
         key = (lease.account_id, lease.job_id, lease.node)
-        self.on_nodes[key] = (lease.reservation_id, expires_at)
+        self.on_nodes[key] = (lease.reservation_id, 0)
 
     def learn(self, row: JobLeases) -> None:
         """Take in what was counted from other rows of the book, and is no change."""

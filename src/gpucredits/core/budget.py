@@ -75,20 +75,6 @@ class BudgetPeriod:
     zone: str = "UTC"
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetWarning:
-    """So much of a period's allowance is used, and which threshold that passes."""
-
-    budget_id: int
-    account_id: int
-    name: str
-    starts_at: int
-    ends_at: int
-    threshold_percent: int
-    allowance: int
-    used: int
-
-
 def next_period(budget: Budget) -> tuple[int, int]:
     """The period that begins at ``next_at``; the first may begin within a calendar period."""
     if budget.calendar is None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from gpucredits.core.account import Account
 from gpucredits.core.boost import Boost
-from gpucredits.core.budget import Budget, BudgetWarning
+from gpucredits.core.budget import Budget
 from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
-from gpucredits.core.quota import Counter, Quota
+from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision, Reservation, ReservationState, StopReason
 from gpucredits.core.token_bucket import TokenBucket
@@ -142,10 +142,9 @@ class Adjusted:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many entries the clock had made due, and warnings that a budget has newly reached."""
+    """How many entries the clock had made due."""
 
     entries: int
-    warnings: tuple[BudgetWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +169,9 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class QuotaSaved:
-    """The quota as it now is, and what it counts."""
+    """The quota as it now is."""
 
     quota: Quota
-    counter: Counter | None
     path: str
 
 

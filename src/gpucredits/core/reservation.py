@@ -13,6 +13,8 @@ from gpucredits.core import bounds
 from gpucredits.core.money import cost, time_covered_ms
 
 NO_PART = -1  # of a job's cap: the lease has it to itself
+WENT_BACK = "used_ms_went_back"  # why the use that counts is not the one that was reported
+BEYOND_ELAPSED = "used_ms_beyond_elapsed"
 
 
 class ReservationState(IntEnum):

@@ -21,7 +21,6 @@ from gpucredits.core.risk import Standing, Statement, standing
 DAY_US: Final = 24 * 3_600 * bounds.SECOND_US
 DUE_DAYS: Final = 14  # from the closing of a statement, unless the server was told otherwise
 DUE_DAYS_MAX: Final = 365
-DUE_US: Final = DUE_DAYS * DAY_US
 SHORTEST_US: Final = 15 * DAY_US  # what is left of a month, for a statement of its own
 BILLS_MAX: Final = 60  # of one account that are looked at, the latest
 

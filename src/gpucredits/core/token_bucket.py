@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from gpucredits.core import bounds
-from gpucredits.core.reasons import invariant
 
 HOUR_US = 3_600_000_000
 
@@ -57,22 +56,6 @@ def tokens(bucket: TokenBucket, now: int) -> int:
     """Whole tokens there are now, by the bucket's own terms."""
     gained = bucket.fraction + bucket.refill_per_hour * (now - bucket.level_at)
     return min(bucket.capacity, bucket.level + gained // HOUR_US)
-
-
-def draw(bucket: TokenBucket, amount: int, now: int) -> bool:
-    """Take tokens if there are enough; the bucket does not change otherwise."""
-    invariant(amount >= 0, "a draw is not a refund")
-    advance(bucket, (), now)
-    if bucket.level < amount:
-        return False
-    bucket.level -= amount
-    return True
-
-
-def refund(bucket: TokenBucket, amount: int) -> None:
-    """Put unused tokens back; what does not fit is seen to spill at the next look."""
-    invariant(amount >= 0, "a refund is not a draw")
-    bucket.level += amount
 
 
 def clears_at(bucket: TokenBucket, amount: int, now: int) -> int | None:

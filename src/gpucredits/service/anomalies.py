@@ -21,7 +21,7 @@ from gpucredits.service.acts import Act, perform
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.store import acts, anomalies, outbox
 from gpucredits.store.anomalies import AnomalyFilter, AnomalyRow, Spender, TermsRow
-from gpucredits.store.audit import AuditNote
+from gpucredits.store.audit import SYSTEM, AuditNote
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.due import Place
@@ -29,7 +29,6 @@ from gpucredits.store.errors import driver_errors
 
 __all__ = ["AnomalyFilter", "AnomalyRow", "TermsRow"]
 
-SYSTEM = "system:"
 HOUR_US = 3_600_000_000
 
 

@@ -52,6 +52,7 @@ from gpucredits.core.outcome import (
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.risk import Standing
 from gpucredits.service.limit_auditing import limit_after, limit_before
+from gpucredits.store.book_save import ActRow
 from gpucredits.wire.scalars import format_end, format_instant
 
 ACTIONS: dict[type, str] = {
@@ -77,7 +78,6 @@ ACTIONS: dict[type, str] = {
     EndBudget: "budget.end",
     ReplaceBudgets: "budget.replace",
 }
-Act = tuple[int, int, str, str, str, str | None, str | None, str]  # as audit_log's columns
 State = dict[str, Any]
 
 
@@ -107,7 +107,7 @@ def act_of(  # one argument for each column that the outcome does not give
     before: State | None,
     actor: str,
     request_id: str,
-) -> Act | None:
+) -> ActRow | None:
     """The row of an administrative act; None for refusals and for everything else."""
     action = ACTIONS.get(type(command))
     if isinstance(outcome, Reviewed):

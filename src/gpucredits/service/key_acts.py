@@ -60,7 +60,6 @@ async def create_key(
             name=name,
             role=role,
             scope=scope,
-            created_by=caller.actor,
         )
         sealed = b64encode(seal(secret, token=caller.token, key=pad)).decode()
         note = AuditNote(

@@ -20,7 +20,7 @@ from gpucredits.core.account import org_of
 from gpucredits.core.request_limit import Defaults, asks_of
 from gpucredits.service.access import Principal, Role
 from gpucredits.store import acts, audit, keys
-from gpucredits.store.audit import AuditNote
+from gpucredits.store.audit import SYSTEM, AuditNote
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.keys import LiveKey
@@ -130,10 +130,9 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
                 name="first admin",
                 role=Role.ADMIN,
                 scope="",
-                created_by="system:",
             )
             note = AuditNote(
-                "system:",
+                SYSTEM,
                 "key.create",
                 ids.format_id(ids.KEY, row.org_id, row.key_id),
                 "",

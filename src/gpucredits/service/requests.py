@@ -25,7 +25,7 @@ from gpucredits.service.acts import Act, perform
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.ledger import Request as LedgerRequest
 from gpucredits.store import acts, audit, outbox, requests
-from gpucredits.store.audit import AuditNote
+from gpucredits.store.audit import SYSTEM, AuditNote
 from gpucredits.store.book import load
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Connection, Pool
@@ -36,7 +36,6 @@ from gpucredits.wire.scalars import format_end
 
 __all__ = ["Asker", "RequestFilter", "RequestRefused"]
 
-SYSTEM = "system:"
 ACTIONS = {
     RequestState.APPROVING: "request.approve",
     RequestState.DECLINED: "request.decline",

@@ -26,7 +26,7 @@ from gpucredits.core.statement import (
 )
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.store import audit, outbox, statements
-from gpucredits.store.audit import AuditNote
+from gpucredits.store.audit import SYSTEM, AuditNote
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
@@ -35,7 +35,6 @@ from gpucredits.store.statements import Owner, StatementFilter, StatementRow
 
 __all__ = ["Owner", "Seen", "StatementFilter", "StatementRow"]
 
-SYSTEM = "system:"
 ZONE = "UTC"
 GRACE_US = (
     60_000_000  # what took effect in the last moment of a month has been written down by then

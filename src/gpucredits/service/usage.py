@@ -1,4 +1,4 @@
-"""Measured use: stored durably and once, to be reconciled with what was settled."""
+"""Measured use: stored durably and once, to be shown beside what was settled."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from gpucredits.store import usage_events
 from gpucredits.store.connection import Pool
 from gpucredits.store.errors import driver_errors
-from gpucredits.store.usage_events import UsageRow
+from gpucredits.store.usage_events import Measured, UsageRow
 
-__all__ = ["UsageRow", "measured_use", "record_use"]
+__all__ = ["Measured", "UsageRow", "measured_use", "record_use"]
 
 
 async def record_use(pool: Pool, rows: Sequence[UsageRow], *, dry_run: bool) -> set[int]:
@@ -32,10 +32,8 @@ async def record_use(pool: Pool, rows: Sequence[UsageRow], *, dry_run: bool) -> 
             return stored
 
 
-async def measured_use(
-    pool: Pool, org_id: int, numbers: Sequence[int]
-) -> dict[int, tuple[int, int]]:
-    """(milliseconds, events) measured for reservations of one org."""
+async def measured_use(pool: Pool, org_id: int, numbers: Sequence[int]) -> dict[int, Measured]:
+    """What was measured for reservations of one org; those of which nothing was are absent."""
     if not numbers:
         return {}
     with driver_errors():

@@ -12,6 +12,7 @@ import msgspec
 
 from gpucredits.store.connection import Connection
 
+SYSTEM = "system:"  # the actor of what servers do by themselves
 _ENCODER = msgspec.json.Encoder(decimal_format="number")
 # The accounts that an act concerns: its resource, whose lease was corrected or request canceled and
 # who had paid for it, who received a transfer, and the account that a key is for.

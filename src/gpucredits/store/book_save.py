@@ -59,7 +59,7 @@ NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIO
 
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
 DecisionMade = tuple[int, int, str, str, str, int, str, str]
-Act = tuple[int, int, str, str, str, str | None, str | None, str]
+ActRow = tuple[int, int, str, str, str, str | None, str | None, str]  # as audit_log's columns
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Minutes:
 
     answers: list[Answer] = field(default_factory=list)
     decisions: list[DecisionMade] = field(default_factory=list)
-    acts: list[Act] = field(default_factory=list)
+    acts: list[ActRow] = field(default_factory=list)
 
     @property
     def keys(self) -> set[tuple[int, str]]:

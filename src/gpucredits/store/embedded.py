@@ -83,7 +83,7 @@ class EmbeddedPostgres:
 
     @property
     def restarts(self) -> int:
-        """How often the server had to be started again since ``start``."""
+        """How often the server had to be started again since ``start``; for tests of restarts."""
         return max(self._supervisor.starts - 1, 0) if self._supervisor else 0
 
     def dsn(self, database: str = DATABASE) -> str:

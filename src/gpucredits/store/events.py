@@ -1,7 +1,7 @@
 """Domain events: what is announced when rows have changed.
 
 Owns: which changes are news. Heartbeats are not: the entries are that stream.
-Must not: deliver anything (the outbox's readers do).
+Must not: deliver anything; exports read the table (docs/operating.md).
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ class KeyRow:
     name: str
     role: str
     scope: str
-    created_by: str
     created_at: int
     expires_at: int
     revoked_at: int
@@ -40,7 +39,7 @@ class LiveKey:
 async def find_live(db: Connection, secret_hash: bytes) -> LiveKey | None:
     """The key with this hash, unless it was revoked or has expired."""
     found = await db.fetchrow(
-        "SELECT key.org_id, key.key_id, key.name, key.role, key.scope, key.created_by,"
+        "SELECT key.org_id, key.key_id, key.name, key.role, key.scope,"
         " key.created_at, key.expires_at, key.revoked_at, own.capacity, own.refill_per_hour,"
         " org.capacity, org.refill_per_hour"
         " FROM api_keys AS key"
@@ -76,7 +75,7 @@ async def find(db: Connection, *, org_id: int, key_id: int, scope: str) -> tuple
 async def read(db: Connection, *, org_id: int, key_id: int) -> KeyRow:
     """A key that there is; keys are never deleted."""
     row = await db.fetchrow(
-        "SELECT org_id, key_id, name, role, scope, created_by, created_at, expires_at, revoked_at"
+        "SELECT org_id, key_id, name, role, scope, created_at, expires_at, revoked_at"
         " FROM api_keys WHERE org_id = $1 AND key_id = $2",
         org_id,
         key_id,
@@ -92,19 +91,17 @@ async def insert(
     name: str,
     role: str,
     scope: str,
-    created_by: str,
 ) -> KeyRow:
     """Store a key."""
     row = await db.fetchrow(
-        "INSERT INTO api_keys (org_id, hash, name, role, scope, created_by, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, $6, ledger_now()) RETURNING org_id, key_id, name, role,"
-        " scope, created_by, created_at, expires_at, revoked_at",
+        "INSERT INTO api_keys (org_id, hash, name, role, scope, created_at)"
+        " VALUES ($1, $2, $3, $4, $5, ledger_now()) RETURNING org_id, key_id, name, role,"
+        " scope, created_at, expires_at, revoked_at",
         org_id,
         secret_hash,
         name,
         role,
         scope,
-        created_by,
     )
     return KeyRow(**_required(row))
 
@@ -121,7 +118,7 @@ async def revoke(
         " ELSE revoked_at END"
         " WHERE org_id = $1 AND key_id = $2"
         " AND ($3 = '' OR scope = $3 OR starts_with(scope, $3 || '/'))"
-        " RETURNING org_id, key_id, name, role, scope, created_by, created_at, expires_at,"
+        " RETURNING org_id, key_id, name, role, scope, created_at, expires_at,"
         " revoked_at, hash",
         org_id,
         key_id,
@@ -137,7 +134,7 @@ async def revoke(
 async def page(db: Connection, *, scope: str, after: int, limit: int) -> list[KeyRow]:
     """Keys whose scope lies in a scope, in the order they were made."""
     rows = await db.fetch(
-        "SELECT org_id, key_id, name, role, scope, created_by, created_at, expires_at, revoked_at"
+        "SELECT org_id, key_id, name, role, scope, created_at, expires_at, revoked_at"
         " FROM api_keys WHERE key_id > $1"
         " AND ($2 = '' OR scope = $2 OR starts_with(scope, $2 || '/'))"
         " ORDER BY key_id LIMIT $3",

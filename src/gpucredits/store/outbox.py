@@ -1,6 +1,6 @@
 """Announcing what did not come out of a book: events of requests, statements and anomalies.
 
-Must not: deliver anything; the outbox's readers do.
+Must not: deliver anything; exports read the table (docs/operating.md).
 """
 
 from __future__ import annotations

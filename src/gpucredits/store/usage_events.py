@@ -1,7 +1,7 @@
 """Measured use at rest, deduplicated by node and seq.
 
 Owns: inserting usage events and summing them by lease.
-Must not: move money; the reconciler compares these rows with what was settled.
+Must not: move money.
 """
 
 from __future__ import annotations
@@ -83,17 +83,33 @@ class Lease:
     node: str
 
 
-async def measured(
-    db: Connection, org_id: int, numbers: Sequence[int]
-) -> dict[int, tuple[int, int]]:
-    """(milliseconds, events) measured for each of some reservations of one org."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is known of a reservation's use besides what was charged.
+
+    ``late_used_ms`` is its use in all by the last report that came after it had lapsed.
+    """
+
+    used_ms: int = 0
+    events: int = 0
+    late_used_ms: int = 0
+
+
+async def measured(db: Connection, org_id: int, numbers: Sequence[int]) -> dict[int, Measured]:
+    """What was measured for each of some reservations of one org."""
     rows = await db.fetch(
-        "SELECT u.reservation_id, sum(u.used_ms)::bigint AS used_ms, count(*) AS events"
+        "SELECT u.reservation_id,"
+        " coalesce(sum(u.used_ms) FILTER (WHERE NOT u.is_late), 0)::bigint AS used_ms,"
+        " count(*) FILTER (WHERE NOT u.is_late) AS events,"
+        " coalesce(max(u.used_ms) FILTER (WHERE u.is_late), 0) AS late_used_ms"
         " FROM reservations r JOIN usage_events u ON u.org_id = r.org_id AND u.job_id = r.job_id"
-        " AND u.reservation_id = r.reservation_id AND NOT u.is_late"
+        " AND u.reservation_id = r.reservation_id"
         " WHERE r.org_id = $1 AND r.reservation_id = ANY($2::bigint[])"
         " GROUP BY u.reservation_id",
         org_id,
         list(numbers),
     )
-    return {row["reservation_id"]: (row["used_ms"], row["events"]) for row in rows}
+    return {
+        row["reservation_id"]: Measured(row["used_ms"], row["events"], row["late_used_ms"])
+        for row in rows
+    }

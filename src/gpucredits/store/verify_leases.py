@@ -6,12 +6,12 @@ and from its entries in their order.
 
 from __future__ import annotations
 
+from gpucredits.core import bounds
 from gpucredits.store.check import Check
 from gpucredits.store.verify_text import credits_text
 
 # A batch may have read its prices when another one was just being added.
 PRICE_SETTLES_US = 60_000_000
-CLOCK_TOLERANCE_MS = 2_000
 
 LEASE_CHECKS = (
     Check(
@@ -27,7 +27,7 @@ LEASE_CHECKS = (
                 r.settled + r.held + r.promised AS funds
         ) AS t
         WHERE (o.clock >= r.admitted_at
-            AND r.used_ms <= (o.clock - r.admitted_at) / 1000 + {CLOCK_TOLERANCE_MS}
+            AND r.used_ms <= (o.clock - r.admitted_at) / 1000 + {bounds.CLOCK_TOLERANCE_MS}
             AND CASE WHEN r.state <> 0 THEN r.ended_at = r.expires_at
                     AND r.ended_at BETWEEN r.admitted_at AND o.clock
                     AND (r.state <> 2 OR r.used_ms = 0)

@@ -66,7 +66,7 @@ class IssueRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class IssueBatch(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Many grants in one org; ``atomic``: all or nothing."""
+    """Many grants, of any orgs; ``atomic``: of one org, all or nothing."""
 
     items: Annotated[list[IssueRequest], Meta(min_length=1, max_length=BATCH_ITEMS_MAX)]
     atomic: bool = False

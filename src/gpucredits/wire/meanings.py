@@ -129,6 +129,7 @@ BY_NAME: Final[dict[str, str]] = {
     "key_id": "The id of the key; null where the limit is an org's.",
     "keys": "The keys of this page.",
     "known_at": "As was answered at this instant; the earlier of at and known_at counts.",
+    "late_ms": "Use that was reported after the lease had lapsed, and so never charged.",
     "leases": "The leases of its own jobs, whoever paid, the latest first.",
     "left": "What is left; null where it cannot be told.",
     "let_through": "How many requests passed unlimited since the server started.",

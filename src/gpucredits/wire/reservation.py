@@ -30,7 +30,7 @@ RESERVATIONS_BATCH_MAX = 1_000
 BEATS_MAX = 5_000
 SEQ_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_PER_HOUR = 3_600
-PRIORITY_MAX = 1_000
+JOB_PRIORITY_MAX = 1_000
 EXPECTED_SECONDS_MAX = 366 * 24 * SECONDS_PER_HOUR
 _RATE_DECIMALS = 12
 
@@ -107,7 +107,7 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     wait: bool = False
     deadline: Instant | None = None
     allow_partial: bool = False
-    priority: Annotated[int, Meta(ge=-PRIORITY_MAX, le=PRIORITY_MAX)] = 0
+    priority: Annotated[int, Meta(ge=-JOB_PRIORITY_MAX, le=JOB_PRIORITY_MAX)] = 0
     gang: Name | None = None
     gang_size: Annotated[int, Meta(ge=1, le=RESERVATIONS_BATCH_MAX)] | None = None
     expected_seconds: Annotated[int, Meta(ge=1, le=EXPECTED_SECONDS_MAX)] | None = None
@@ -116,7 +116,7 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReserveBatch(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Many leases in one org; ``atomic``: all or nothing, as for a job over many nodes."""
+    """Many leases, of any orgs; ``atomic``: of one org, all or nothing, as for a job over nodes."""
 
     items: Annotated[list[ReserveRequest], Meta(min_length=1, max_length=RESERVATIONS_BATCH_MAX)]
     atomic: bool = False

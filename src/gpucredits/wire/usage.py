@@ -73,6 +73,7 @@ class JobUsage(Struct, kw_only=True):
     charged: CreditsText
     measured_ms: int
     events: int
+    late_ms: int
     admitted_at: InstantText
 
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from gpucredits.core.fairshare.decisions import WaitReason
 from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import ReservationState, StopReason
+from gpucredits.core.reservation import BEYOND_ELAPSED, WENT_BACK, ReservationState, StopReason
 
 BEAT_REASONS: Final = (
     Reason.RESERVATION_UNKNOWN.value,
@@ -27,7 +27,7 @@ BEAT_REASONS: Final = (
     *(reason.word for reason in StopReason if reason),
     *("busy", "unavailable", "internal"),
 )
-BEAT_FLAGS: Final = ("used_ms_went_back", "used_ms_beyond_elapsed")
+BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED)
 
 BeatReason = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_REASONS]})]
 BeatFlag = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_FLAGS]})]

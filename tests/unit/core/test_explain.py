@@ -29,9 +29,9 @@ from gpucredits.core.outcome import (
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Kind, Reason, Refused, kind_of
+from support.asking import ALICE, ask
 from support.ledger import CREDIT, SECOND, START, Ledger
 
-ALICE = "acme/vision/alice"
 SCOPES = ["acme", "acme/vision", ALICE]
 A_WINDOW = 1_200_000
 NO_TURN = Verdict(
@@ -41,12 +41,6 @@ NO_TURN = Verdict(
     requested=1,
     sentence="acme holds 8 of the 8 GPUs that are its share, and others are waiting.",
 )
-
-
-def ask(**fields: object) -> Reserve:
-    """A request of alice for one h100 unless told."""
-    given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
-    return Reserve(account=ALICE, **given)  # type: ignore[arg-type]
 
 
 def limit_everything(ledger: Ledger, limit: int) -> None:

@@ -10,7 +10,6 @@ from gpucredits.core.command import (
     Cancel,
     EndBoost,
     EndQuota,
-    Reserve,
     SetQuota,
     Settle,
 )
@@ -19,9 +18,9 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension
 from gpucredits.core.reasons import Kind, Reason, kind_of
 from gpucredits.core.reservation import Decision
+from support.asking import ALICE, ask
 from support.ledger import CREDIT, SECOND, START, Ledger
 
-ALICE = "acme/vision/alice"
 SCOPES = ["acme", "acme/vision", ALICE]
 GPUS = Dimension.CONCURRENT_GPUS
 JOBS = Dimension.CONCURRENT_JOBS
@@ -40,12 +39,6 @@ def set_quota(
     """Set a quota; its id."""
     command = SetQuota(account=account, dimension=dimension, limit=limit, gpu_type=gpu_type)
     return ledger.accept(command, QuotaSaved).quota.quota_id
-
-
-def ask(**fields: object) -> Reserve:
-    """A request of alice for one h100 unless told."""
-    given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
-    return Reserve(account=ALICE, **given)  # type: ignore[arg-type]
 
 
 def counter(ledger: Ledger, quota_id: int) -> Counter:

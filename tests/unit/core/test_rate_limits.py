@@ -12,9 +12,7 @@ from gpucredits.core.command import (
     Cancel,
     EndBoost,
     EndRateLimit,
-    Reserve,
     SetQuota,
-    SetRateLimit,
     Settle,
     UpdateAccount,
 )
@@ -30,13 +28,11 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Kind, Reason, kind_of
 from gpucredits.core.reservation import Exhaustion
-from gpucredits.core.token_bucket import tokens
+from support.asking import ALICE, SLOW, ask, left, limit
 from support.ledger import CREDIT, SECOND, START, Ledger
 
-ALICE = "acme/vision/alice"
 SCOPES = ["acme", "acme/vision", ALICE]
 A_WINDOW = 1_200_000
-SLOW = 3_600 * 1_000  # a thousand micro-credits a second; an h100 spends ten thousand
 
 
 @pytest.fixture(autouse=True)
@@ -45,27 +41,9 @@ def plenty(ledger: Ledger) -> None:
     ledger.grant("acme", 1_000_000 * CREDIT)
 
 
-def limit(ledger: Ledger, account: str, capacity: int, refill: int = SLOW) -> int:
-    """Set a rate limit; its bucket's id."""
-    command = SetRateLimit(account=account, capacity=capacity, refill_per_hour=refill)
-    return ledger.accept(command, RateLimitSaved).bucket.bucket_id
-
-
-def ask(**fields: object) -> Reserve:
-    """A request of alice for one h100 unless told."""
-    given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
-    return Reserve(account=ALICE, **given)  # type: ignore[arg-type]
-
-
 def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
     """A heartbeat that is answered."""
     return ledger.accept(Beat(lease, seq, used_ms), Beaten)
-
-
-def left(ledger: Ledger, account: str = "acme") -> int:
-    """Tokens that an account has now."""
-    book = ledger.stored
-    return tokens(book.limits.buckets[book.paths[account].account_id], ledger.now)
 
 
 @pytest.mark.parametrize("scope", SCOPES)

@@ -15,12 +15,10 @@ from gpucredits.core.command import (
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Beaten, Closed, QuotaSaved, RateLimitSaved
 from gpucredits.core.quota import Dimension
-from gpucredits.core.token_bucket import tokens
+from support.asking import ALICE, SLOW, left, limit
 from support.ledger import CREDIT, Ledger
 
-ALICE = "acme/vision/alice"
 A_WINDOW = 1_200_000
-SLOW = 3_600 * 1_000  # a thousand micro-credits a second; an h100 spends ten thousand
 
 
 @pytest.fixture(autouse=True)
@@ -29,21 +27,9 @@ def plenty(ledger: Ledger) -> None:
     ledger.grant("acme", 1_000_000 * CREDIT)
 
 
-def limit(ledger: Ledger, account: str, capacity: int, refill: int = SLOW) -> int:
-    """Set a rate limit; its bucket's id."""
-    command = SetRateLimit(account=account, capacity=capacity, refill_per_hour=refill)
-    return ledger.accept(command, RateLimitSaved).bucket.bucket_id
-
-
 def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
     """A heartbeat that is answered."""
     return ledger.accept(Beat(lease, seq, used_ms), Beaten)
-
-
-def left(ledger: Ledger, account: str = "acme") -> int:
-    """Tokens that an account has now."""
-    book = ledger.stored
-    return tokens(book.limits.buckets[book.paths[account].account_id], ledger.now)
 
 
 @pytest.mark.parametrize("end", ["settle", "cancel", "lapse", "cut"])

@@ -13,7 +13,6 @@ from gpucredits.core.command import (
     Cancel,
     CreateAccount,
     Issue,
-    Reserve,
     Settle,
     UpdateAccount,
 )
@@ -21,16 +20,10 @@ from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import AccountSaved, Beaten, Closed
 from gpucredits.core.reasons import Reason, kind_of
 from gpucredits.core.reservation import ReservationState
+from support.asking import ALICE, ask
 from support.ledger import CREDIT, SECOND, START, Ledger
 
-ALICE = "acme/vision/alice"
 A_WINDOW = 1_200_000
-
-
-def ask(account: str = ALICE, **fields: Any) -> Reserve:
-    """A reservation of one h100 for the default window."""
-    given = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
-    return Reserve(account=account, **given)
 
 
 HOLDS = {

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpucredits.core.command import AddBoost, Beat, Reserve, SetQuota, Settle
+from gpucredits.core.command import AddBoost, Beat, SetQuota, Settle
 from gpucredits.core.outcome import Beaten, Boosted, Closed, QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension, Quota, spread, window_at
 from gpucredits.core.reasons import Reason
+from support.asking import ALICE, ask
 from support.ledger import CREDIT, MS, SECOND, Ledger
 
-ALICE = "acme/vision/alice"
 SCOPES = ["acme", "acme/vision", ALICE]
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
@@ -58,12 +58,6 @@ def tallies(ledger: Ledger, quota: int) -> dict[int, int]:
 def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
     """A heartbeat that is answered."""
     return ledger.accept(Beat(lease, seq, used_ms), Beaten)
-
-
-def ask(**fields: object) -> Reserve:
-    """A request of alice for one h100 unless told."""
-    given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
-    return Reserve(account=ALICE, **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("scope", SCOPES)

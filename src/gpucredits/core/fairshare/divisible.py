@@ -35,6 +35,8 @@ def divisible(
 ) -> dict[str, Fraction]:
     """The fair dominant share of every tenant at every level, as a fraction of the pool.
 
+    For callers of the library and for tests: ``decide`` fills a tree of its own.
+
     >>> divisible((("cpu", 9), ("memory", 18)), demands={"a": (10, 40), "b": (30, 10)})
     {'a': (2, 3), 'b': (2, 3)}
     """

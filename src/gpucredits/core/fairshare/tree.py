@@ -35,7 +35,7 @@ class Unit(NamedTuple):
 
     rank: int  # the more important, the lower
     submitted_at: int
-    unit_id: str
+    unit_id: str  # read by nobody: it makes the order total
     need: Vector
     duration_ms: int | None
     requests: tuple[WaitingRequest, ...]

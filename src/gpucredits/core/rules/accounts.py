@@ -9,7 +9,7 @@ from gpucredits.core.gate import Gate, GateReport, Unit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.rules.budgets import new_warnings
+from gpucredits.core.rules.budgets import note_warnings
 from gpucredits.core.rules.roll import roll
 from gpucredits.core.wording import be, count_credits
 
@@ -139,7 +139,8 @@ def sweep(book: Book, command: Sweep, now: int) -> Swept:
     if account is None:
         return Swept(0)
     roll(book, account, now)
-    return Swept(len(book.entries) - before, new_warnings(book, account, now))
+    note_warnings(book, account, now)
+    return Swept(len(book.entries) - before)
 
 
 def insufficient(account: Account, available: int, needed: int) -> Refused:

@@ -13,7 +13,6 @@ from gpucredits.core.book import Book
 from gpucredits.core.budget import (
     Budget,
     BudgetPeriod,
-    BudgetWarning,
     next_period,
     reached,
     rolled_amount,
@@ -117,9 +116,8 @@ def has_open_budget(book: Book, account: Account) -> bool:
     return any(budget.is_open for budget in book.budgets.get(account.account_id, ()))
 
 
-def new_warnings(book: Book, account: Account, now: int) -> tuple[BudgetWarning, ...]:
-    """Warnings that the periods which are open have reached since they were last asked."""
-    found: list[BudgetWarning] = []
+def note_warnings(book: Book, account: Account, now: int) -> None:
+    """Write down the highest warning that each open period has reached."""
     for budget in book.budgets.get(account.account_id, ()):
         for period in book.periods.get(budget.budget_id, ()):
             if not period.starts_at <= now < period.ends_at:
@@ -130,16 +128,3 @@ def new_warnings(book: Book, account: Account, now: int) -> tuple[BudgetWarning,
             if percent > period.warned_percent:
                 book.touch(period)
                 period.warned_percent = percent
-                found.append(
-                    BudgetWarning(
-                        budget.budget_id,
-                        account.account_id,
-                        budget.name,
-                        period.starts_at,
-                        period.ends_at,
-                        percent,
-                        period.allowance,
-                        used,
-                    )
-                )
-    return tuple(found)

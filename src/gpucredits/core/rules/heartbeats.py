@@ -15,6 +15,8 @@ from gpucredits.core.money import MS_PER_HOUR, cost
 from gpucredits.core.outcome import Beaten
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import (
+    BEYOND_ELAPSED,
+    WENT_BACK,
     Decision,
     Reservation,
     ReservationState,
@@ -25,9 +27,6 @@ from gpucredits.core.rules.counting import count_slice, pass_in_full
 from gpucredits.core.rules.lots import consume, end_held_over, join_paid
 from gpucredits.core.rules.renewals import Renewal, renewal
 from gpucredits.core.rules.roll import lapse, roll
-
-WENT_BACK = "used_ms_went_back"
-BEYOND_ELAPSED = "used_ms_beyond_elapsed"
 
 # Looked up once: reading a member off its class costs more than the arithmetic around it.
 LIVE = ReservationState.ACTIVE
@@ -280,9 +279,9 @@ def answer(
 
 
 def note_late_use(book: Book, lease: Reservation, seq: int, used_ms: int) -> None:
-    """Keep use that was reported after a lease lapsed, capped at the lapse, for the reconciler."""
+    """Keep use that was reported after a lease lapsed, capped at the lapse; no money moves."""
     if lease.state is not ReservationState.EXPIRED or seq <= lease.seq:
         return
     used_ms = min(used_ms, (lease.expires_at - lease.admitted_at) // 1_000)
     if used_ms > lease.used_ms:
-        book.late_use.append(LateUse(lease.reservation_id, seq, used_ms, lease.ended_at))
+        book.late_use.append(LateUse(lease.reservation_id, seq, used_ms))

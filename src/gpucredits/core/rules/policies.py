@@ -47,7 +47,7 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
         book.touch(quota)
         quota.limit = command.limit
         book.limits.lanes.clear()
-        return QuotaSaved(quota, book.limits.counters.get(quota.quota_id), account.path)
+        return QuotaSaved(quota, account.path)
     if full := too_many("quotas", len(open_quotas(book, account)), bounds.QUOTAS_MAX, account):
         return full
     invariant(book.whole, "a new quota sees every live lease of its org")
@@ -68,7 +68,7 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
     book.add(quota)
     if quota.dimension is Dimension.CREDITS_PER_JOB:
         begin_anew(book, account, quota, live_below(book, account, quota.gpu_type))
-        return QuotaSaved(quota, None, account.path)
+        return QuotaSaved(quota, account.path)
     counter = count_anew(book, account, quota)
     if quota.dimension is WINDOW:
         counter.starts_at, counter.ends_at = window_at(quota, now)
@@ -77,7 +77,7 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
         for starts_at, ends_at, used in command.past:
             book.add(Tally(quota.quota_id, starts_at, ends_at, used))
     book.add(counter)
-    return QuotaSaved(quota, counter, account.path)
+    return QuotaSaved(quota, account.path)
 
 
 def check_quota(command: SetQuota) -> Refused | None:
@@ -197,7 +197,7 @@ def end_quota(book: Book, command: EndQuota, now: int) -> QuotaSaved | Refused:
     quota.ended_at = now
     book.limits.lanes.clear()
     path = book.accounts[quota.account_id].path
-    return QuotaSaved(quota, book.limits.counters.get(quota.quota_id), path)
+    return QuotaSaved(quota, path)
 
 
 def find_quota(book: Book, quota_id: int) -> Quota | None:

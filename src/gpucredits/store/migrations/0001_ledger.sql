@@ -367,7 +367,6 @@ CREATE TABLE api_keys (
     name text NOT NULL,
     role text NOT NULL,
     scope text NOT NULL COLLATE "C",
-    created_by text NOT NULL,
     created_at bigint NOT NULL,
     expires_at bigint NOT NULL DEFAULT 4611686018427387904,
     revoked_at bigint NOT NULL DEFAULT 0,
