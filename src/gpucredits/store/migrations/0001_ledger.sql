@@ -305,11 +305,12 @@ CREATE TABLE usage_events (
     node text NOT NULL,
     seq bigint NOT NULL,
     reservation_id bigint NOT NULL DEFAULT 0,
+    account_id bigint NOT NULL DEFAULT 0, -- of the job, where no reservation is named
     is_late boolean NOT NULL DEFAULT false, -- reported by a beat after its lease had lapsed
     used_ms bigint NOT NULL,
     recorded_at bigint NOT NULL,
     payload jsonb NOT NULL DEFAULT '{}',
-    PRIMARY KEY (org_id, job_id, node, reservation_id, is_late, seq)
+    PRIMARY KEY (org_id, job_id, node, reservation_id, account_id, is_late, seq)
 );
 
 -- History and seals.
