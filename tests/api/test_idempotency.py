@@ -217,6 +217,28 @@ def test_a_cap_on_jobs_can_be_rehearsed(admin: Caller, org: str, gpu_type: str) 
     assert problem(answer) == (402, "insufficient_credits")
 
 
+def test_a_dry_run_takes_as_many_beats_as_a_real_call(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """More of one org than its queue of commands has room for, answered as they then are."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    held = [admin.made("/v1/reservations", lease)["reservation_id"] for _ in range(2)]
+    beats = [{**beat(held[number % 2]), "seq": number // 2 + 1} for number in range(2_500)]
+    beats.insert(1, beats[0])
+    admin.advance(1)
+    answers = [
+        admin.made("/v1/heartbeats", {"beats": beats}, params=params)["results"]
+        for params in ({"dry_run": "true"}, {})
+    ]
+    told = [[(each["reservation_id"], each["settled"]) for each in some] for some in answers]
+    assert told[0] == told[1]
+    assert [[each.get("duplicate", False) for each in some[:3]] for some in answers] == [
+        [False, True, False],
+        [False, True, False],
+    ]
+
+
 def test_an_answer_says_when_it_is_that_of_an_earlier_call(
     admin: Caller, org: str, gpu_type: str
 ) -> None:
