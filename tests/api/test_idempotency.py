@@ -205,6 +205,40 @@ def test_a_dry_run_of_a_batch_answers_as_the_batch_would(
     assert rehearsed == ((402, []) if atomic else (200, [201, 201, 402, 402]))
 
 
+def test_a_cap_on_jobs_can_be_rehearsed(admin: Caller, org: str, gpu_type: str) -> None:
+    """A job that nobody knows yet is admitted in a dry run, and refused with its batch."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "3"})
+    cap = {"dimension": "credits_per_job", "gpu_type": gpu_type, "limit": "100"}
+    admin.made(f"/v1/accounts/{org}/quotas", cap)
+    lease = {"account": org, "gpu_type": gpu_type, "job_id": "new"}
+    assert admin.made("/v1/reservations?dry_run=true", lease)["held"] == "1.2"
+    items = [{**lease, "node": f"n{number}"} for number in range(3)]
+    answer = admin.post("/v1/reservations:batch", {"items": items, "atomic": True})
+    assert problem(answer) == (402, "insufficient_credits")
+
+
+def test_a_dry_run_takes_as_many_beats_as_a_real_call(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """More of one org than its queue of commands has room for, answered as they then are."""
+    admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
+    lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
+    held = [admin.made("/v1/reservations", lease)["reservation_id"] for _ in range(2)]
+    beats = [{**beat(held[number % 2]), "seq": number // 2 + 1} for number in range(2_500)]
+    beats.insert(1, beats[0])
+    admin.advance(1)
+    answers = [
+        admin.made("/v1/heartbeats", {"beats": beats}, params=params)["results"]
+        for params in ({"dry_run": "true"}, {})
+    ]
+    told = [[(each["reservation_id"], each["settled"]) for each in some] for some in answers]
+    assert told[0] == told[1]
+    assert [[each.get("duplicate", False) for each in some[:3]] for some in answers] == [
+        [False, True, False],
+        [False, True, False],
+    ]
+
+
 def test_an_answer_says_when_it_is_that_of_an_earlier_call(
     admin: Caller, org: str, gpu_type: str
 ) -> None:
@@ -237,6 +271,7 @@ Write = tuple[str, str, Any, int]  # method, path, body, status
 def every_write(org: str, lease: dict[str, Any], held: str, topup: str) -> list[Write]:
     """One request for each kind of write, with the status that it gets."""
     gpus = {"dimension": "concurrent_gpus", "limit": 4}
+    per_job = {"dimension": "credits_per_job", "limit": "100"}
     budget = {"allowance": "5", "calendar": "month"}
     return [
         ("POST", "/v1/accounts", {"path": fresh_name("org")}, 201),
@@ -280,7 +315,8 @@ def every_write(org: str, lease: dict[str, Any], held: str, topup: str) -> list[
         ("POST", "/v1/adjustments", {"reservation_id": held, "amount": "1"}, 201),
         ("POST", "/v1/prices", {"gpu_type": "x", "credits_per_gpu_hour": "1"}, 201),
         ("POST", f"/v1/accounts/{org}/quotas", gpus, 200),
-        ("PUT", f"/v1/accounts/{org}/quotas", {"quotas": [gpus]}, 200),
+        ("POST", f"/v1/accounts/{org}/quotas", per_job, 200),
+        ("PUT", f"/v1/accounts/{org}/quotas", {"quotas": [gpus, per_job]}, 200),
         ("PUT", f"/v1/accounts/{org}/rate-limit", {"capacity": 5, "refill_per_hour": 1}, 200),
         ("POST", f"/v1/accounts/{org}/budgets", budget, 200),
         ("PUT", f"/v1/accounts/{org}/budgets", {"budgets": [budget]}, 200),

@@ -190,6 +190,22 @@ def test_measured_use_is_stored_once(admin: Caller, org: str, gpu_type: str) -> 
     assert (shown["measured_ms"], shown["events"], shown["settled"]) == (9_000, 2, "0")
 
 
+def test_a_job_is_its_accounts_own_in_what_was_measured(admin: Caller, org: str) -> None:
+    """Two projects call a job the same: neither's reports are taken for the other's."""
+    admin.made("/v1/accounts", {"path": f"{org}/b"})
+    said = {"job_id": "train", "seq": 1, "start_ms": 0, "end_ms": 60_000}
+    accounts = [f"{org}/vision", f"{org}/b"]
+    reports = [said | {"account": account} for account in accounts]
+    for account, report in zip(accounts, reports, strict=True):
+        caller = admin.with_key("agent", account)
+        for status in ("stored", "duplicate"):
+            [result] = caller.made("/v1/usage", {"events": [report]})["results"]
+            assert result["status"] == status
+    again = [report | {"seq": 2} for report in reports]
+    answer = admin.made("/v1/usage", {"events": [*again, again[0]]})
+    assert (answer["stored"], answer["duplicates"]) == (2, 1)
+
+
 def test_metadata_can_be_looked_for(admin: Caller, org: str, gpu_type: str) -> None:
     """Accounts, grants and reservations are found by their labels."""
     team = {"team": "blue, or = red"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpucredits.core.account import Model
 from gpucredits.core.command import (
     CreateAccount,
@@ -12,10 +14,13 @@ from gpucredits.core.command import (
     ReverseTopUp,
     Settle,
     TopUp,
+    Transfer,
 )
 from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import Closed, Granted, Refunded, Reserved, ToppedUp
+from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
+from support.gated import quota
 from support.scene import CREDIT, HOUR_US, Scene, play
 
 POST = "acme/post"
@@ -94,6 +99,76 @@ def test_a_reversal_finds_what_expired_unspent(database: str) -> None:
         balance = await stage.balance()
         assert (balance.available, balance.overrun) == (100 * CREDIT + 1, 0)
         await stage.assert_sound()
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("limited", [True, False])
+@pytest.mark.parametrize("sweeps", [True, False])
+def test_a_reversal_finds_what_was_moved_on_and_expired(
+    database: str, *, limited: bool, sweeps: bool
+) -> None:
+    """From hand to hand, and whether or not anybody has written down that they are gone."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p")
+        await stage.fund("acme/p/u", credits_each=0)
+        if limited:
+            await quota(stage, "acme", Dimension.CREDITS_PER_JOB, 60 * CREDIT)
+        now = await stage.pool.fetchval("SELECT ledger_now()")
+        topped = await stage.do(
+            TopUp(
+                account="acme",
+                amount=50 * CREDIT,
+                payment_reference="wire",
+                confirmed=True,
+                expires_at=now + HOUR_US,
+            )
+        )
+        assert isinstance(topped, ToppedUp)
+        await stage.do(Transfer(source="acme", target="acme/p", amount=40 * CREDIT))
+        await stage.do(Transfer(source="acme/p", target="acme/p/u", amount=30 * CREDIT))
+        lease = (await stage.reserve("acme/p/u")).reservation.reservation_id
+        await stage.advance(5)
+        await stage.do(Settle(reservation_id=lease, used_ms=5_000))
+        await stage.advance(3_600)
+        for path in ("acme/p/u", "acme/p", "acme") if sweeps else ():
+            await stage.do(Issue(account=path, amount=1))
+        await stage.do(ReverseTopUp(topup_id=topped.topup.topup_id))
+        balance = await stage.balance()
+        assert (balance.available // CREDIT, balance.overrun) == (95, 0)
+        await stage.assert_sound()
+        await stage.do(Refund(reservation_id=lease, amount=5 * CREDIT))
+        await stage.assert_sound()
+
+    play(database, act)
+
+
+def test_a_refund_to_a_grant_that_has_ended_pays_what_is_owed(database: str) -> None:
+    """A payment that was taken back, and a job that it paid for and that is refunded later."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=0)
+        now = await stage.pool.fetchval("SELECT ledger_now()")
+        topped = await stage.do(
+            TopUp(
+                account="acme",
+                amount=10 * CREDIT,
+                payment_reference="wire",
+                confirmed=True,
+                expires_at=now + HOUR_US,
+            )
+        )
+        assert isinstance(topped, ToppedUp)
+        lease = (await stage.reserve()).reservation.reservation_id
+        await stage.advance(9)
+        await stage.do(Settle(reservation_id=lease, used_ms=9_000))
+        await stage.do(ReverseTopUp(topup_id=topped.topup.topup_id))
+        assert (await stage.balance()).overrun == 9 * CREDIT
+        await stage.advance(3_600)
+        await stage.do(Refund(reservation_id=lease, amount=9 * CREDIT))
+        balance = await stage.balance()
+        assert (balance.available, balance.spent, balance.overrun) == (0, 0, 0)
 
     play(database, act)
 

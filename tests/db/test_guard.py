@@ -125,6 +125,58 @@ async def admit_at_new_price(stage: Scene) -> int:
     return (await stage.reserve()).reservation.price
 
 
+def test_a_scheduled_price_holds_for_every_admission_after_its_start(database: str) -> None:
+    """Nobody adds anything at that instant, and another org has asked for prices since."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "other", credits_each=1_000)
+        await schedule(stage, PRICE // 2, seconds=60)
+        assert (await stage.reserve(window_ms=120_000)).reservation.price == PRICE
+        await stage.advance(61)
+        assert (await stage.reserve("other")).reservation.price == PRICE // 2
+        assert (await stage.reserve()).reservation.price == PRICE // 2
+
+    play(database, act)
+
+
+def test_a_price_that_starts_before_the_time_of_the_org_is_not_overlooked(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guess of the time may be a little late; what is decided is decided at the org's time."""
+    guess = Watch.now
+
+    def late(watch: Watch) -> int | None:
+        now = guess(watch)
+        return None if now is None else now - 3_000_000
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1_000)
+        await schedule(stage, PRICE // 2, seconds=10)
+        monkeypatch.setattr(Watch, "now", late)
+        assert (await stage.reserve(window_ms=60_000)).reservation.price == PRICE
+        await stage.advance(11)
+        await stage.do(Issue(account="acme", amount=CREDIT))  # moves the org's time
+        assert (await stage.reserve()).reservation.price == PRICE // 2
+
+    play(database, act)
+
+
+async def schedule(stage: Scene, price: int, *, seconds: int) -> None:
+    """Let another list price be in force from some time on."""
+    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene's is 1
+    starts_at = await stage.pool.fetchval("SELECT ledger_now()") + seconds * 1_000_000
+    async with stage.pool.acquire() as connection:
+        await insert_price(
+            connection,
+            org_id=0,
+            gpu_type="h100",
+            region="default",
+            account="",
+            credits_per_gpu_hour=price,
+            effective_from=starts_at,
+        )
+
+
 def test_a_key_that_was_used_is_found_without_being_looked_for(database: str) -> None:
     """A repeat meets the key of the answers' table, and is answered as the first one was."""
 

@@ -73,6 +73,24 @@ def test_a_new_cap_is_divided_among_what_runs(database: str) -> None:
     play(database, act)
 
 
+def test_the_cap_of_one_type_holds_beside_leases_of_another(database: str) -> None:
+    """Whoever asks for a part reads what leases of every type have, and the caps on them."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        listed = "INSERT INTO prices SELECT 0, 2, 'a100', region, credits_per_gpu_hour, 0, '', 0"
+        await stage.pool.execute(f"{listed} FROM prices")
+        await quota(stage, "acme", PER_JOB, 1_000 * CREDIT)
+        await quota(stage, "acme", PER_JOB, 45 * CREDIT, gpu_type="h100")
+        leases = [await stage.reserve(ALICE), await stage.reserve(ALICE)]
+        other = await stage.reserve(ALICE, gpu_type="a100")
+        await run(stage, [*leases, other], 40)
+        of_type = COST.replace("'job'", "'job' AND gpu_type = 'h100'")
+        assert 40 * CREDIT <= await stage.pool.fetchval(of_type) <= 45 * CREDIT
+
+    play(database, act)
+
+
 def test_a_lease_that_is_alone_stays_plain(database: str) -> None:
     """Nothing is stored of a cap that a lease has to itself: its beats write what they did."""
 

@@ -118,7 +118,10 @@ class ModelLedger(Model):
         path, lot = payment["path"], self.lot(payment["lot"])
         returned = min(lot.left, max(self.available(path), 0))
         lot.left -= returned
-        owed = payment["amount"] - returned - lot.expired
+        kin = [lot]
+        for each in kin:
+            kin += [other for other in self.lots if other.origin == each.number]
+        owed = payment["amount"] - returned - sum(each.expired for each in kin)
         covered = min(owed, max(self.room(path), 0))
         self.take(path, covered)
         self.wallets[path].overrun += owed - covered
@@ -365,13 +368,13 @@ class ModelLedger(Model):
         return given
 
     def put_back(self, number: int, amount: int) -> None:
-        """Credits come back to a lot; where it has ended they are gone at once."""
+        """Credits come back to a lot; where it has ended those that nothing is owed of are gone."""
         lot = self.lot(number)
+        before = lot.left
         lot.left += amount
-        if lot.ends > self.now:
-            self.repay(lot, amount)
-        else:
-            self.lose(lot, amount)
+        self.repay(lot, amount)
+        if lot.ends <= self.now:
+            self.lose(lot, lot.left - before)
 
     def adjust(self, number: int, amount: int) -> Answer:
         """Charge more."""

@@ -258,8 +258,16 @@ class Ledger:
             if lease and corrects and repays and entry.account_id == lease.payer_id:
                 yield entry
             expires = entry.type is EntryType.EXPIRE
-            if payment and expires and entry.grant_id == payment.grant_id:
+            if payment and expires and entry.grant_id in self._kin(payment):
                 yield entry
+
+    def _kin(self, payment: TopUpRow) -> set[int]:
+        """The grant of a payment, and if it has ended those that it was moved on to."""
+        kin = {payment.grant_id}
+        for number, lot in sorted(self.stored.lots.items()):
+            if lot.origin_id in kin and lot.expires_at <= self.now:
+                kin.add(number)
+        return kin
 
     def _job(self, command: Command) -> tuple[int, str] | None:
         """The job that a command is about, whose leases share its cap."""
@@ -273,7 +281,7 @@ class Ledger:
         stored = self.stored
         named = getattr(command, "reservation_id", 0)
         payment = stored.topups.get(getattr(command, "topup_id", 0))
-        paid = {payment.grant_id} if payment else set()
+        paid = self._kin(payment) if payment else set()
         if named in stored.reservations and isinstance(command, commands.Refund):
             paid |= {grant_id for grant_id, _ in stored.reservations[named].paid}
             paid |= {entry.grant_id for entry in self._past(command)}

@@ -15,7 +15,7 @@ from gpucredits.core.outcome import Beaten, Outcome
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Permission
 from gpucredits.service.errors import Busy
-from gpucredits.service.ledger import Request, Undecided
+from gpucredits.service.ledger import Ledger, Request, Undecided
 from gpucredits.service.strides import stride
 from gpucredits.wire.reservation import (
     BeatAnswer,
@@ -23,6 +23,8 @@ from gpucredits.wire.reservation import (
     HeartbeatsRequest,
     beaten_to_wire,
 )
+
+REHEARSED_AT_ONCE = 500  # of one org: whoever comes behind them waits for no more
 
 
 async def post_heartbeats(call: Call[HeartbeatsRequest, NoQuery]) -> HeartbeatsAnswer:
@@ -56,10 +58,22 @@ async def post_heartbeats(call: Call[HeartbeatsRequest, NoQuery]) -> HeartbeatsA
 async def _rehearse(
     call: Call[HeartbeatsRequest, NoQuery], beats: list[tuple[int, Beat]]
 ) -> list[Outcome | Undecided]:
-    """What each beat alone would be told."""
+    """What each beat would be told after those before it."""
+    by_org: dict[int, list[Request]] = {}
+    for org_id, beat in beats:
+        by_org.setdefault(org_id, []).append(Request(beat))
     ledger = call.services.ledger
-    rehearsals = [ledger.submit(org_id, Request(beat), dry_run=True) for org_id, beat in beats]
-    return list(await asyncio.gather(*rehearsals))
+    told = await asyncio.gather(*(_rehearse_org(ledger, *each) for each in by_org.items()))
+    following = dict(zip(by_org, map(iter, told), strict=True))
+    return [next(following[org_id]) for org_id, _ in beats]
+
+
+async def _rehearse_org(ledger: Ledger, org_id: int, requests: list[Request]) -> list[Outcome]:
+    told: list[Outcome] = []
+    for start in range(0, len(requests), REHEARSED_AT_ONCE):
+        some = requests[start : start + REHEARSED_AT_ONCE]
+        told += await ledger.submit_all(org_id, some, atomic=False, dry_run=True)
+    return told
 
 
 def _answer(text: str, outcome: Outcome | Undecided) -> BeatAnswer:

@@ -31,7 +31,7 @@ from gpucredits.wire.usage import (
 
 DEFAULT_SPAN_US: Final = 31 * 24 * 3_600 * 1_000_000
 
-Found = tuple[int, str, str, int]  # org, job, node, reservation
+Found = tuple[int, str, str, int, int]  # org, job, node, and reservation or else account
 
 
 class UsageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
@@ -162,31 +162,35 @@ async def _by_lease(
         lease = leases.get(number)
         if lease is not None and sees(call.principal, lease.account):
             node = events[position].node or call.body.node or lease.node
-            found[position] = (number[0], lease.job_id, str(node), number[1])
+            found[position] = (number[0], lease.job_id, str(node), number[1], 0)
     return found
 
 
 async def _by_job(call: Call[UsageRequest, NoQuery], events: list[UsageEvent]) -> dict[int, Found]:
-    directory = call.services.directory
-    numbers: dict[str, int | None] = {}
+    numbers: dict[str, tuple[int, int] | None] = {}
     found: dict[int, Found] = {}
     for position, event in enumerate(events):
         path = event.account
         if event.reservation_id is not None or path is None or not sees(call.principal, path):
             continue
         if path not in numbers:
-            org_id = await directory.org_number(org_of(path))
-            known = org_id is not None and await directory.account_number(org_id, path) is not None
-            numbers[path] = org_id if known else None
+            numbers[path] = await _numbers_of(call, path)
         number = numbers[path]
         if number is not None:
             node = str(event.node or call.body.node or "")
-            found[position] = (number, str(event.job_id), node, 0)
+            found[position] = (number[0], str(event.job_id), node, 0, number[1])
     return found
 
 
+async def _numbers_of(call: Call[UsageRequest, NoQuery], path: str) -> tuple[int, int] | None:
+    directory = call.services.directory
+    org_id = await directory.org_number(org_of(path))
+    account_id = None if org_id is None else await directory.account_number(org_id, path)
+    return None if org_id is None or account_id is None else (org_id, account_id)
+
+
 def _row(event: UsageEvent, found: Found) -> UsageRow:
-    org_id, job_id, node, reservation = found
+    org_id, job_id, node, reservation, account = found
     payload = {
         "start_ms": event.start_ms,
         "end_ms": event.end_ms,
@@ -200,6 +204,7 @@ def _row(event: UsageEvent, found: Found) -> UsageRow:
         job_id,
         node,
         reservation,
+        account,
         event.seq,
         event.end_ms - event.start_ms,
         {name: _plain(value) for name, value in payload.items() if value is not None},

@@ -289,7 +289,7 @@ class Book:
             for name in row.__slots__:
                 setattr(row, name, getattr(before, name))
         for key in savepoint.newly_changed:
-            del self.changed[key]
+            self.changed.pop(key, None)  # gone already where it was new here
         for account_id, lots in savepoint.grants.items():
             if account_id in self.accounts:
                 self.grants[account_id] = lots

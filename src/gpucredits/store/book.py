@@ -118,7 +118,8 @@ async def look_up(connection: Connection, needs: Needs, shelf: Shelf) -> tuple[P
     now = watch.now()
     if now is not None:
         kept = {org_id: page for org_id, page in kept.items() if is_fresh(page, now)}
-        if is_enough(needs, kept) and board.answers(needs.prices, now):
+        latest = max((now, *(page.book.org.clock for page in kept.values())))
+        if is_enough(needs, kept) and board.answers(needs.prices, latest):
             for page in kept.values():
                 page.now = max(now, page.book.org.clock)
             quote(needs, kept, board)

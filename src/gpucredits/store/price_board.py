@@ -27,8 +27,12 @@ class PriceBoard:
     def learn(
         self, version: int, until: int, asked: Collection[PriceKey], found: dict[PriceKey, Price]
     ) -> None:
-        """Keep what the database answered; what an older version said is forgotten."""
-        if version != self.version or len(self._known) > KNOWN_MAX:
+        """Keep what the database answered.
+
+        What was said of an older version, or before a price came into force, is forgotten.
+        """
+        is_same = version == self.version and until == self._until
+        if not is_same or len(self._known) > KNOWN_MAX:
             self._known.clear()
         self.version, self._until = version, until
         self._known.update((key, found.get(key)) for key in asked)

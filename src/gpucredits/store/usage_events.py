@@ -17,12 +17,13 @@ from gpucredits.store.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """One report of a node; reservation 0 is a report that names only its job."""
+    """One report of a node, of a reservation, or (0) of a job of the account that it names."""
 
     org_id: int
     job_id: str
     node: str
     reservation_id: int
+    account_id: int  # 0 where a reservation is named
     seq: int
     used_ms: int
     payload: dict[str, Any]
@@ -32,17 +33,21 @@ async def insert(db: Connection, rows: Sequence[UsageRow]) -> set[int]:
     """Store reports; the positions of those that were new."""
     stored = await db.fetch(
         "WITH report AS (SELECT * FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[],"
-        " $5::bigint[], $6::bigint[], $7::text[]) WITH ORDINALITY"
-        " AS r (org_id, job_id, node, reservation_id, seq, used_ms, payload, position))"
-        " INSERT INTO usage_events (org_id, job_id, node, reservation_id, seq, used_ms,"
-        " recorded_at, payload) SELECT DISTINCT ON (org_id, job_id, node, reservation_id, seq)"
-        " org_id, job_id, node, reservation_id, seq, used_ms, ledger_now(), payload::jsonb"
-        " FROM report ORDER BY org_id, job_id, node, reservation_id, seq, position"
-        " ON CONFLICT DO NOTHING RETURNING org_id, job_id, node, reservation_id, seq",
+        " $5::bigint[], $6::bigint[], $7::bigint[], $8::text[]) WITH ORDINALITY AS r (org_id,"
+        " job_id, node, reservation_id, account_id, seq, used_ms, payload, position))"
+        " INSERT INTO usage_events (org_id, job_id, node, reservation_id, account_id, seq, used_ms,"
+        " recorded_at, payload)"
+        " SELECT DISTINCT ON (org_id, job_id, node, reservation_id, account_id, seq)"
+        " org_id, job_id, node, reservation_id, account_id, seq, used_ms, ledger_now(),"
+        " payload::jsonb"
+        " FROM report ORDER BY org_id, job_id, node, reservation_id, account_id, seq, position"
+        " ON CONFLICT DO NOTHING"
+        " RETURNING org_id, job_id, node, reservation_id, account_id, seq",
         [row.org_id for row in rows],
         [row.job_id for row in rows],
         [row.node for row in rows],
         [row.reservation_id for row in rows],
+        [row.account_id for row in rows],
         [row.seq for row in rows],
         [row.used_ms for row in rows],
         [msgspec.json.encode(row.payload).decode() for row in rows],
@@ -50,7 +55,8 @@ async def insert(db: Connection, rows: Sequence[UsageRow]) -> set[int]:
     fresh = {tuple(row) for row in stored}
     positions: set[int] = set()
     for position, row in enumerate(rows):
-        identity = (row.org_id, row.job_id, row.node, row.reservation_id, row.seq)
+        named = (row.reservation_id, row.account_id)
+        identity = (row.org_id, row.job_id, row.node, *named, row.seq)
         if identity in fresh:
             fresh.discard(identity)
             positions.add(position)

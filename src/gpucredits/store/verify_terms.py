@@ -117,7 +117,14 @@ TERM_CHECKS = (
     Check(
         "topups",
         "a payment that was confirmed has made its one grant, others none; reversals add up",
-        """SELECT coalesce(t.org_id, g.org_id) AS org_id, t.topup_id, t.account_id, t.status,
+        """WITH RECURSIVE moved AS (
+            SELECT org_id, grant_id AS paid_id, grant_id FROM topups WHERE status = 3
+            UNION ALL
+            SELECT m.org_id, m.paid_id, g.grant_id FROM moved m
+            JOIN grants g ON g.org_id = m.org_id AND g.origin_id = m.grant_id
+                AND g.grant_id > m.grant_id
+        )
+        SELECT coalesce(t.org_id, g.org_id) AS org_id, t.topup_id, t.account_id, t.status,
             t.amount, g.grant_id, g.amount AS granted
         FROM (
             SELECT *, count(*) OVER (PARTITION BY org_id, grant_id) AS sharing FROM topups
@@ -128,7 +135,7 @@ TERM_CHECKS = (
             WHEN t.status IN (1, 3) THEN t.sharing = 1 AND g.account_id = t.account_id
                 AND g.amount = t.amount AND g.expires_at = t.expires_at
                 AND g.priority = t.priority AND g.starts_at = g.created_at END) IS NOT TRUE
-        UNION ALL -- of credits that had expired unused nothing needs to be taken back
+        UNION ALL -- what had expired unused, wherever it was moved, needs not be taken back
         SELECT coalesce(t.org_id, e.org_id), NULL, coalesce(t.account_id, e.account_id), 3,
             t.amount, NULL, e.amount
         FROM (
@@ -136,7 +143,8 @@ TERM_CHECKS = (
                 sum(greatest(t.amount - coalesce(x.amount, 0), 0)) AS least_amount
             FROM topups t
             LEFT JOIN (
-                SELECT org_id, grant_id, sum(amount) AS amount FROM entries WHERE type = 8
+                SELECT m.org_id, m.paid_id AS grant_id, sum(e.amount) AS amount FROM moved m
+                JOIN entries e ON e.org_id = m.org_id AND e.grant_id = m.grant_id AND e.type = 8
                 GROUP BY 1, 2
             ) AS x ON x.org_id = t.org_id AND x.grant_id = t.grant_id
             WHERE t.status = 3 GROUP BY 1, 2

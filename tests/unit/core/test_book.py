@@ -5,8 +5,17 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.account import Status
-from gpucredits.core.command import Beat, CreateAccount, Issue, Reserve, Transfer, UpdateAccount
+from gpucredits.core.command import (
+    Beat,
+    CreateAccount,
+    Issue,
+    Reserve,
+    SetQuota,
+    Transfer,
+    UpdateAccount,
+)
 from gpucredits.core.decide import decide
+from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import InvariantBroken, Refused
 from support.ledger import CREDIT, Ledger
 
@@ -48,6 +57,34 @@ def test_a_batch_of_reservations_is_all_or_nothing() -> None:
     assert [isinstance(outcome, Refused) for outcome in outcomes] == [False, False, True]
     book.take_back()
     assert ledger.dump() == before
+
+
+@pytest.mark.parametrize("gpu_type", ["", "h100"])
+def test_what_is_counted_of_a_job_goes_back_too(gpu_type: str) -> None:
+    """A cap on jobs learns of their leases, which is no change, and then changes what it learnt."""
+    ledger = Ledger()
+    ledger.price("h100", 36 * CREDIT)
+    ledger.open("acme")
+    ledger.grant("acme", 9 * CREDIT)
+    ledger.lease("acme")
+    book = ledger.stored
+    book.changed.clear()
+    before = ledger.dump()
+    book.begin()
+    for command in (
+        SetQuota(
+            account="acme",
+            dimension=Dimension.CREDITS_PER_JOB,
+            limit=5 * CREDIT,
+            gpu_type=gpu_type,
+        ),
+        Reserve(account="acme", job_id="job", gpu_type="h100", gpu_count=1),
+        Reserve(account="acme", job_id="another", gpu_type="h100", gpu_count=1),
+    ):
+        assert not isinstance(decide(book, command, ledger.now), Refused)
+    book.take_back()
+    assert ledger.dump() == before
+    assert (book.changed, book.limits.jobs) == ({}, {})
 
 
 def test_savepoints_do_not_nest() -> None:

@@ -176,6 +176,20 @@ def test_the_cap_of_one_gpu_type_counts_leases_of_that_type(ledger: Ledger) -> N
     assert ledger.lease(ALICE, gpu_type="a100").held == CREDIT
 
 
+def test_a_lease_of_another_type_does_not_divide_what_it_does_not_see(ledger: Ledger) -> None:
+    """The cap of one type holds for its leases together, whoever else has asked for a part."""
+    cap(ledger, 100 * CREDIT)
+    cap(ledger, 3 * CREDIT, gpu_type="h100")
+    leases = [ledger.lease(ALICE), ledger.lease(ALICE)]
+    ledger.lease(ALICE, gpu_type="a100")
+    for at in range(1, 32):
+        ledger.wait(s=10)
+        for lease in leases:
+            ledger.do(Beat(lease.reservation_id, at, at * 10_000))
+    settled = [ledger.reservation(each.reservation_id).settled for each in leases]
+    assert 2_800_000 <= sum(settled) <= 3 * CREDIT
+
+
 def test_a_cap_that_is_new_counts_what_the_job_has_cost(ledger: Ledger) -> None:
     """Leases that ended before it was set count, and those that run share what is left."""
     first = ledger.lease(ALICE)
@@ -271,12 +285,23 @@ def test_a_lease_that_idles_at_its_end_does_not_ask_again(
     assert asked == [lease, lease]
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_order_of_leases_goes_beyond_the_cap(ledger: Ledger, seed: int) -> None:
-    """Leases of a job come, report, idle, end, lapse and are canceled: the cap holds throughout."""
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "caps",
+    [
+        {"": 5, "h100": 3},
+        {"": 100, "h100": 3},
+        {"": 9, "h100": 3, "a100": 8},
+        {"h100": 3, "a100": 8},
+    ],
+)
+def test_no_order_of_leases_goes_beyond_a_cap(
+    ledger: Ledger, caps: dict[str, int], seed: int
+) -> None:
+    """Leases of a job come, report, idle, end, lapse and are canceled: all caps hold throughout."""
     dice = Random(seed)  # not for secrets
-    cap(ledger, 5 * CREDIT)
-    cap(ledger, 3 * CREDIT, ALICE, "h100")
+    for gpu_type, limit in caps.items():
+        cap(ledger, limit * CREDIT, ALICE if gpu_type else "acme", gpu_type)
     live: list[int] = []
     for _ in range(120):
         ledger.wait(s=dice.choice([0, 5, 20, 40]))
@@ -300,7 +325,7 @@ def test_no_order_of_leases_goes_beyond_the_cap(ledger: Ledger, seed: int) -> No
             else:
                 ledger.do(Cancel(reservation_id=number))
         leases = ledger.view().reservations.values()
-        cost = [(each.gpu_type, each.settled + each.ahead) for each in leases]
-        assert sum(amount for _, amount in cost) <= 5 * CREDIT
-        assert sum(amount for kind, amount in cost if kind == "h100") <= 3 * CREDIT
+        for gpu_type, limit in caps.items():
+            counted = [each for each in leases if gpu_type in ("", each.gpu_type)]
+            assert sum(each.settled + each.ahead for each in counted) <= limit * CREDIT
     assert job_cost(ledger) >= 2 * CREDIT

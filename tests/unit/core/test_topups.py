@@ -16,12 +16,21 @@ from gpucredits.core.command import (
     Refund,
     ReverseTopUp,
     Settle,
+    Sweep,
     TopUp,
+    Transfer,
     UpdateAccount,
 )
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import GrantState, Source
-from gpucredits.core.outcome import AccountSaved, Closed, Refunded, ToppedUp
+from gpucredits.core.outcome import (
+    AccountSaved,
+    Closed,
+    Refunded,
+    Swept,
+    ToppedUp,
+    Transferred,
+)
 from gpucredits.core.reasons import Reason
 from gpucredits.core.statement import Bill
 from gpucredits.core.topup import TopUpStatus
@@ -43,6 +52,11 @@ def spend(ledger: Ledger, account: str, seconds: int) -> int:
     ledger.wait(s=seconds - 0.001)
     ledger.accept(Settle(reservation_id=lease, used_ms=seconds * 1_000), Closed)
     return lease
+
+
+def move(ledger: Ledger, source: str, target: str, amount: int) -> None:
+    """Transfer credits."""
+    ledger.accept(Transfer(source=source, target=target, amount=amount), Transferred)
 
 
 def test_only_a_confirmed_top_up_makes_a_grant(ledger: Ledger) -> None:
@@ -146,6 +160,73 @@ def test_a_refund_that_expired_is_not_owed_at_the_reversal(ledger: Ledger) -> No
     ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
     account = ledger.account("acme")
     assert (account.spent, account.debt, account.overrun) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("sweeps", [True, False])
+def test_what_was_moved_on_and_expired_there_is_not_owed(ledger: Ledger, *, sweeps: bool) -> None:
+    """Credits that nobody used are gone wherever they were, written down or not."""
+    topped = ledger.pay("acme", 3 * CREDIT, expires_at=START + 300 * SECOND)
+    move(ledger, "acme", "acme/vision", 2 * CREDIT)
+    move(ledger, "acme/vision", "acme/vision/alice", CREDIT)
+    move(ledger, "acme/vision/alice", "acme", 400_000)
+    spend(ledger, "acme/vision/alice", 25)
+    ledger.wait(s=300)
+    ledger.grant("acme", 5 * CREDIT)
+    for path in ("acme", "acme/vision", "acme/vision/alice"):
+        if sweeps:
+            ledger.accept(Sweep(account_id=ledger.account(path).account_id), Swept)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme")
+    assert (account.available, account.overrun) == (4_750_000, 0)
+
+
+def test_what_was_moved_on_and_has_not_expired_is_owed(ledger: Ledger) -> None:
+    """It can still be used where it is."""
+    topped = ledger.pay("acme", CREDIT, expires_at=START + 300 * SECOND)
+    move(ledger, "acme", "acme/vision", 400_000)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    account = ledger.account("acme")
+    assert (account.available, account.overrun) == (0, 400_000)
+
+
+@pytest.mark.parametrize("model", Model)
+@pytest.mark.parametrize("reverses_first", [True, False])
+def test_refund_and_reversal_after_the_end_leave_nothing_owed(
+    ledger: Ledger, model: Model, *, reverses_first: bool
+) -> None:
+    """Nothing was used and nothing paid, in whichever order that came to light."""
+    ledger.open("acme/post", model=model, credit_limit=10 * CREDIT)
+    topped = ledger.pay("acme/post", CREDIT, expires_at=START + 300 * SECOND)
+    lease = spend(ledger, "acme/post", 100)
+    reversal = ReverseTopUp(topup_id=topped.topup.topup_id)
+    if reverses_first:
+        ledger.accept(reversal, ToppedUp)
+    ledger.wait(s=300)
+    ledger.accept(Refund(reservation_id=lease, amount=CREDIT), Refunded)
+    if not reverses_first:
+        ledger.accept(reversal, ToppedUp)
+    account = ledger.account("acme/post")
+    assert (account.available, account.spent, account.debt, account.overrun) == (0, 0, 0, 0)
+    assert ledger.lot(topped.topup.grant_id).remaining == 0
+
+
+def test_what_a_late_refund_does_not_owe_expires(ledger: Ledger) -> None:
+    """A refund to a grant that has ended pays what is owed, and no more."""
+    topped = ledger.pay("acme", CREDIT, expires_at=START + 300 * SECOND)
+    lease = spend(ledger, "acme", 100)
+    ledger.grant("acme", 300_000)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    assert ledger.account("acme").overrun == 700_000
+    ledger.wait(s=300)
+    ledger.accept(Refund(reservation_id=lease, amount=CREDIT), Refunded)
+    kinds = [(entry.type, entry.amount) for entry in ledger.entries()][-3:]
+    assert kinds == [
+        (EntryType.REFUND, CREDIT),
+        (EntryType.COLLECT, 700_000),
+        (EntryType.EXPIRE, 300_000),
+    ]
+    account = ledger.account("acme")
+    assert (account.available, account.overrun) == (0, 0)
 
 
 def test_held_credits_of_a_reversed_payment_cannot_be_freed(ledger: Ledger) -> None:

@@ -42,3 +42,20 @@ def test_what_an_older_version_said_is_forgotten() -> None:
     assert not board.answers({KEY}, 0)
     assert board.answers({OTHER}, 0)
     assert board.version == 8
+
+
+def test_what_was_known_before_a_price_came_into_force_is_forgotten() -> None:
+    """Nothing was added, but time has passed: another question does not revive old answers."""
+    board = PriceBoard()
+    board.learn(7, 100, {KEY}, {KEY: LISTED})
+    board.learn(7, bounds.NEVER_US, {OTHER}, {})  # asked at 100 or later
+    assert not board.answers({KEY}, 100)
+    assert board.answers({OTHER}, 100)
+
+
+def test_questions_between_two_prices_are_all_kept() -> None:
+    """As long as the same price is the next to come, every answer holds."""
+    board = PriceBoard()
+    board.learn(7, 100, {KEY}, {KEY: LISTED})
+    board.learn(7, 100, {OTHER}, {})
+    assert board.answers({KEY, OTHER}, 99)

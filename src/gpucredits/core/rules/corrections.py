@@ -11,7 +11,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
-from gpucredits.core.rules.lots import absorb, consume, join_paid
+from gpucredits.core.rules.lots import absorb, consume, expire, join_paid
 from gpucredits.core.rules.roll import roll
 
 
@@ -116,20 +116,24 @@ def return_to_grant(  # who is given back what, and whether it paid itself or wh
     *,
     owed: int | None = None,
 ) -> None:
-    """Put credits back into a grant; one that has ended lets them expire at once."""
+    """Put credits back into a grant, where they pay what its account owes.
+
+    Of a grant that has ended, those that are left then expire at once.
+    """
     if owed is None:
         post_refund(book, account, lease, amount, grant.grant_id, now)
     else:
         post_refund(book, account, lease, amount, owed, now, repaid_by=grant.grant_id)
-    if grant.expires_at <= now:
-        book.post(EntryType.EXPIRE, account, amount, at=now, grant_id=grant.grant_id)
-        return
     book.touch(grant)
+    before = grant.remaining
     grant.remaining += amount
     account.remaining += amount
-    account.due_at = min(account.due_at, grant.expires_at)
     book.place(grant)
     absorb(book, account, grant, now)
+    if grant.expires_at > now:
+        account.due_at = min(account.due_at, grant.expires_at)
+    else:
+        expire(book, account, grant, grant.remaining - before, now)
 
 
 def post_refund(

@@ -73,9 +73,25 @@ def divide(book: Book, lease: Reservation, lane: Lane, settled: int, wanted: int
     lease.cap_part, lease.cap_seen = settled + mine, lane.caps_sum
     for each in siblings.values():
         book.touch(each)
+        theirs = lane_of(book, each, now)
         part = (free - mine) * each.rate_per_hour // max(rates, 1)
+        if each.gpu_type != lease.gpu_type:
+            part = min(part, part_of_type(book, each, theirs))
         each.cap_part = each.settled + each.ahead + part
-        each.cap_seen = lane_of(book, each, now).caps_sum
+        each.cap_seen = theirs.caps_sum
+
+
+def part_of_type(book: Book, lease: Reservation, lane: Lane) -> int:
+    """What a lease may have of what is free of caps that only leases of its GPU type meet."""
+    part = NO_CAP
+    for limit, quota in lane.caps:
+        if quota.gpu_type:
+            row = job_row(book, lease, quota.gpu_type)
+            alike = [book.reservations[each] for each in row.leases]
+            free = limit - row.settled - sum(each.settled + each.ahead for each in alike)
+            rates = sum(each.rate_per_hour for each in alike)
+            part = min(part, max(free, 0) * lease.rate_per_hour // max(rates, 1))
+    return part
 
 
 def begin_anew(book: Book, account: Account, quota: Quota, live: list[Reservation]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import ConfirmTopUp, FailTopUp, ReverseTopUp, TopUp
@@ -103,7 +105,8 @@ def fail_top_up(book: Book, command: FailTopUp, now: int) -> ToppedUp | Refused:
 def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Refused:
     """A payment was taken back: unheld credits of its grant go, and the account owes the rest.
 
-    What expired unspent is not owed: it is gone as if it had been taken back.
+    What expired unspent is not owed, wherever it was moved: it is gone as if it had been taken
+    back.
     What it owes is taken from its other unheld credits, then becomes debt within a postpaid limit;
     beyond that the house covers it and collects from later credits, so that no balance falls
     below its floor.
@@ -121,7 +124,7 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     if returned:
         draw(book, account, grant, returned)
         book.post(EntryType.REVERSE, account, returned, at=now, grant_id=grant.grant_id)
-    owed = payment.amount - returned - expired_of(book, grant)
+    owed = payment.amount - returned - expired_of(book, grant, now)
     covered = min(owed, max(account.spendable, 0))
     for grant_id, part in consume(book, account, covered):
         book.post(EntryType.REVERSE, account, part, at=now, grant_id=grant_id)
@@ -133,12 +136,18 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     return ToppedUp(payment, account.path, grant)
 
 
-def expired_of(book: Book, grant: Grant) -> int:
-    """What of a grant nobody used before it ended."""
+def expired_of(book: Book, grant: Grant, now: int) -> int:
+    """What of a grant nobody used before it ended, there or where transfers have taken it."""
+    kin = {grant.grant_id}
+    for lot in sorted(book.lots.values(), key=attrgetter("grant_id")):  # older ones first
+        if lot.origin_id in kin:
+            kin.add(lot.grant_id)
+            if lot.remaining:
+                roll(book, book.accounts[lot.account_id], now)
     return sum(
         entry.amount
         for entry in (*book.past, *book.entries)
-        if entry.type is EntryType.EXPIRE and entry.grant_id == grant.grant_id
+        if entry.type is EntryType.EXPIRE and entry.grant_id in kin
     )
 
 

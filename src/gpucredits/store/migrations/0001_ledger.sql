@@ -100,6 +100,7 @@ CREATE TABLE grants (
 ) WITH (fillfactor = 50);
 CREATE INDEX grants_open ON grants (org_id, account_id) WHERE is_open;
 CREATE INDEX grants_account ON grants (org_id, account_id, grant_id);
+CREATE INDEX grants_moved ON grants (org_id, origin_id) WHERE origin_id <> 0;
 
 CREATE TABLE topups (
     org_id integer NOT NULL,
@@ -304,11 +305,12 @@ CREATE TABLE usage_events (
     node text NOT NULL,
     seq bigint NOT NULL,
     reservation_id bigint NOT NULL DEFAULT 0,
+    account_id bigint NOT NULL DEFAULT 0, -- of the job, where no reservation is named
     is_late boolean NOT NULL DEFAULT false, -- reported by a beat after its lease had lapsed
     used_ms bigint NOT NULL,
     recorded_at bigint NOT NULL,
     payload jsonb NOT NULL DEFAULT '{}',
-    PRIMARY KEY (org_id, job_id, node, reservation_id, is_late, seq)
+    PRIMARY KEY (org_id, job_id, node, reservation_id, account_id, is_late, seq)
 );
 
 -- History and seals.
@@ -449,6 +451,8 @@ DECLARE
     budget_orgs integer[];
     prices_version bigint;
     prices_until bigint;
+    lot_orgs integer[];
+    lot_ids bigint[];
 BEGIN
     SELECT array_agg(o.org_id) FILTER (WHERE o.gated OR o.org_id = ANY (whole_orgs)),
         array_agg(o.org_id) FILTER (WHERE o.budgeted)
@@ -458,6 +462,23 @@ BEGIN
         SELECT o.next_id INTO prices_version FROM orgs o WHERE o.org_id = 0;
         SELECT p.effective_from INTO prices_until FROM prices p
         WHERE p.effective_from > instant_now ORDER BY p.effective_from LIMIT 1;
+    END IF;
+    IF cardinality(topup_ids) > 0 THEN -- grants of payments; where they have ended, and were moved
+        WITH RECURSIVE lots AS (       -- on, also those, and who has something left of them
+            SELECT t.org_id, t.grant_id, NULL::bigint AS holder
+            FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
+            JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+            UNION
+            SELECT g.org_id, g.grant_id, CASE WHEN g.is_open THEN g.account_id END
+            FROM lots l
+            JOIN orgs o ON o.org_id = l.org_id
+            JOIN grants g ON g.org_id = l.org_id AND g.origin_id = l.grant_id AND g.origin_id <> 0
+                AND g.grant_id > l.grant_id AND g.expires_at <= greatest(instant_now, o.clock)
+        )
+        SELECT array_agg(l.org_id), array_agg(l.grant_id),
+            account_orgs || array_agg(l.org_id) FILTER (WHERE l.holder IS NOT NULL),
+            account_ids || array_agg(l.holder) FILTER (WHERE l.holder IS NOT NULL)
+        INTO lot_orgs, lot_ids, account_orgs, account_ids FROM lots l;
     END IF;
     RETURN QUERY
     SELECT 0, o.org_id, greatest(instant_now, o.clock),
@@ -572,8 +593,7 @@ BEGIN
             NULL::bigint, NULL::text, g.metadata::text, NULL::text, NULL::bigint[],
             NULL::bytea, NULL::bytea, NULL::bigint[]
         FROM (
-            SELECT t.org_id, t.grant_id FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
-            JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+            SELECT w.org_id, w.grant_id FROM unnest(lot_orgs, lot_ids) AS w(org_id, grant_id)
             UNION
             SELECT r.org_id, r.paid[place] FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
             JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
@@ -602,9 +622,8 @@ BEGIN
                 AND (p.type IN (11, 12) OR (p.type = 7 AND p.other_grant_id <> 0))
             UNION ALL
             SELECT x.* FROM (
-                SELECT DISTINCT t.org_id, t.grant_id
-                FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
-                JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+                SELECT DISTINCT w.org_id, w.grant_id
+                FROM unnest(lot_orgs, lot_ids) AS w(org_id, grant_id)
             ) AS topped
             JOIN entries x ON x.org_id = topped.org_id AND x.grant_id = topped.grant_id
                 AND x.type = 8
