@@ -16,7 +16,7 @@ from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.access import Permission
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Request, Undecided
-from gpucredits.wire.reservation import (
+from gpucredits.wire.heartbeat import (
     BeatAnswer,
     HeartbeatsAnswer,
     HeartbeatsRequest,

@@ -28,19 +28,17 @@ from gpucredits.wire.correction import (
     correction_to_wire,
     refund_from_wire,
 )
+from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest, beaten_to_wire
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import (
-    BeatAnswer,
     CancelRequest,
     ClosedAnswer,
-    ExtendRequest,
     ReservationAnswer,
     ReserveBatch,
     ReserveRequest,
     ReserveResult,
     ReserveResults,
     SettleRequest,
-    beaten_to_wire,
     closed_to_wire,
     reserve_from_wire,
     reserved_to_wire,

@@ -16,8 +16,8 @@ from gpucredits.client import reservations
 from gpucredits.core import bounds
 from gpucredits.core.wording import count
 from gpucredits.wire.correction import CorrectionAnswer
+from gpucredits.wire.heartbeat import BeatAnswer
 from gpucredits.wire.reservation import (
-    BeatAnswer,
     ClosedAnswer,
     ExhaustionName,
     ReservationAnswer,
