@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from gpucredits.api.errors import ProblemError
 from gpucredits.core.account import check_path
+from gpucredits.wire.scalars import AccountPath
 
 Row = TypeVar("Row")
 
@@ -26,6 +27,13 @@ class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 
     limit: Limit = PAGE_DEFAULT
     cursor: Cursor | None = None
+
+
+class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Of which account; a key for the whole system must say."""
+
+    account: AccountPath | None = None
+    tree: bool | None = None
 
 
 def cut(rows: Sequence[Row], limit: int) -> tuple[list[Row], Row | None]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpucredits.api.call import Call
 from gpucredits.api.errors import ProblemError, RefusedError
+from gpucredits.api.paging import AccountPageQuery
 from gpucredits.core import ids
 from gpucredits.core.account import check_path, org_of
 from gpucredits.core.reasons import Reason, Refused
@@ -41,6 +42,23 @@ def account_param(call: AnyCall) -> str:
 def account_filter(call: AnyCall, path: str | None) -> str:
     """The account that a list is about: the one asked for, else all that the caller sees."""
     return call.principal.scope if path is None else visible(call, path)
+
+
+async def page_about(call: AnyCall, query: AccountPageQuery) -> tuple[str, bool, int]:
+    """(account, whole subtree, org) that a list is about: what was asked, else the key's scope."""
+    if query.account is None and call.principal.is_system:
+        raise ProblemError(
+            "invalid_request",
+            "account: must be given with a key for the whole system.",
+            field="account",
+        )
+    if query.account is None:
+        account, tree = call.principal.scope, query.tree is not False
+    else:
+        account, tree = visible(call, query.account), query.tree is True
+    org_id = await org_number(call, account)
+    await account_exists(call, org_id, account)
+    return account, tree, org_id
 
 
 async def org_number(call: AnyCall, path: str) -> int:
