@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpucredits.api.scope import AnyCall, unknown_account
 from gpucredits.core import ids
 from gpucredits.core.quota import Quota
-from gpucredits.core.rules.policies import open_quotas
+from gpucredits.core.rules.quotas import open_quotas
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service.standings import Standing, read_standing
 

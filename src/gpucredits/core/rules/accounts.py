@@ -9,7 +9,7 @@ from gpucredits.core.gate import Gate, GateReport, Unit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.rules.budgets import new_warnings
+from gpucredits.core.rules.budget_periods import new_warnings
 from gpucredits.core.rules.roll import roll
 from gpucredits.core.wording import be, count_credits
 
