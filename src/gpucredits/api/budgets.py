@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, RefusedError
+from gpucredits.api.limit_standing import standing_of
 from gpucredits.api.paging import PageQuery, cut, number_cursor
 from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number
-from gpucredits.api.standing import standing_of
 from gpucredits.api.submit import submit
 from gpucredits.core import bounds
 from gpucredits.core.command import EndBudget
+from gpucredits.core.limit_standing import budget_standings
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.standing import budget_standings
 from gpucredits.service.access import Permission
-from gpucredits.service.limits import PeriodStanding, read_periods
+from gpucredits.service.budgets import PeriodStanding, read_periods
 from gpucredits.wire.budget import (
     BudgetRequest,
     BudgetsAnswer,

@@ -1,4 +1,4 @@
-"""Handlers of measured use."""
+"""Handlers of use: what nodes measured, and what was paid for."""
 
 from __future__ import annotations
 

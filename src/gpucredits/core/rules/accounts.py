@@ -1,4 +1,8 @@
-"""Rules for opening, changing and suspending accounts."""
+"""Rules for accounts: opening, changing and suspending them, and bringing them up to date.
+
+Owns: finding an account, and the refusals that say that it is not there, suspended or short of
+credits.
+"""
 
 from __future__ import annotations
 
