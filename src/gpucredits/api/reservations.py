@@ -108,7 +108,7 @@ async def post_settle(call: Call[SettleRequest, NoQuery]) -> ClosedAnswer:
     org_id, number = await lease_param(call)
     outcome = await submit(call, org_id, settle_from_wire(number, call.body), Closed)
     call.services.gpu_pools.room_came_free()
-    return closed_to_wire(call.params["reservation"], outcome, reported_ms=call.body.used_ms)
+    return closed_to_wire(call.params["reservation"], outcome)
 
 
 async def post_cancel(call: Call[CancelRequest, NoQuery]) -> ClosedAnswer:

@@ -277,21 +277,15 @@ def reserved_to_wire(org_id: int, outcome: Reserved) -> ReservationAnswer:
     )
 
 
-def closed_to_wire(
-    reservation_id: str, outcome: Closed, *, reported_ms: int | None = None
-) -> ClosedAnswer:
+def closed_to_wire(reservation_id: str, outcome: Closed) -> ClosedAnswer:
     """The answer to a settle or a cancel."""
-    flagged = "lapsed" if outcome.state is ReservationState.EXPIRED else ""
-    if not flagged and reported_ms is not None and reported_ms != outcome.used_ms:
-        is_less = reported_ms < outcome.used_ms
-        flagged = "used_ms_went_back" if is_less else "used_ms_beyond_elapsed"
     return ClosedAnswer(
         reservation_id=reservation_id,
         state=STATE_NAMES[outcome.state],
         settled=format_credits(outcome.settled),
         released=format_credits(outcome.released),
         used_ms=outcome.used_ms,
-        flagged=flagged,
+        flagged=outcome.flagged,
     )
 
 

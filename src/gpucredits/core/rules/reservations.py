@@ -31,6 +31,8 @@ from gpucredits.core.rules.lots import collect, end_held_over
 from gpucredits.core.rules.roll import release, roll, roll_due
 from gpucredits.core.wording import count_credits, is_one
 
+LAPSED = "lapsed"  # use was reported after the lease had ended by itself
+
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     """Give a lease whose hold covers one window ahead, at the price in force now."""
@@ -260,10 +262,10 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     reported = lease.used_ms if command.used_ms is None else command.used_ms
     if lease.state is ReservationState.EXPIRED:
         note_late_use(book, lease, seq, reported)
-        return closed(lease, 0)
+        return replace(closed(lease, 0), flagged=LAPSED)
     if lease.state is not ReservationState.ACTIVE:
         return ended(lease)
-    used_ms, _ = believable(lease, reported, now)
+    used_ms, flag = believable(lease, reported, now)
     book.touch(lease)
     book.touch(payer)
     lease.seq = seq
@@ -273,7 +275,8 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     post_charge(book, payer, lease, due=due, covered=covered, ahead=left, now=now)
     lease.used_ms = used_ms
     lease.beat_at = now
-    return close(book, payer, lease, ReservationState.SETTLED, now, seq=seq)
+    end = close(book, payer, lease, ReservationState.SETTLED, now, seq=seq)
+    return replace(end, flagged=flag)
 
 
 def own_seq(lease: Reservation, asked: int | None) -> int:
