@@ -13,12 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from gpucredits.core import bounds
 from gpucredits.core.account import Account
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.risk import Standing, Statement, standing
 
-DAY_US: Final = 24 * 3_600 * bounds.SECOND_US
 DUE_DAYS: Final = 14  # from the closing of a statement, unless the server was told otherwise
 DUE_DAYS_MAX: Final = 365
 DUE_US: Final = DUE_DAYS * DAY_US

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from gpucredits.core import bounds
+from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.reasons import invariant
-
-HOUR_US = 3_600_000_000
 
 
 class Tokens(IntEnum):
