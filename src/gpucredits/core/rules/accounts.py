@@ -6,7 +6,7 @@ credits.
 
 from __future__ import annotations
 
-from gpucredits.core.account import Account, Model, Status, scope_of
+from gpucredits.core.account import Account, Model, Status, is_below, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
 from gpucredits.core.gate import Gate, GateReport, Unit
@@ -28,11 +28,7 @@ def find(book: Book, path: str) -> Account | Refused:
 
 def suspended_above(book: Book, path: str) -> str:
     """The topmost suspended account at or above a path, or an empty string."""
-    above = [
-        suspended
-        for suspended in book.suspended
-        if path == suspended or path.startswith(f"{suspended}/")
-    ]
+    above = [suspended for suspended in book.suspended if is_below(path, suspended)]
     return min(above, key=len, default="")
 
 

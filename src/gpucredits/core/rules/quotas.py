@@ -7,7 +7,7 @@ Must not: end or refuse anything that runs; the next renewal sees the new limit.
 from __future__ import annotations
 
 from gpucredits.core import bounds
-from gpucredits.core.account import Account
+from gpucredits.core.account import Account, is_below
 from gpucredits.core.book import Book
 from gpucredits.core.command import EndQuota, SetQuota
 from gpucredits.core.outcome import QuotaSaved
@@ -148,11 +148,6 @@ def live_below(book: Book, account: Account, gpu_type: str) -> list[Reservation]
         and gpu_type in ("", lease.gpu_type)
         and is_below(lease.account, account.path)
     ]
-
-
-def is_below(path: str, above: str) -> bool:
-    """Whether a path is another or lies below it."""
-    return path == above or path.startswith(f"{above}/")
 
 
 def end_quota(book: Book, command: EndQuota, now: int) -> QuotaSaved | Refused:
