@@ -6,7 +6,8 @@ from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
 from gpucredits.api.paging import AccountPageQuery, cut, number_cursor
 from gpucredits.api.reasons import NO_ACCOUNT, NO_LEASE
-from gpucredits.api.scope import LEASE_UNKNOWN, lease_number, page_about
+from gpucredits.api.scope import lease_number, page_about
+from gpucredits.core.reasons import LEASE_UNKNOWN
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.service.access import Permission, sees, sees_org
 from gpucredits.store.clock import read_clock

@@ -14,12 +14,11 @@ from gpucredits.api.errors import ProblemError, RefusedError
 from gpucredits.api.paging import AccountPageQuery
 from gpucredits.core import ids
 from gpucredits.core.account import check_path, org_of
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.service.access import Permission, Principal, may, sees, sees_org
 
 AnyCall = Call[Any, Any]
 _LEASE_PREFIX = f"{ids.RESERVATION}_"
-LEASE_UNKNOWN = Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
 TOPUP_UNKNOWN = Refused(Reason.TOPUP_UNKNOWN, "There is no such top-up.")
 
 

@@ -14,7 +14,7 @@ from gpucredits.core.limits import NO_CAP
 from gpucredits.core.money import cost, format_credits
 from gpucredits.core.outcome import Closed, Explained, Reserved
 from gpucredits.core.price import Price, applicable_price
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.core.reservation import (
     Reservation,
     ReservationState,
@@ -255,7 +255,7 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     """The job ended: charge what was used and release the rest of the hold."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     payer = book.accounts[lease.payer_id]
     roll(book, payer, now)
     seq = own_seq(lease, command.seq)
@@ -292,7 +292,7 @@ def cancel(book: Book, command: Cancel, now: int) -> Closed | Refused:
     """The job never started: release the hold."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     payer = book.accounts[lease.payer_id]
     roll(book, payer, now)
     if lease.state is not ReservationState.ACTIVE:
