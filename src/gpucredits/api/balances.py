@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import invalid
 from gpucredits.api.paging import END_OF_ORG, PageQuery, cut, path_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
@@ -102,10 +102,8 @@ async def get_tree(call: Call[None, NoQuery]) -> TreeAnswer:
     if not accounts or accounts[0].path != path:
         raise unknown_account(path)
     if len(accounts) > TREE_ACCOUNTS_MAX:
-        raise ProblemError(
-            "invalid_request",
-            f"account: has more than {TREE_ACCOUNTS_MAX} accounts below it; ask for a subtree.",
-            field="account",
+        raise invalid(
+            "account", f"has more than {TREE_ACCOUNTS_MAX} accounts below it; ask for a subtree"
         )
     now = await read_clock(call.services.pool)
     return TreeAnswer(root=tree_to_wire(accounts), as_of=format_instant(now))

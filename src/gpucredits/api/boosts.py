@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import invalid
 from gpucredits.api.limit_standing import (
     UNKNOWN,
     Limit,
@@ -67,11 +67,9 @@ async def post_boost(call: Call[BoostRequest, NoQuery]) -> BoostAnswer:
     body = call.body
     unit = Unit.CREDITS if limit is None else counted(limit)
     if unit is not Unit.CREDITS and body.amount % MICROS_PER_CREDIT:
-        text = f"amount: must be a whole number of {unit}."
-        raise ProblemError("invalid_request", text, field="amount")
+        raise invalid("amount", f"must be a whole number of {unit}")
     if isinstance(limit, Quota) and body.refill_per_hour:
-        text = "refill_per_hour: is for rate limits only; leave it out for a quota."
-        raise ProblemError("invalid_request", text, field="refill_per_hour")
+        raise invalid("refill_per_hour", "is for rate limits only; leave it out for a quota")
     command = AddBoost(
         target_id=UNKNOWN if limit is None else number_of(limit),
         amount=quantity_from_wire(body.amount, unit),

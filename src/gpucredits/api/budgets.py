@@ -6,7 +6,7 @@ A budget makes credits, as a grant does: whoever may issue may set one.
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError, RefusedError
+from gpucredits.api.errors import RefusedError, invalid
 from gpucredits.api.limit_standing import standing_of
 from gpucredits.api.paging import PageQuery, cut, number_cursor
 from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
@@ -117,7 +117,7 @@ def budget_param(call: AnyCall) -> str:
     try:
         return str(from_wire(Slug, call.params["budget"]))
     except ValueError as error:
-        raise ProblemError("invalid_request", f"budget: {error}.", field="budget") from error
+        raise invalid("budget", str(error)) from error
 
 
 ROUTES = [

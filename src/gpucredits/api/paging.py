@@ -7,7 +7,7 @@ from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, Struct
 
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.core.account import check_path
 from gpucredits.wire.scalars import AccountPath
 
@@ -63,8 +63,4 @@ def path_cursor(query: PageQuery) -> str:
 
 
 def _no_cursor() -> ProblemError:
-    return ProblemError(
-        "invalid_request",
-        "cursor: must be the next_cursor of an earlier page.",
-        field="cursor",
-    )
+    return invalid("cursor", "must be the next_cursor of an earlier page")

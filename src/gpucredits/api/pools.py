@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import AnyCall, unknown_account
 from gpucredits.api.submit import act_of
@@ -99,7 +99,7 @@ def merged_weights(
             row.may_borrow if each.may_borrow is None else each.may_borrow,
         )
     if len(weights) > WEIGHTS_MAX:
-        raise _bad_weights(f"must leave the pool with at most {WEIGHTS_MAX} of them")
+        raise invalid("weights", f"must leave the pool with at most {WEIGHTS_MAX} of them")
     return list(weights.values())
 
 
@@ -107,7 +107,7 @@ async def _weigh(
     call: Call[WeightsRequest, NoQuery] | Call[WeightsChange, NoQuery], wanted: Reweigh
 ) -> WeightsAnswer:
     if len({each.account for each in call.body.weights}) < len(call.body.weights):
-        raise _bad_weights("must name each account once")
+        raise invalid("weights", "must name each account once")
     try:
         (pool, saved), call.replayed = await call.services.gpu_pools.weigh(
             act_of(call, 0), pool_param(call), wanted, actor=call.actor, request_id=call.request_id
@@ -123,11 +123,7 @@ def pool_from_wire(gpu_type: str, region: str, request: PoolRequest) -> GpuPool:
     """A pool as it was asked for."""
     resources = request.resources or PoolResources()
     if request.capacity is None and (resources.cpu or resources.memory):
-        raise ProblemError(
-            "invalid_request",
-            "capacity: must be given with other resources.",
-            field="capacity",
-        )
+        raise invalid("capacity", "must be given with other resources")
     policy = request.policy
     return GpuPool(
         gpu_type=gpu_type,
@@ -192,10 +188,6 @@ async def _read(call: AnyCall) -> tuple[GpuPool, list[Weight]]:
 def unknown_pool() -> ProblemError:
     """The answer for a pool that does not exist."""
     return ProblemError("pool_unknown", "There is no such pool.")
-
-
-def _bad_weights(text: str) -> ProblemError:
-    return ProblemError("invalid_request", f"weights: {text}.", field="weights")
 
 
 def _weights(call: AnyCall, pool: GpuPool, weights: list[Weight]) -> WeightsAnswer:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpucredits.api.call import Call
-from gpucredits.api.errors import ProblemError, RefusedError
+from gpucredits.api.errors import ProblemError, RefusedError, invalid
 from gpucredits.api.paging import AccountPageQuery
 from gpucredits.core import ids
 from gpucredits.core.account import check_path, org_of
@@ -34,7 +34,7 @@ def account_param(call: AnyCall) -> str:
     try:
         path = check_path(call.params["account"])
     except ValueError as error:
-        raise ProblemError("invalid_request", f"account: {error}.", field="account") from error
+        raise invalid("account", str(error)) from error
     return visible(call, path)
 
 
@@ -46,11 +46,7 @@ def account_filter(call: AnyCall, path: str | None) -> str:
 async def page_about(call: AnyCall, query: AccountPageQuery) -> tuple[str, bool, int]:
     """(account, whole subtree, org) that a list is about: what was asked, else the key's scope."""
     if query.account is None and call.principal.is_system:
-        raise ProblemError(
-            "invalid_request",
-            "account: must be given with a key for the whole system.",
-            field="account",
-        )
+        raise invalid("account", "must be given with a key for the whole system")
     if query.account is None:
         account, tree = call.principal.scope, query.tree is not False
     else:
@@ -138,3 +134,8 @@ def unknown_account(path: str) -> RefusedError:
     """The answer for an account that does not exist, or might as well not."""
     message = f"There is no account {path}."
     return RefusedError(Refused(Reason.ACCOUNT_UNKNOWN, message, {"account": str(path)}))
+
+
+def unknown_key() -> ProblemError:
+    """The answer for a key that does not exist, or might as well not."""
+    return ProblemError("key_unknown", "There is no such key.")
