@@ -8,7 +8,7 @@ from __future__ import annotations
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError, invalid
 from gpucredits.api.limit_standing import standing_of
-from gpucredits.api.paging import PageQuery, cut, number_cursor
+from gpucredits.api.paging import PageQuery, number_cursor, page
 from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number
 from gpucredits.api.submit import submit
@@ -67,8 +67,7 @@ async def get_budget_periods(call: Call[None, PageQuery]) -> PeriodsAnswer:
     if periods is None:
         text = f"{account} has no budget {name}."
         raise RefusedError(Refused(Reason.LIMIT_UNKNOWN, text, {"account": account}))
-    periods, last = cut(periods, limit)
-    following = str(last.period.starts_at) if last else None
+    periods, following = page(periods, call.query, lambda row: row.period.starts_at)
     return PeriodsAnswer(
         account=account,
         name=name,

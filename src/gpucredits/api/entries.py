@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, Route
-from gpucredits.api.paging import AccountPageQuery, cut, number_cursor
+from gpucredits.api.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import lease_number, page_about
 from gpucredits.core.account import org_of
@@ -47,8 +47,7 @@ async def get_entries(call: Call[None, EntryQuery]) -> EntryPage:
             limit=query.limit + 1,
         ),
     )
-    listed, last = cut(listed, query.limit)
-    following = str(last.entry.entry_id) if last else None
+    listed, following = page(listed, query, lambda row: row.entry.entry_id)
     pairs = [
         pair
         for row in listed

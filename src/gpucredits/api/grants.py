@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import AccountPageQuery, cut, number_cursor
+from gpucredits.api.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import number_param, page_about
 from gpucredits.core import ids
@@ -37,8 +37,7 @@ async def get_grants(call: Call[None, GrantQuery]) -> GrantPage:
             limit=query.limit + 1,
         ),
     )
-    listed, last = cut(listed, query.limit)
-    following = str(last[0].grant_id) if last else None
+    listed, following = page(listed, query, lambda row: row[0].grant_id)
     return GrantPage(
         grants=[grant_to_wire(org_id, grant, path) for grant, path in listed],
         next_cursor=following,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.scope import AnyCall, account_exists, org_number, unknown_key, visible
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
@@ -94,8 +94,7 @@ async def get_keys(call: Call[None, PageQuery]) -> KeyPage:
         after=number_cursor(call.query, 0),
         limit=limit + 1,
     )
-    rows, last = cut(rows, limit)
-    following = str(last.key_id) if last else None
+    rows, following = page(rows, call.query, lambda row: row.key_id)
     return KeyPage(keys=[key_to_wire(row) for row in rows], next_cursor=following)
 
 
@@ -148,8 +147,7 @@ async def get_audit(call: Call[None, AuditQuery]) -> AuditPage:
         before=number_cursor(query, LAST),
         limit=query.limit + 1,
     )
-    rows, last = cut(rows, query.limit)
-    following = str(last.audit_id) if last else None
+    rows, following = page(rows, query, lambda row: row.audit_id)
     return AuditPage(audit=[audit_to_wire(row) for row in rows], next_cursor=following)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
-from gpucredits.api.paging import AccountPageQuery, cut, number_cursor
+from gpucredits.api.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT, NO_LEASE
 from gpucredits.api.scope import lease_number, page_about
 from gpucredits.core.reasons import LEASE_UNKNOWN
@@ -47,8 +47,7 @@ async def get_reservations(call: Call[None, ReservationQuery]) -> ReservationPag
             limit=query.limit + 1,
         ),
     )
-    listed, last = cut(listed, query.limit)
-    following = str(last[0].reservation_id) if last else None
+    listed, following = page(listed, query, lambda row: row[0].reservation_id)
     now = await read_clock(call.services.pool)
     answers = [lease_to_wire(org_id, lease, payer, now) for lease, payer in listed]
     return ReservationPage(reservations=answers, next_cursor=following)

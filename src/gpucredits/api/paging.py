@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, Struct
@@ -36,10 +36,12 @@ class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     tree: bool | None = None
 
 
-def cut(rows: Sequence[Row], limit: int) -> tuple[list[Row], Row | None]:
-    """A page of rows that were asked for with one more, and its last row if there are more."""
-    page = list(rows[:limit])
-    return page, page[-1] if len(rows) > limit else None
+def page(
+    rows: Sequence[Row], query: PageQuery, place_of: Callable[[Row], int | str]
+) -> tuple[list[Row], str | None]:
+    """Rows that were asked for with one more, cut to a page, and where the next one goes on."""
+    shown = list(rows[: query.limit])
+    return shown, str(place_of(shown[-1])) if len(rows) > query.limit else None
 
 
 def number_cursor(query: PageQuery, start: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, RefusedError, invalid
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import ASKING, DECIDING
 from gpucredits.api.scope import (
     AnyCall,
@@ -103,8 +103,7 @@ async def get_requests(call: Call[None, RequestQuery]) -> RequestPage:
             limit=query.limit + 1,
         ),
     )
-    rows, last = cut(rows, query.limit)
-    following = str(last.request_id) if last else None
+    rows, following = page(rows, query, lambda row: row.request_id)
     return RequestPage(requests=[request_to_wire(row) for row in rows], next_cursor=following)
 
 

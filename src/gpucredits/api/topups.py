@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.credit import topup_param
 from gpucredits.api.errors import RefusedError
-from gpucredits.api.paging import AccountPageQuery, cut, number_cursor
+from gpucredits.api.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import TOPUP_UNKNOWN, page_about
 from gpucredits.core.outcome import ToppedUp
@@ -32,8 +32,7 @@ async def get_topups(call: Call[None, TopUpQuery]) -> TopUpPage:
             account=account, status=status, before=number_cursor(query, 0), limit=query.limit + 1
         ),
     )
-    listed, last = cut(listed, query.limit)
-    following = str(last[0].topup_id) if last else None
+    listed, following = page(listed, query, lambda row: row[0].topup_id)
     answers = [topup_to_wire(org_id, ToppedUp(row, path)) for row, path in listed]
     return TopUpPage(topups=answers, next_cursor=following)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, Route
-from gpucredits.api.paging import AccountPageQuery, cut, number_cursor
+from gpucredits.api.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import page_about
 from gpucredits.service.access import Permission
@@ -36,8 +36,7 @@ async def get_transfers(call: Call[None, TransferQuery]) -> TransferPage:
             limit=query.limit + 1,
         ),
     )
-    listed, last = cut(listed, query.limit)
-    following = str(last.number) if last else None
+    listed, following = page(listed, query, lambda row: row.number)
     shown = [
         TransferShown(
             transfer_id=row.moved.transfer_id,
