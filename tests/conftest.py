@@ -1,4 +1,4 @@
-"""Fixtures for every test: a server for each worker process, a database for each test."""
+"""Fixtures for every test: servers for each worker process, a database for each test."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from gpucredits.store.embedded import EmbeddedPostgres
 from support import postgres as postgres_support
+from support.http import RunningServer, running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,3 +43,21 @@ def made_dir() -> Iterator[Path]:
         with EmbeddedPostgres(folder, settings=postgres_support.SMALL):
             pass
         yield folder
+
+
+@pytest.fixture(scope="session")
+def database_of_server(postgres: postgres_support.TestServer) -> Iterator[str]:
+    """The address of the server's database."""
+    with postgres.database() as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def server(database_of_server: str) -> Iterator[RunningServer]:
+    """A server on a database of its own, with a clock that can be moved."""
+    options = ("--database-url", database_of_server, "--test-clock")
+    with (
+        postgres_support.temporary_directory() as folder,
+        running_server(folder, *options) as running,
+    ):
+        yield running

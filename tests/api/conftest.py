@@ -1,4 +1,4 @@
-"""Fixtures for the HTTP API: one real server for each worker, with a clock that can be moved."""
+"""Fixtures for the HTTP API: callers of the worker's server, and fresh names on it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from support.http import Caller, RunningServer, fresh_name, running_server
-from support.postgres import TestServer, temporary_directory
-
-
-@pytest.fixture(scope="session")
-def database_of_server(postgres: TestServer) -> Iterator[str]:
-    """The address of the server's database."""
-    with postgres.database() as dsn:
-        yield dsn
-
-
-@pytest.fixture(scope="session")
-def server(database_of_server: str) -> Iterator[RunningServer]:
-    """A server on a database of its own."""
-    options = ("--database-url", database_of_server, "--test-clock")
-    with temporary_directory() as folder, running_server(folder, *options) as running:
-        yield running
+from support.http import Caller, RunningServer, fresh_name
 
 
 @pytest.fixture(scope="session")

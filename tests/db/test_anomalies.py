@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from gpucredits.core.account import Status
+from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.command import Refund, Settle, UpdateAccount
 from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.service import anomalies
 from gpucredits.service.acts import Act
-from gpucredits.service.anomalies import HOUR_US, AnomalyFilter, TermsRow
+from gpucredits.service.anomalies import AnomalyFilter, TermsRow
 from gpucredits.store import anomalies as rows
 from gpucredits.store.anomalies import MARKS_KEPT_HOURS
 from support.scene import CREDIT, Scene, play, scene

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from gpucredits.core.account import Status
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.command import (
     Adjust,
     Issue,
@@ -17,7 +18,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.outcome import Reserved, Reviewed
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.statement import DAY_US, DUE_DAYS
+from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.statements import Statements
 from support.billing import (
     acme,

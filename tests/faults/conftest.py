@@ -1,4 +1,4 @@
-"""Fixtures of the fault scenarios: how much to do, a line of figures for each, a real server."""
+"""Fixtures of the fault scenarios: how much to do, a line of figures for each, a proxy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from gpucredits.client import Client, Retry
 from support.extent import Extent, Teller
 from support.faulty_proxy import FaultyProxy, faulty_proxy
-from support.http import RunningServer, running_server
-from support.postgres import TestServer, temporary_directory
+from support.http import RunningServer
+from support.postgres import temporary_directory
 
 LINES = pytest.StashKey[list[str]]()
 CYCLES_DEFAULT = 8
@@ -63,21 +63,6 @@ def notes() -> Iterator[Path]:
     """A folder for histories, apart from the data directory."""
     with temporary_directory() as folder:
         yield folder
-
-
-@pytest.fixture(scope="session")
-def database_of_server(postgres: TestServer) -> Iterator[str]:
-    """The address of the server's database."""
-    with postgres.database() as dsn:
-        yield dsn
-
-
-@pytest.fixture(scope="session")
-def server(database_of_server: str) -> Iterator[RunningServer]:
-    """A server on a database of its own, with a clock that can be moved."""
-    options = ("--database-url", database_of_server, "--test-clock")
-    with temporary_directory() as folder, running_server(folder, *options) as running:
-        yield running
 
 
 @pytest.fixture

@@ -56,7 +56,13 @@ class Walk:
         elif chosen < 13:
             window = dice.choice([1_000, 3_333, 10_000])
             machine.reserve(
-                payer, "h100", dice.choice([1, 1, 2]), window, 0, dice.choice([0, 0, 30_000]), payer
+                payer,
+                gpu_type="h100",
+                gpus=dice.choice([1, 1, 2]),
+                window=window,
+                escrow=0,
+                cap=dice.choice([0, 0, 30_000]),
+                payer=payer,
             )
         elif machine.model.leases:
             self.report(chosen, pick)

@@ -162,37 +162,19 @@ class LedgerRules(RuleBasedStateMachine):
         cap=st.sampled_from([0, 0, 0, 1, 5, 10_000, 15_000]),
         payer=st.sampled_from(["", "", "", *PATHS[:3], PATHS[4], "acme/none"]),
     )
-    def reserve(
-        self,
-        account: str,
-        gpu_type: str,
-        gpus: int,
-        window: int,
-        escrow: int,
-        cap: int,
-        payer: str,
-    ) -> None:
+    def reserve(self, account: str, **asked: Any) -> None:
         """Ask for a lease."""
         command = commands.Reserve(
             account=account,
             job_id="job",
-            gpu_type=gpu_type,
-            gpu_count=gpus,
-            window_ms=window,
-            escrow_windows=escrow,
-            max_amount=cap,
-            payer=payer,
+            gpu_type=asked["gpu_type"],
+            gpu_count=asked["gpus"],
+            window_ms=asked["window"],
+            escrow_windows=asked["escrow"],
+            max_amount=asked["cap"],
+            payer=asked["payer"],
         )
-        told = self.model.reserve(
-            account,
-            gpu_type=gpu_type,
-            gpus=gpus,
-            window=window,
-            escrow=escrow,
-            cap=cap,
-            payer=payer,
-        )
-        self.run(command, told)
+        self.run(command, self.model.reserve(account, **asked))
 
     @precondition(lambda self: self.model.leases)
     @rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_param, org_number, require, require_wider, visible
 from gpucredits.api.submit import submit
@@ -68,10 +68,8 @@ async def _set_status(call: Call[None, NoQuery], status: Status) -> AccountAnswe
 
 
 def _no_credit() -> ProblemError:
-    return ProblemError(
-        "invalid_request",
-        "credit_limit: is for postpaid accounts: set the model to postpaid in the same request.",
-        field="credit_limit",
+    return invalid(
+        "credit_limit", "is for postpaid accounts: set the model to postpaid in the same request"
     )
 
 

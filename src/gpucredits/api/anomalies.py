@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
     account_filter,
@@ -65,8 +65,7 @@ async def get_anomalies(call: Call[None, AnomalyQuery]) -> AnomalyPage:
             limit=query.limit + 1,
         ),
     )
-    rows, last = cut(rows, query.limit)
-    following = str(last.anomaly_id) if last else None
+    rows, following = page(rows, query, lambda row: row.anomaly_id)
     return AnomalyPage(anomalies=[to_wire(row) for row in rows], next_cursor=following)
 
 

@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import END_OF_ORG, PageQuery, cut, path_cursor
+from gpucredits.api.errors import invalid
+from gpucredits.api.paging import END_OF_ORG, PageQuery, page, path_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
     account_exists,
@@ -76,8 +76,7 @@ async def get_accounts(call: Call[None, AccountQuery]) -> AccountPage:
         accounts = await _of_org(call, org_of(under), under, cursor, query.limit + 1)
     else:
         return await _of_all_orgs(call, cursor)
-    accounts, last = cut(accounts, query.limit)
-    following = last.path if last else None
+    accounts, following = page(accounts, query, lambda row: row.path)
     return AccountPage(
         accounts=[account_to_wire(account) for account in accounts], next_cursor=following
     )
@@ -102,10 +101,8 @@ async def get_tree(call: Call[None, NoQuery]) -> TreeAnswer:
     if not accounts or accounts[0].path != path:
         raise unknown_account(path)
     if len(accounts) > TREE_ACCOUNTS_MAX:
-        raise ProblemError(
-            "invalid_request",
-            f"account: has more than {TREE_ACCOUNTS_MAX} accounts below it; ask for a subtree.",
-            field="account",
+        raise invalid(
+            "account", f"has more than {TREE_ACCOUNTS_MAX} accounts below it; ask for a subtree"
         )
     now = await read_clock(call.services.pool)
     return TreeAnswer(root=tree_to_wire(accounts), as_of=format_instant(now))
@@ -156,8 +153,7 @@ async def _of_all_orgs(call: Call[None, AccountQuery], cursor: str) -> AccountPa
         after = cursor if org == start else ""
         found.extend(await _of_org(call, org, "", after, limit + 1 - len(found)))
         if len(found) > limit:
-            found, last = cut(found, limit)
-            following = last.path if last else None
+            found, following = page(found, call.query, lambda row: row.path)
             break
     else:
         # A path above every account of the last org that was visited.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from gpucredits.api.errors import ProblemError, RefusedError
+from gpucredits.api.errors import RefusedError, invalid
 from gpucredits.api.scope import AnyCall, unknown_account
 from gpucredits.api.submit import item_request
 from gpucredits.core.account import org_of
@@ -39,11 +39,7 @@ async def begin(call: AnyCall, accounts: Sequence[str], *, atomic: bool) -> Orgs
     """
     items = Counter(org_of(account) for account in accounts)
     if atomic and len(items) > 1:
-        raise ProblemError(
-            "invalid_request",
-            "items: an atomic batch must stay within one org.",
-            field="items",
-        )
+        raise invalid("items", "an atomic batch must stay within one org")
     orgs = {org: await call.services.directory.org_number(org) for org in items}
     sizes = {number: items[org] for org, number in orgs.items() if number is not None}
     call.services.ledger.ensure_room(sizes)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
-from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT
-from gpucredits.api.scope import account_param, require_wider
-from gpucredits.api.standing import (
+from gpucredits.api.errors import invalid
+from gpucredits.api.limit_standing import (
     UNKNOWN,
     Limit,
     limit_by_id,
@@ -14,16 +12,18 @@ from gpucredits.api.standing import (
     number_of,
     standing_of,
 )
+from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT
+from gpucredits.api.scope import account_param, require_wider
 from gpucredits.api.submit import submit
 from gpucredits.core import ids
 from gpucredits.core.command import AddBoost, EndBoost
 from gpucredits.core.gate import Unit
+from gpucredits.core.limit_standing import coming_boosts
 from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import Boosted
 from gpucredits.core.quota import Quota, unit_of
-from gpucredits.core.standing import coming_boosts
 from gpucredits.service.access import Permission
-from gpucredits.service.standings import Standing
+from gpucredits.service.limit_standing import LimitStanding
 from gpucredits.wire.boost import (
     BoostAnswer,
     BoostRequest,
@@ -67,11 +67,9 @@ async def post_boost(call: Call[BoostRequest, NoQuery]) -> BoostAnswer:
     body = call.body
     unit = Unit.CREDITS if limit is None else counted(limit)
     if unit is not Unit.CREDITS and body.amount % MICROS_PER_CREDIT:
-        text = f"amount: must be a whole number of {unit}."
-        raise ProblemError("invalid_request", text, field="amount")
+        raise invalid("amount", f"must be a whole number of {unit}")
     if isinstance(limit, Quota) and body.refill_per_hour:
-        text = "refill_per_hour: is for rate limits only; leave it out for a quota."
-        raise ProblemError("invalid_request", text, field="refill_per_hour")
+        raise invalid("refill_per_hour", "is for rate limits only; leave it out for a quota")
     command = AddBoost(
         target_id=UNKNOWN if limit is None else number_of(limit),
         amount=quantity_from_wire(body.amount, unit),
@@ -98,7 +96,7 @@ async def delete_boost(call: Call[None, NoQuery]) -> BoostAnswer:
     return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
 
 
-def wanted_limit(body: BoostRequest, standing: Standing) -> Limit | None:
+def wanted_limit(body: BoostRequest, standing: LimitStanding) -> Limit | None:
     """The limit that a boost is for, if the account has it."""
     if body.target_id is not None:
         return limit_by_id(str(body.target_id), standing)

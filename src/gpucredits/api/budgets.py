@@ -6,19 +6,19 @@ A budget makes credits, as a grant does: whoever may issue may set one.
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError, RefusedError
-from gpucredits.api.paging import PageQuery, cut, number_cursor
+from gpucredits.api.errors import RefusedError, invalid
+from gpucredits.api.limit_standing import standing_of
+from gpucredits.api.paging import PageQuery, number_cursor, page
 from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number
-from gpucredits.api.standing import standing_of
 from gpucredits.api.submit import submit
 from gpucredits.core import bounds
 from gpucredits.core.command import EndBudget
+from gpucredits.core.limit_standing import budget_standings
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.standing import budget_standings
 from gpucredits.service.access import Permission
-from gpucredits.service.limits import PeriodStanding, read_periods
+from gpucredits.service.budgets import PeriodStanding, read_periods
 from gpucredits.wire.budget import (
     BudgetRequest,
     BudgetsAnswer,
@@ -67,8 +67,7 @@ async def get_budget_periods(call: Call[None, PageQuery]) -> PeriodsAnswer:
     if periods is None:
         text = f"{account} has no budget {name}."
         raise RefusedError(Refused(Reason.LIMIT_UNKNOWN, text, {"account": account}))
-    periods, last = cut(periods, limit)
-    following = str(last.period.starts_at) if last else None
+    periods, following = page(periods, call.query, lambda row: row.period.starts_at)
     return PeriodsAnswer(
         account=account,
         name=name,
@@ -117,7 +116,7 @@ def budget_param(call: AnyCall) -> str:
     try:
         return str(from_wire(Slug, call.params["budget"]))
     except ValueError as error:
-        raise ProblemError("invalid_request", f"budget: {error}.", field="budget") from error
+        raise invalid("budget", str(error)) from error
 
 
 ROUTES = [

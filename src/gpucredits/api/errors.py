@@ -68,6 +68,11 @@ class ProblemError(Exception):
         self.limit = limit
 
 
+def invalid(field: str, text: str) -> ProblemError:
+    """The problem of a field whose value makes no sense; ``text`` goes on from its name."""
+    return ProblemError("invalid_request", f"{field}: {text}.", field=field)
+
+
 class RefusedError(Exception):
     """Ends a request with the refusal that the rules gave."""
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.scope import LEASE_UNKNOWN, lease_number, visible_leases
+from gpucredits.api.scope import lease_number, visible_leases
 from gpucredits.core.command import Beat
 from gpucredits.core.outcome import Beaten, Outcome
-from gpucredits.core.reasons import InvariantBroken
+from gpucredits.core.reasons import LEASE_UNKNOWN, InvariantBroken
 from gpucredits.service.access import Permission
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Ledger, Request, Undecided
 from gpucredits.service.strides import stride
-from gpucredits.wire.reservation import (
+from gpucredits.wire.heartbeat import (
     BeatAnswer,
     HeartbeatsAnswer,
     HeartbeatsRequest,

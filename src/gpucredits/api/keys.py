@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
-from gpucredits.api.scope import AnyCall, account_exists, org_number, visible
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
+from gpucredits.api.scope import AnyCall, account_exists, org_number, unknown_key, visible
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
@@ -94,8 +94,7 @@ async def get_keys(call: Call[None, PageQuery]) -> KeyPage:
         after=number_cursor(call.query, 0),
         limit=limit + 1,
     )
-    rows, last = cut(rows, limit)
-    following = str(last.key_id) if last else None
+    rows, following = page(rows, call.query, lambda row: row.key_id)
     return KeyPage(keys=[key_to_wire(row) for row in rows], next_cursor=following)
 
 
@@ -108,13 +107,12 @@ async def get_own_key(call: Call[None, NoQuery]) -> KeyAnswer:
 
 async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
     """End a key; the caller may end its own."""
-    unknown = ProblemError("key_unknown", "There is no such key.")
     try:
         org_id, number = ids.parse_id(ids.KEY, call.params["key"])
     except ValueError as error:
-        raise unknown from error
+        raise unknown_key() from error
     if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
-        raise unknown
+        raise unknown_key()
     revoked = await revoke_key(
         call.services.pool,
         act_of(call, org_id),
@@ -124,7 +122,7 @@ async def post_key_revoke(call: Call[None, NoQuery]) -> KeyAnswer:
         scope=call.principal.scope,
     )
     if revoked is None:
-        raise unknown
+        raise unknown_key()
     row, call.replayed = revoked
     return key_to_wire(row)
 
@@ -149,8 +147,7 @@ async def get_audit(call: Call[None, AuditQuery]) -> AuditPage:
         before=number_cursor(query, LAST),
         limit=query.limit + 1,
     )
-    rows, last = cut(rows, query.limit)
-    following = str(last.audit_id) if last else None
+    rows, following = page(rows, query, lambda row: row.audit_id)
     return AuditPage(audit=[audit_to_wire(row) for row in rows], next_cursor=following)
 
 

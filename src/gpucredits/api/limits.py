@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.limit_standing import standing_of
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_param
-from gpucredits.api.standing import standing_of
 from gpucredits.core.account import org_of
 from gpucredits.service.access import Permission
 from gpucredits.service.request_limits import key_standing, org_standing

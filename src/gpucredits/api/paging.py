@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, Struct
 
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.core.account import check_path
+from gpucredits.wire.scalars import AccountPath
 
 Row = TypeVar("Row")
 
@@ -28,10 +29,19 @@ class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     cursor: Cursor | None = None
 
 
-def cut(rows: Sequence[Row], limit: int) -> tuple[list[Row], Row | None]:
-    """A page of rows that were asked for with one more, and its last row if there are more."""
-    page = list(rows[:limit])
-    return page, page[-1] if len(rows) > limit else None
+class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Of which account; a key for the whole system must say."""
+
+    account: AccountPath | None = None
+    tree: bool | None = None
+
+
+def page(
+    rows: Sequence[Row], query: PageQuery, place_of: Callable[[Row], int | str]
+) -> tuple[list[Row], str | None]:
+    """Rows that were asked for with one more, cut to a page, and where the next one goes on."""
+    shown = list(rows[: query.limit])
+    return shown, str(place_of(shown[-1])) if len(rows) > query.limit else None
 
 
 def number_cursor(query: PageQuery, start: int) -> int:
@@ -55,8 +65,4 @@ def path_cursor(query: PageQuery) -> str:
 
 
 def _no_cursor() -> ProblemError:
-    return ProblemError(
-        "invalid_request",
-        "cursor: must be the next_cursor of an earlier page.",
-        field="cursor",
-    )
+    return invalid("cursor", "must be the next_cursor of an earlier page")

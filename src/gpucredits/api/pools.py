@@ -1,27 +1,19 @@
-"""Handlers of pools: what there is, how it is shared, who holds how much, and why."""
+"""Handlers of pools: what there is of a type of GPU, and how it is to be shared."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction as Rational
-from operator import add
 from typing import Any, Final
 
-import msgspec
-
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import AnyCall, unknown_account
 from gpucredits.api.submit import act_of
-from gpucredits.core.account import lineage, org_of, scope_of
-from gpucredits.core.fairshare.decisions import Share
-from gpucredits.core.fairshare.filling import Fraction
-from gpucredits.core.fairshare.snapshot import Capacity
+from gpucredits.core.account import org_of
 from gpucredits.service.access import Permission
-from gpucredits.service.pools import AccountMissing, GpuPool, PoolMissing, Reweigh, Sharing, Weight
+from gpucredits.service.pools import AccountMissing, GpuPool, PoolMissing, Reweigh, Weight
 from gpucredits.wire.pool import (
     WEIGHTS_MAX,
     PoolAnswer,
@@ -29,9 +21,6 @@ from gpucredits.wire.pool import (
     PoolPolicy,
     PoolRequest,
     PoolResources,
-    ShareAnswer,
-    SharesAnswer,
-    SnapshotAnswer,
     WeightAnswer,
     WeightChange,
     WeightsAnswer,
@@ -57,7 +46,7 @@ async def get_pool(call: Call[None, NoQuery]) -> PoolAnswer:
 
 async def put_pool(call: Call[PoolRequest, NoQuery]) -> PoolAnswer:
     """Set a pool as a whole; with a capacity, reserves into it take turns."""
-    gpu_type, region = _place(call)
+    gpu_type, region = pool_param(call)
     wanted = pool_from_wire(gpu_type, region, call.body)
     saved, call.replayed = await call.services.gpu_pools.set(
         act_of(call, 0), wanted, actor=call.actor, request_id=call.request_id
@@ -69,10 +58,10 @@ async def delete_pool(call: Call[None, NoQuery]) -> PoolAnswer:
     """Take a pool away; who waits in it no longer waits for capacity."""
     try:
         pool, call.replayed = await call.services.gpu_pools.remove(
-            act_of(call, 0), *_place(call), actor=call.actor, request_id=call.request_id
+            act_of(call, 0), *pool_param(call), actor=call.actor, request_id=call.request_id
         )
     except PoolMissing as missing:
-        raise _unknown() from missing
+        raise unknown_pool() from missing
     return pool_to_wire(pool)
 
 
@@ -110,7 +99,7 @@ def merged_weights(
             row.may_borrow if each.may_borrow is None else each.may_borrow,
         )
     if len(weights) > WEIGHTS_MAX:
-        raise _bad_weights(f"must leave the pool with at most {WEIGHTS_MAX} of them")
+        raise invalid("weights", f"must leave the pool with at most {WEIGHTS_MAX} of them")
     return list(weights.values())
 
 
@@ -118,51 +107,23 @@ async def _weigh(
     call: Call[WeightsRequest, NoQuery] | Call[WeightsChange, NoQuery], wanted: Reweigh
 ) -> WeightsAnswer:
     if len({each.account for each in call.body.weights}) < len(call.body.weights):
-        raise _bad_weights("must name each account once")
+        raise invalid("weights", "must name each account once")
     try:
         (pool, saved), call.replayed = await call.services.gpu_pools.weigh(
-            act_of(call, 0), _place(call), wanted, actor=call.actor, request_id=call.request_id
+            act_of(call, 0), pool_param(call), wanted, actor=call.actor, request_id=call.request_id
         )
     except PoolMissing as missing:
-        raise _unknown() from missing
+        raise unknown_pool() from missing
     except AccountMissing as missing:
         raise unknown_account(missing.path) from missing
     return _weights(call, pool, saved)
-
-
-async def get_shares(call: Call[None, NoQuery]) -> SharesAnswer:
-    """Who may hold, holds, borrows and waits for how much: of others only the totals."""
-    try:
-        sharing = await call.services.gpu_pools.sharing(*_place(call))
-    except PoolMissing as missing:
-        raise _unknown() from missing
-    return shares_to_wire(sharing, org=call.principal.org)
-
-
-async def get_snapshot(call: Call[None, NoQuery]) -> SnapshotAnswer:
-    """The last decision of a pool, with all that it was made from: it can be replayed."""
-    try:
-        kept = await call.services.gpu_pools.last_decision(*_place(call))
-    except PoolMissing as missing:
-        raise _unknown() from missing
-    if kept is None:
-        raise ProblemError("not_found", "Nothing has been decided in this pool yet.")
-    return SnapshotAnswer(
-        taken_at=format_instant(kept.taken_at),
-        snapshot=msgspec.json.decode(kept.snapshot),
-        decision=msgspec.json.decode(kept.decision),
-    )
 
 
 def pool_from_wire(gpu_type: str, region: str, request: PoolRequest) -> GpuPool:
     """A pool as it was asked for."""
     resources = request.resources or PoolResources()
     if request.capacity is None and (resources.cpu or resources.memory):
-        raise ProblemError(
-            "invalid_request",
-            "capacity: must be given with other resources.",
-            field="capacity",
-        )
+        raise invalid("capacity", "must be given with other resources")
     policy = request.policy
     return GpuPool(
         gpu_type=gpu_type,
@@ -209,101 +170,24 @@ def pool_to_wire(pool: GpuPool) -> PoolAnswer:
     )
 
 
-def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
-    """Shares of everybody, or of one org and the totals of all."""
-    snapshot = sharing.snapshot
-    capacity = sharing.pool.gpus
-    held: Counter[str] = Counter()
-    taken: dict[str, list[int]] = {}
-    wanted: Counter[str] = Counter()
-    waiting: Counter[str] = Counter()
-    gates = bool(snapshot.capacity)
-    for job in snapshot.running:
-        for path in ("", *lineage(job.tenant)):
-            held[path] += job.amounts[0]
-            taken[path] = list(map(add, taken.get(path) or [0] * len(job.amounts), job.amounts))
-    for request in snapshot.waiting:
-        for path in ("", *lineage(request.tenant)):
-            wanted[path] += request.amounts[0] if gates else 0
-            waiting[path] += 1
-    stopping = sum(job.amounts[0] for job in snapshot.running if job.stopping_at is not None)
-    past = {tenant.path: tenant.usage // 1_000 for tenant in snapshot.tenants}
-    shown = [row for row in sharing.decisions.shares if not org or org_of(row.path) == org]
-    return SharesAnswer(
-        gpu_type=sharing.pool.gpu_type,
-        region=sharing.pool.region,
-        capacity=capacity,
-        held=held[""],
-        stopping=stopping,
-        free=max((capacity or 0) - held[""], 0),
-        over=0 if capacity is None else max(held[""] - capacity, 0),
-        tenants=len({org_of(row.path) for row in sharing.decisions.shares}),
-        waiting=waiting[""],
-        waiting_gpus=wanted[""],
-        is_dispatched=bool(sharing.dispatcher),
-        shares=[
-            share_to_wire(
-                row,
-                capacity or 0,
-                dominant(taken.get(row.path, []), snapshot.capacity),
-                held=held[row.path],
-                waiting=waiting[row.path],
-                waiting_gpus=wanted[row.path],
-                past_gpu_seconds=past.get(row.path, 0),
-            )
-            for row in shown
-        ],
-    )
-
-
-def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
-    """The largest part of any resource that some amounts are; of what is drained, no part."""
-    pairs = zip(amounts, capacity, strict=False)
-    parts = [(amount, whole) for amount, (_, whole) in pairs if whole]
-    return max(parts, key=lambda part: Rational(*part), default=(0, 1))
-
-
-def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: int) -> ShareAnswer:
-    """One tenant's share; what it borrows is what it has above its target."""
-    over = (has[0] * row.fair[1] - row.fair[0] * has[1], has[1] * row.fair[1])
-    return ShareAnswer(
-        account=row.path,
-        scope=scope_of(row.path),
-        weight=row.weight,
-        target=_decimals(row.fair, capacity),
-        target_percent=_decimals(row.fair, 100),
-        held_percent=_decimals(has, 100),
-        borrowed=_decimals(over if over[0] > 0 else (0, 1), capacity),
-        **counts,
-    )
-
-
-def _decimals(part: Fraction, whole: int) -> str:
-    """A part of something with two decimals, cut off."""
-    hundredths = part[0] * whole * 100 // part[1]
-    return f"{hundredths // 100}.{hundredths % 100:02d}"
-
-
-def _place(call: AnyCall) -> tuple[str, str]:
+def pool_param(call: AnyCall) -> tuple[str, str]:
+    """(GPU type, region) of the pool in the request's path."""
     gpu_type, region = call.params["gpu_type"], call.params["region"]
     if _NAME.fullmatch(gpu_type) is None or _NAME.fullmatch(region) is None:
-        raise _unknown()
+        raise unknown_pool()
     return gpu_type, region
 
 
 async def _read(call: AnyCall) -> tuple[GpuPool, list[Weight]]:
     try:
-        return await call.services.gpu_pools.read(*_place(call))
+        return await call.services.gpu_pools.read(*pool_param(call))
     except PoolMissing as missing:
-        raise _unknown() from missing
+        raise unknown_pool() from missing
 
 
-def _unknown() -> ProblemError:
+def unknown_pool() -> ProblemError:
+    """The answer for a pool that does not exist."""
     return ProblemError("pool_unknown", "There is no such pool.")
-
-
-def _bad_weights(text: str) -> ProblemError:
-    return ProblemError("invalid_request", f"weights: {text}.", field="weights")
 
 
 def _weights(call: AnyCall, pool: GpuPool, weights: list[Weight]) -> WeightsAnswer:
@@ -319,7 +203,10 @@ def _weights(call: AnyCall, pool: GpuPool, weights: list[Weight]) -> WeightsAnsw
     )
 
 
-def _route(method: str, path: str, summary: str, handler: Any, answer: Any, **more: Any) -> Route:
+def pool_route(
+    method: str, path: str, summary: str, handler: Any, answer: Any, **more: Any
+) -> Route:
+    """A route below that of pools, with what is true of all of them."""
     permission = Permission.READ_POOLS if method == "GET" else Permission.SET_POOL
     return Route(
         method=method,
@@ -337,12 +224,12 @@ def _route(method: str, path: str, summary: str, handler: Any, answer: Any, **mo
 
 ONE: Final = "/{gpu_type}/{region}"
 ROUTES = [
-    _route("GET", "", "Every pool", get_pools, PoolList),
-    _route("GET", ONE, "One pool", get_pool, PoolAnswer),
-    _route("PUT", ONE, "Set a pool", put_pool, PoolAnswer, body=PoolRequest),
-    _route("DELETE", ONE, "Take a pool away", delete_pool, PoolAnswer),
-    _route("GET", f"{ONE}/weights", "The weights of a pool", get_weights, WeightsAnswer),
-    _route(
+    pool_route("GET", "", "Every pool", get_pools, PoolList),
+    pool_route("GET", ONE, "One pool", get_pool, PoolAnswer),
+    pool_route("PUT", ONE, "Set a pool", put_pool, PoolAnswer, body=PoolRequest),
+    pool_route("DELETE", ONE, "Take a pool away", delete_pool, PoolAnswer),
+    pool_route("GET", f"{ONE}/weights", "The weights of a pool", get_weights, WeightsAnswer),
+    pool_route(
         "PUT",
         f"{ONE}/weights",
         "Replace the weights of a pool",
@@ -351,7 +238,7 @@ ROUTES = [
         body=WeightsRequest,
         reasons=NO_ACCOUNT,
     ),
-    _route(
+    pool_route(
         "PATCH",
         f"{ONE}/weights",
         "Change some weights of a pool",
@@ -359,14 +246,5 @@ ROUTES = [
         WeightsAnswer,
         body=WeightsChange,
         reasons=NO_ACCOUNT,
-    ),
-    _route("GET", f"{ONE}/shares", "Who holds how much of a pool", get_shares, SharesAnswer),
-    _route(
-        "GET",
-        f"{ONE}/snapshot",
-        "The last decision of a pool and what it was made from",
-        get_snapshot,
-        SnapshotAnswer,
-        permission=Permission.READ_SNAPSHOT,
     ),
 ]

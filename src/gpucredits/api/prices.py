@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_exists, org_number, visible
 from gpucredits.api.submit import act_of
@@ -70,8 +70,7 @@ async def get_prices(call: Call[None, PriceQuery]) -> PricePage:
         before=number_cursor(query, LAST),
         limit=query.limit + 1,
     )
-    rows, last = cut(rows, query.limit)
-    following = str(last[0].price_id) if last else None
+    rows, following = page(rows, query, lambda row: row[0].price_id)
     listed = [listed_to_wire(price, state) for price, state in rows]
     return PricePage(prices=listed, next_cursor=following)
 

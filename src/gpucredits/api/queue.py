@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import AnyCall, account_filter, org_number
 from gpucredits.api.submit import act_of
@@ -66,8 +66,7 @@ async def get_queue(call: Call[None, QueueQuery]) -> QueuePage:
             limit=query.limit + 1,
         )
     )
-    tickets, last = cut(tickets, query.limit)
-    following = str(last.queue_id) if last else None
+    tickets, following = page(tickets, query, lambda row: row.queue_id)
     return QueuePage(queue=[ticket_to_wire(each) for each in tickets], next_cursor=following)
 
 

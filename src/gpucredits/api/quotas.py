@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.limit_standing import limit_number, standing_of
 from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import account_param, org_number, require_wider
-from gpucredits.api.standing import limit_number, standing_of
 from gpucredits.api.submit import submit
 from gpucredits.core import ids
 from gpucredits.core.command import EndQuota
+from gpucredits.core.limit_standing import quota_standings
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
-from gpucredits.core.standing import quota_standings
 from gpucredits.service.access import Permission
 from gpucredits.wire.quota import (
     QuotaRequest,

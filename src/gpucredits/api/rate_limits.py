@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
+from gpucredits.api.limit_standing import standing_of
 from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import account_param, org_number, require_wider
-from gpucredits.api.standing import standing_of
 from gpucredits.api.submit import submit
 from gpucredits.core.command import EndRateLimit
+from gpucredits.core.limit_standing import rate_limit_standing
 from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.standing import rate_limit_standing
 from gpucredits.service.access import Permission
 from gpucredits.wire.rate_limit import (
     RateLimitAnswer,

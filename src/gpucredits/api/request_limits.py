@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import invalid
 from gpucredits.api.paging import LAST
-from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number
+from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number, unknown_key
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.request_limit import HOUR_S, Holder, RequestLimit, limit_of
@@ -52,11 +52,7 @@ def limit_in(body: RequestLimitRequest) -> RequestLimit:
     """The limit that a request describes."""
     by_second, by_hour = body.refill_per_second, body.refill_per_hour
     if (by_second is None) == (by_hour is None):
-        raise ProblemError(
-            "invalid_request",
-            "refill_per_second: must be given, or refill_per_hour instead of it.",
-            field="refill_per_second",
-        )
+        raise invalid("refill_per_second", "must be given, or refill_per_hour instead of it")
     speed = Fraction(by_second or 0) if by_hour is None else Fraction(by_hour, HOUR_S)
     return limit_of(speed, body.capacity)
 
@@ -67,9 +63,9 @@ def key_target(call: AnyCall) -> Target:
     try:
         org_id, number = ids.parse_id(ids.KEY, text)
     except ValueError as error:
-        raise _unknown_key() from error
+        raise unknown_key() from error
     if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
-        raise _unknown_key()
+        raise unknown_key()
     resource = ids.format_id(ids.KEY, org_id, number)
     return Target(
         org_id=org_id,
@@ -84,11 +80,7 @@ async def org_target(call: AnyCall) -> Target:
     """The org in the request's path."""
     path = account_param(call)
     if "/" in path:
-        raise ProblemError(
-            "invalid_request",
-            "account: must be an org; requests are limited for keys and for whole orgs.",
-            field="account",
-        )
+        raise invalid("account", "must be an org; requests are limited for keys and for whole orgs")
     org_id = await org_number(call, path)
     await account_exists(call, org_id, path)
     return Target(org_id=org_id, holder=Holder.ORG, number=0, resource=path, scope=path)
@@ -99,7 +91,7 @@ async def _read(call: AnyCall, target: Target) -> RequestLimitAnswer:
     try:
         found = await read_limit(services.pool, services.keyring, target)
     except KeyUnknown as error:
-        raise _unknown_key() from error
+        raise unknown_key() from error
     return to_wire(target, found)
 
 
@@ -112,7 +104,7 @@ async def _change(call: AnyCall, target: Target, limit: RequestLimit | None) -> 
             services.pool, services.keyring, act, caller, target, limit=limit
         )
     except KeyUnknown as error:
-        raise _unknown_key() from error
+        raise unknown_key() from error
     call.replayed = changed.is_replay
     return to_wire(target, changed)
 
@@ -130,10 +122,6 @@ def to_wire(target: Target, found: InForce) -> RequestLimitAnswer:
         else RequestTerms(capacity=limit.capacity, refill_per_hour=limit.refill_per_hour),
         source="own" if found.is_own else "default",
     )
-
-
-def _unknown_key() -> ProblemError:
-    return ProblemError("key_unknown", "There is no such key.")
 
 
 _OF_KEY: dict[str, Any] = {

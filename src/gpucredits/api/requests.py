@@ -7,8 +7,8 @@ bounds), and where credits are made, only the system's own staff.
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError, RefusedError
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.errors import ProblemError, RefusedError, invalid
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import ASKING, DECIDING
 from gpucredits.api.scope import (
     AnyCall,
@@ -103,8 +103,7 @@ async def get_requests(call: Call[None, RequestQuery]) -> RequestPage:
             limit=query.limit + 1,
         ),
     )
-    rows, last = cut(rows, query.limit)
-    following = str(last.request_id) if last else None
+    rows, following = page(rows, query, lambda row: row.request_id)
     return RequestPage(requests=[request_to_wire(row) for row in rows], next_cursor=following)
 
 
@@ -124,9 +123,9 @@ async def post_request_approve(call: Call[ApproveRequest | None, NoQuery]) -> Re
     try:
         terms = given_terms(body, row)
     except ValueError as error:
-        raise ProblemError("invalid_request", f"amount: {error}.", field="amount") from error
+        raise invalid("amount", str(error)) from error
     if terms.refill_per_hour and row.kind is not RequestKind.RATE_LIMIT:
-        raise _misfit("refill_per_hour", "is for requests about a rate limit")
+        raise invalid("refill_per_hour", "is for requests about a rate limit")
     try:
         row, call.replayed = await requests.approve(
             call.services.ledger,
@@ -145,7 +144,7 @@ async def post_request_decline(call: Call[DeclineRequest, NoQuery]) -> RequestAn
     """Decline a request with a note."""
     row = await _to_decide(call)
     if not call.body.note.strip():
-        raise _misfit("note", "must say why")
+        raise invalid("note", "must say why")
     return await _close(call, row, RequestState.DECLINED, str(call.body.note))
 
 
@@ -197,16 +196,16 @@ def _quota(call: Call[AskRequest, NoQuery], org_id: int) -> int:
     try:
         owner, number = ids.parse_id(ids.QUOTA, call.body.quota_id)
     except ValueError as error:
-        raise _misfit("quota_id", str(error)) from error
+        raise invalid("quota_id", str(error)) from error
     return number if owner == org_id else 0
 
 
 def _check_source(call: AnyCall, row: Ask, body: ApproveRequest) -> None:
     """Refuse to take credits where they cannot be taken, or by whom."""
     if row.kind is not RequestKind.CREDITS:
-        raise _misfit("take_from", "is for requests about credits")
+        raise invalid("take_from", "is for requests about credits")
     if body.ends_at is not None:
-        raise _misfit("ends_at", "does not go with take_from: credits that move keep their windows")
+        raise invalid("ends_at", "does not go with take_from: credits that move keep their windows")
     require(call.principal, Permission.TRANSFER, _CREDIT)
     visible(call, str(body.take_from))
 
@@ -214,7 +213,7 @@ def _check_source(call: AnyCall, row: Ask, body: ApproveRequest) -> None:
 def _check(body: AskRequest) -> None:
     """Refuse what does not fit the kind of request."""
     if not body.reason.strip():
-        raise _misfit("reason", "must say why")
+        raise invalid("reason", "must say why")
     is_boost = body.kind in ("quota", "rate_limit")
     for field, is_given, is_wanted, is_allowed in (
         ("ends_at", body.ends_at is not None, is_boost, True),
@@ -223,13 +222,9 @@ def _check(body: AskRequest) -> None:
         ("budget", body.budget is not None, False, body.kind == "budget"),
     ):
         if is_wanted and not is_given:
-            raise _misfit(field, f"must be given to ask for more of a {body.kind}")
+            raise invalid(field, f"must be given to ask for more of a {body.kind}")
         if is_given and not is_allowed:
-            raise _misfit(field, f"does not belong to a request about {body.kind}")
-
-
-def _misfit(field: str, text: str) -> ProblemError:
-    return ProblemError("invalid_request", f"{field}: {text}.", field=field)
+            raise invalid(field, f"does not belong to a request about {body.kind}")
 
 
 def _asker(call: AnyCall) -> Asker:

@@ -28,19 +28,17 @@ from gpucredits.wire.correction import (
     correction_to_wire,
     refund_from_wire,
 )
+from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest, beaten_to_wire
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import (
-    BeatAnswer,
     CancelRequest,
     ClosedAnswer,
-    ExtendRequest,
     ReservationAnswer,
     ReserveBatch,
     ReserveRequest,
     ReserveResult,
     ReserveResults,
     SettleRequest,
-    beaten_to_wire,
     closed_to_wire,
     reserve_from_wire,
     reserved_to_wire,
@@ -110,7 +108,7 @@ async def post_settle(call: Call[SettleRequest, NoQuery]) -> ClosedAnswer:
     org_id, number = await lease_param(call)
     outcome = await submit(call, org_id, settle_from_wire(number, call.body), Closed)
     call.services.gpu_pools.room_came_free()
-    return closed_to_wire(call.params["reservation"], outcome, reported_ms=call.body.used_ms)
+    return closed_to_wire(call.params["reservation"], outcome)
 
 
 async def post_cancel(call: Call[CancelRequest, NoQuery]) -> ClosedAnswer:

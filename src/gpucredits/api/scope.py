@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpucredits.api.call import Call
-from gpucredits.api.errors import ProblemError, RefusedError
+from gpucredits.api.errors import ProblemError, RefusedError, invalid
+from gpucredits.api.paging import AccountPageQuery
 from gpucredits.core import ids
 from gpucredits.core.account import check_path, org_of
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.service.access import Permission, Principal, may, sees, sees_org
 
 AnyCall = Call[Any, Any]
 _LEASE_PREFIX = f"{ids.RESERVATION}_"
-LEASE_UNKNOWN = Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
 TOPUP_UNKNOWN = Refused(Reason.TOPUP_UNKNOWN, "There is no such top-up.")
 
 
@@ -34,13 +34,26 @@ def account_param(call: AnyCall) -> str:
     try:
         path = check_path(call.params["account"])
     except ValueError as error:
-        raise ProblemError("invalid_request", f"account: {error}.", field="account") from error
+        raise invalid("account", str(error)) from error
     return visible(call, path)
 
 
 def account_filter(call: AnyCall, path: str | None) -> str:
     """The account that a list is about: the one asked for, else all that the caller sees."""
     return call.principal.scope if path is None else visible(call, path)
+
+
+async def page_about(call: AnyCall, query: AccountPageQuery) -> tuple[str, bool, int]:
+    """(account, whole subtree, org) that a list is about: what was asked, else the key's scope."""
+    if query.account is None and call.principal.is_system:
+        raise invalid("account", "must be given with a key for the whole system")
+    if query.account is None:
+        account, tree = call.principal.scope, query.tree is not False
+    else:
+        account, tree = visible(call, query.account), query.tree is True
+    org_id = await org_number(call, account)
+    await account_exists(call, org_id, account)
+    return account, tree, org_id
 
 
 async def org_number(call: AnyCall, path: str) -> int:
@@ -121,3 +134,8 @@ def unknown_account(path: str) -> RefusedError:
     """The answer for an account that does not exist, or might as well not."""
     message = f"There is no account {path}."
     return RefusedError(Refused(Reason.ACCOUNT_UNKNOWN, message, {"account": str(path)}))
+
+
+def unknown_key() -> ProblemError:
+    """The answer for a key that does not exist, or might as well not."""
+    return ProblemError("key_unknown", "There is no such key.")

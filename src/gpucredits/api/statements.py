@@ -6,7 +6,7 @@ from typing import cast
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
-from gpucredits.api.paging import LAST, PageQuery, cut, number_cursor
+from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import GRANTING
 from gpucredits.api.scope import AnyCall, account_filter, number_param, org_number
 from gpucredits.api.submit import accepted, submit_together
@@ -49,8 +49,7 @@ async def get_statements(call: Call[None, StatementQuery]) -> StatementPage:
             limit=query.limit + 1,
         ),
     )
-    listed, last = cut(listed, query.limit)
-    following = str(last.row.statement_id) if last else None
+    listed, following = page(listed, query, lambda seen: seen.row.statement_id)
     return StatementPage(statements=[to_wire(seen) for seen in listed], next_cursor=following)
 
 

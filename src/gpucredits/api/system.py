@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access import Permission
 from gpucredits.service.acts import Act
 from gpucredits.service.clock import move_clock
@@ -22,7 +23,6 @@ from gpucredits.wire.system import (
     TimeAnswer,
 )
 
-SECOND_US = 1_000_000
 SYSTEM = 0  # the org of what belongs to no org
 
 

@@ -14,13 +14,13 @@ import time
 
 from gpucredits.api.errors import ProblemError
 from gpucredits.core import ids
+from gpucredits.core.bounds import SECOND_US
 from gpucredits.core.request_limit import Ask, Holder
 from gpucredits.service.access import Principal
 from gpucredits.service.limiter import Limiter, Verdict
 from gpucredits.wire.request_limit import RequestLimitShown
 from gpucredits.wire.scalars import format_instant
 
-SECOND_US = 1_000_000
 PAUSE_S = 0.1
 PAUSES = asyncio.Semaphore(2_000)  # beyond so many at once, whoever is turned away is told at once
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeGuard
 
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.queue import ticket_to_wire
 from gpucredits.api.scope import AnyCall, require
 from gpucredits.api.submit import act_of, item_key_of
@@ -61,13 +61,13 @@ def wish_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> Wish:
         why = "Only the system's own staff may ask that a job is never stopped for others."
         require(call.principal, Permission.KEEP_RUNNING, why)
     if request.gang is None and (request.gang_size or 1) > 1:
-        raise _invalid("gang", "must be named for a gang_size of more than 1")
+        raise invalid("gang", "must be named for a gang_size of more than 1")
     if request.gang is not None and request.allow_partial:
-        raise _invalid("allow_partial", "is not possible for a gang, which is all or nothing")
+        raise invalid("allow_partial", "is not possible for a gang, which is all or nothing")
     if request.gang is not None and request.gang_size is None:
-        raise _invalid("gang_size", "must be given with a gang")
+        raise invalid("gang_size", "must be given with a gang")
     if request.deadline is not None and not request.wait:
-        raise _invalid("deadline", "is for requests that wait")
+        raise invalid("deadline", "is for requests that wait")
     pool = pool_of(call, request)
     resources = request.resources
     return Wish(
@@ -124,9 +124,9 @@ def gang_of(call: AnyCall, wishes: Sequence[Wish]) -> list[Wish]:
     first = wishes[0]
     if len({(wish.pool_id, wish.reserve.account, wish.is_patient) for wish in wishes}) > 1:
         text = "must be of one account and one pool, and all wait or none, in an atomic batch"
-        raise _invalid("items", text)
+        raise invalid("items", text)
     if any(wish.allow_partial for wish in wishes):
-        raise _invalid(
+        raise invalid(
             "allow_partial", "is not possible in an atomic batch, which is all or nothing"
         )
     mark = hashlib.sha256(f"{call.key}".encode()).hexdigest()[:12]
@@ -211,7 +211,3 @@ def _told(ticket: Ticket) -> Outcome | QueueAnswer:
 
 def _has_news(ticket: Ticket) -> bool:
     return has_ended(ticket) or bool(ticket.reason or ticket.held_by)
-
-
-def _invalid(field: str, text: str) -> ProblemError:
-    return ProblemError("invalid_request", f"{field}: {text}.", field=field)

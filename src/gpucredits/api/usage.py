@@ -1,4 +1,4 @@
-"""Handlers of measured use."""
+"""Handlers of use: what nodes measured, and what was paid for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import PageQuery, cut, number_cursor
+from gpucredits.api.paging import PageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_exists, account_param, lease_number, org_number
 from gpucredits.core import ids
@@ -90,7 +90,7 @@ async def get_usage(call: Call[None, UsageQuery]) -> UsagePage:
             account=account, tree=True, before=number_cursor(query, 0), limit=query.limit + 1
         ),
     )
-    listed, last = cut(listed, query.limit)
+    listed, following = page(listed, query, lambda row: row[0].reservation_id)
     numbers = [lease.reservation_id for lease, _ in listed]
     measured = await measured_use(services.pool, org_id, numbers)
     return UsagePage(
@@ -107,7 +107,7 @@ async def get_usage(call: Call[None, UsageQuery]) -> UsagePage:
             for group in groups
         ],
         leases=[_job_usage(org_id, lease, measured) for lease, _ in listed],
-        next_cursor=str(last[0].reservation_id) if last else None,
+        next_cursor=following,
     )
 
 

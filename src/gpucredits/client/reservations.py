@@ -7,13 +7,10 @@ from typing import Any, Required, TypedDict, Unpack
 
 from gpucredits.client.call import Call, Number, body_of, item_path, read, write
 from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
+from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest, HeartbeatsAnswer, HeartbeatsRequest
 from gpucredits.wire.reservation import (
-    BeatAnswer,
     ClosedAnswer,
     ExhaustionName,
-    ExtendRequest,
-    HeartbeatsAnswer,
-    HeartbeatsRequest,
     ReservationAnswer,
     ReservationPage,
     ReserveBatch,

@@ -1,4 +1,4 @@
-"""Calls about measured use."""
+"""Calls about use: reporting what was measured, reading what was paid for."""
 
 from __future__ import annotations
 

@@ -80,6 +80,11 @@ def lineage(path: str) -> list[str]:
     return paths
 
 
+def is_below(path: str, above: str) -> bool:
+    """Whether a path is another or lies below it."""
+    return path == above or path.startswith(f"{above}/")
+
+
 @dataclass(slots=True)
 class Account:
     """One wallet with its balance, the projection of its entries.

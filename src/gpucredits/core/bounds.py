@@ -1,10 +1,13 @@
-"""Every bound and default of the rules, with its unit in its name."""
+"""Units of time, and every bound and default of the rules, with its unit in its name."""
 
 from __future__ import annotations
 
 from typing import Final
 
 SECOND_US: Final = 1_000_000
+MINUTE_US: Final = 60 * SECOND_US
+HOUR_US: Final = 60 * MINUTE_US
+DAY_US: Final = 24 * HOUR_US
 INSTANT_US_MAX: Final = 253_402_300_799_999_999  # the last of the year 9999
 NEVER_US: Final = 2**62  # later than any instant that can be written; "does not expire"
 
@@ -27,7 +30,7 @@ BUDGETS_MAX: Final = 20  # of one account
 BOOSTS_MAX: Final = 100  # of one limit that have not ended
 WARNINGS_MAX: Final = 10  # of one budget
 WARN_PERCENT_MAX: Final = 100
-ROLLOVER_US_MAX: Final = 10 * 366 * 24 * 3_600 * SECOND_US
+ROLLOVER_US_MAX: Final = 10 * 366 * DAY_US
 
 PATH_SEGMENT_LENGTH_MAX: Final = 63
 NAME_LENGTH_MAX: Final = 200  # job, node, region, GPU type, payment reference

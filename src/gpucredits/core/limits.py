@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from gpucredits.core import bounds
 from gpucredits.core.boost import Boost, next_change
+from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
-from gpucredits.core.token_bucket import HOUR_US, TokenBucket, Tokens
+from gpucredits.core.token_bucket import TokenBucket, Tokens
 
 LimitRow = Quota | Counter | Tally | JobLeases | TokenBucket | Boost
 NO_CAP = bounds.NEVER_US

@@ -96,13 +96,14 @@ class Beaten:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A reservation that has ended, and what its end released."""
+    """A reservation that has ended, what its end released, and why it was not charged as told."""
 
     reservation_id: int
     state: ReservationState
     settled: int
     released: int
     used_ms: int
+    flagged: str = ""
 
 
 @dataclass(frozen=True, slots=True)

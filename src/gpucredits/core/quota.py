@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from gpucredits.core.bounds import MINUTE_US
 from gpucredits.core.gate import Unit
 from gpucredits.core.period import Calendar, period_at
 
-MINUTE_US = 60_000_000
 CELLS = 60  # a rolling window moves on in steps of a sixtieth: n minutes for n hours
 
 

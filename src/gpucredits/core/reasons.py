@@ -134,6 +134,9 @@ class Refused:
     reports: tuple[GateReport, ...] = ()
 
 
+LEASE_UNKNOWN = Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+
+
 class InvariantBroken(Exception):  # noqa: N818  # it states what happened
     """The rows contradict themselves; nothing may be written on top of them."""
 

@@ -22,8 +22,7 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.accounts import find
 
-DAY_US: Final = 24 * 3_600 * bounds.SECOND_US
-OPEN_US: Final = 14 * DAY_US  # an open request that nobody decided on ends after so long
+OPEN_US: Final = 14 * bounds.DAY_US  # an open request that nobody decided on ends after so long
 OPEN_MAX: Final = 20  # open requests of one account
 
 

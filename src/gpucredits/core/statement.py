@@ -13,12 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from gpucredits.core import bounds
 from gpucredits.core.account import Account
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.risk import Standing, Statement, standing
 
-DAY_US: Final = 24 * 3_600 * bounds.SECOND_US
 DUE_DAYS: Final = 14  # from the closing of a statement, unless the server was told otherwise
 DUE_DAYS_MAX: Final = 365
 SHORTEST_US: Final = 15 * DAY_US  # what is left of a month, for a statement of its own

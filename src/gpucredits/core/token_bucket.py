@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from gpucredits.core import bounds
-
-HOUR_US = 3_600_000_000
+from gpucredits.core.bounds import HOUR_US
 
 
 class Tokens(IntEnum):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from gpucredits.core.bounds import DAY_US
 from gpucredits.jobs.pace import Paced
 from gpucredits.store.connection import Pool
 from gpucredits.store.queue import forget_ended
 from gpucredits.store.retention import forget_answers, forget_decisions
-
-DAY_US = 24 * 3_600_000_000
 
 
 class Retention(Paced):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gpucredits.core import ids
-from gpucredits.core.account import org_of
+from gpucredits.core.account import is_below, org_of
 from gpucredits.core.request_limit import Ask
 
 
@@ -156,8 +156,7 @@ def may(principal: Principal, permission: Permission) -> bool:
 
 def sees(principal: Principal, path: str) -> bool:
     """Whether an account exists as far as this key is concerned."""
-    scope = principal.scope
-    return not scope or path == scope or path.startswith(f"{scope}/")
+    return not principal.scope or is_below(path, principal.scope)
 
 
 def sees_org(principal: Principal, org_id: int) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 
 from gpucredits.core import ids
 from gpucredits.core.account import Status
+from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.command import UpdateAccount
 from gpucredits.core.money import format_credits
 from gpucredits.core.reasons import Refused
@@ -28,8 +29,6 @@ from gpucredits.store.due import Place
 from gpucredits.store.errors import driver_errors
 
 __all__ = ["AnomalyFilter", "AnomalyRow", "TermsRow"]
-
-HOUR_US = 3_600_000_000
 
 
 async def hour_now(pool: Pool) -> int:

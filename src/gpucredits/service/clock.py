@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
+from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.acts import Act, perform
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.clock import advance_clock, read_offset
 from gpucredits.store.connection import Connection, Pool
-
-SECOND_US = 1_000_000
 
 
 async def move_clock(pool: Pool, act: Act, step_us: int, *, actor: str, request_id: str) -> int:

@@ -36,7 +36,7 @@ from gpucredits.core.outcome import (
 )
 from gpucredits.core.quota import Quota
 from gpucredits.core.rules.boosts import find_target, told
-from gpucredits.core.rules.policies import find_quota, open_quotas, same_quota
+from gpucredits.core.rules.quotas import find_quota, open_quotas, same_quota
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.wire.boost import boosted_to_wire
 from gpucredits.wire.budget import budget_to_wire

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gpucredits.core.command import Command, ReplaceQuotas, SetQuota
 from gpucredits.core.quota import CELLS, Dimension, Quota, window_at
-from gpucredits.core.rules.policies import check_quota, same_quota
+from gpucredits.core.rules.quotas import check_quota, same_quota
 from gpucredits.store.book import Page
 from gpucredits.store.connection import Connection
 from gpucredits.store.quotas import spent_in

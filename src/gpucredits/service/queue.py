@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.core.reasons import Reason, Refused
@@ -33,7 +34,7 @@ __all__ = ["Line", "QueueFull", "Ticket", "TicketFilter", "Wish"]
 logger = logging.getLogger(__name__)
 
 ORG_WAITING_MAX: Final = 5_000  # requests of one org that may wait in one pool
-PATIENCE_US: Final = 7 * 24 * 3_600_000_000
+PATIENCE_US: Final = 7 * DAY_US
 QUICK_US: Final = 5_000_000  # how long a request that does not wait is kept for a cycle
 LOOK_AGAIN_S: Final = 1.0
 GATHER_S: Final = 0.01

@@ -8,13 +8,13 @@ Must not: speak SQL (store does), or judge (core does).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from gpucredits.core import ids
+from gpucredits.core.bounds import DAY_US, MINUTE_US
 from gpucredits.core.command import ReviewStanding, TopUp
 from gpucredits.core.money import format_credits
+from gpucredits.core.period import EPOCH, MICROSECOND
 from gpucredits.core.statement import (
-    DAY_US,
     DUE_DAYS,
     SHORTEST_US,
     Bill,
@@ -36,10 +36,7 @@ from gpucredits.store.statements import Owner, StatementFilter, StatementRow
 __all__ = ["Owner", "Seen", "StatementFilter", "StatementRow"]
 
 ZONE = "UTC"
-GRACE_US = (
-    60_000_000  # what took effect in the last moment of a month has been written down by then
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+GRACE_US = MINUTE_US  # what took effect in a month's last moment has been written down by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +134,7 @@ async def close_month(
         after = await statements.totals_before(db, owner, ends_at)
         now = await read_clock(db)
     lines = figures(before, after)
-    middle = _EPOCH + timedelta(microseconds=(starts_at + ends_at) // 2)
+    middle = EPOCH + (starts_at + ends_at) // 2 * MICROSECOND
     with driver_errors():
         async with pool.acquire() as db, db.transaction():
             number = await statements.insert(

@@ -10,10 +10,7 @@ from gpucredits.core import ids
 from gpucredits.core.account import Account, Model
 from gpucredits.core.book import Book
 from gpucredits.core.gate import Unit
-from gpucredits.core.money import format_credits
-from gpucredits.core.quota import unit_of
-from gpucredits.core.request_limit import Holder, RequestStanding
-from gpucredits.core.standing import (
+from gpucredits.core.limit_standing import (
     BudgetStanding,
     QuotaStanding,
     RateLimitStanding,
@@ -21,6 +18,9 @@ from gpucredits.core.standing import (
     quota_standings,
     rate_limit_standing,
 )
+from gpucredits.core.money import format_credits
+from gpucredits.core.quota import unit_of
+from gpucredits.core.request_limit import Holder, RequestStanding
 from gpucredits.wire.account import scope_name
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import InstantText, format_instant

@@ -9,11 +9,11 @@ from msgspec import Meta, Struct, structs
 from gpucredits.core import bounds, ids
 from gpucredits.core.command import ReplaceQuotas, SetQuota
 from gpucredits.core.gate import Unit
+from gpucredits.core.limit_standing import QuotaStanding
 from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension, Quota, unit_of
-from gpucredits.core.standing import QuotaStanding
 from gpucredits.wire.boost import BoostAnswer, boost_to_wire
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import Credits, InstantText, Name, Zone, format_instant

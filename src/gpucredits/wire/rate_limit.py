@@ -7,9 +7,9 @@ from msgspec import Struct, structs
 from gpucredits.core import ids
 from gpucredits.core.command import SetRateLimit
 from gpucredits.core.gate import Unit
+from gpucredits.core.limit_standing import RateLimitStanding
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import RateLimitSaved
-from gpucredits.core.standing import RateLimitStanding
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.wire.boost import BoostAnswer, boost_to_wire
 from gpucredits.wire.scalars import Amount, Credits, CreditsText, InstantText, format_instant

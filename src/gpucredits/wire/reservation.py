@@ -1,4 +1,4 @@
-"""Leases on the wire: reserve, heartbeat, settle, cancel."""
+"""Leases on the wire: reserve, settle, cancel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 from gpucredits.core import bounds, ids
 from gpucredits.core.command import Reserve, Settle
 from gpucredits.core.money import format_credits
-from gpucredits.core.outcome import Beaten, Closed, Reserved
+from gpucredits.core.outcome import Closed, Reserved
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.queue import QueueAnswer
@@ -24,17 +24,13 @@ from gpucredits.wire.scalars import (
     Name,
     format_instant,
 )
-from gpucredits.wire.words import BeatFlag, BeatReason
 
 RESERVATIONS_BATCH_MAX = 1_000
-BEATS_MAX = 5_000
 SEQ_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_PER_HOUR = 3_600
 JOB_PRIORITY_MAX = 1_000
 EXPECTED_SECONDS_MAX = 366 * 24 * SECONDS_PER_HOUR
 _RATE_DECIMALS = 12
-
-_CONTINUE = Decision.CONTINUE  # looked up once: every heartbeat asks
 
 StateName = Literal["active", "settled", "canceled", "expired"]
 DecisionName = Literal["continue", "throttle", "drain", "stop"]
@@ -55,14 +51,18 @@ GraceSeconds = Annotated[
 EscrowWindows = Annotated[int, Meta(ge=0, le=bounds.ESCROW_WINDOWS_MAX)]
 RateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,12})?$", description="Credits per second.")]
 
-_STATES: dict[ReservationState, StateName] = {
+STATE_NAMES: dict[ReservationState, StateName] = {
     ReservationState.ACTIVE: "active",
     ReservationState.SETTLED: "settled",
     ReservationState.CANCELED: "canceled",
     ReservationState.EXPIRED: "expired",
 }
-
-
+_DECISIONS: dict[Decision, DecisionName] = {
+    Decision.CONTINUE: "continue",
+    Decision.THROTTLE: "throttle",
+    Decision.DRAIN: "drain",
+    Decision.STOP: "stop",
+}
 _EXHAUSTIONS: dict[ExhaustionName, Exhaustion] = {
     "stop": Exhaustion.STOP,
     "drain": Exhaustion.DRAIN,
@@ -180,57 +180,6 @@ class ReserveResults(Struct, kw_only=True):
     results: list[ReserveResult]
 
 
-class ExtendRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A heartbeat for one lease."""
-
-    seq: Seq
-    used_ms: UsedMs
-
-
-class BeatRequest(Struct, forbid_unknown_fields=True):
-    """One beat of many."""
-
-    reservation_id: str
-    seq: Seq
-    used_ms: UsedMs
-
-
-class HeartbeatsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What one node reports: a beat for each of its leases."""
-
-    beats: Annotated[list[BeatRequest], Meta(max_length=BEATS_MAX)]
-    node: Name | None = None
-
-
-class BeatAnswer(Struct, omit_defaults=True):
-    """What was charged so far, and whether to go on.
-
-    No decision means that there is none yet, for the ``reason`` given: send the beat again. A job
-    that is throttled or drains has to end in ``deadline_in_ms``; one that drains is politely told
-    in ``signal_in_ms``, and one that is throttled could go on in ``clears_in_ms``, where that is
-    known.
-    """
-
-    reservation_id: str
-    decision: DecisionName | None
-    settled: CreditsText
-    held: CreditsText
-    expires_in_ms: int
-    state: StateName | None = None
-    reason: BeatReason = ""
-    duplicate: bool = False
-    flagged: BeatFlag = ""
-    deadline_in_ms: int | None = None
-    signal_in_ms: int | None = None
-    clears_in_ms: int | None = None
-
-
-class HeartbeatsAnswer(Struct):
-    """One result for each beat, in order."""
-
-    results: list[BeatAnswer]
-
-
 class SettleRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """The job ended; without ``used_ms`` the last accepted use stands."""
 
@@ -284,7 +233,7 @@ def reservation_to_wire(
     """The lease as it is shown."""
     return ReservationAnswer(
         reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
-        state=_STATES[lease.state],
+        state=STATE_NAMES[lease.state],
         account=account,
         payer=payer,
         job_id=lease.job_id,
@@ -328,49 +277,15 @@ def reserved_to_wire(org_id: int, outcome: Reserved) -> ReservationAnswer:
     )
 
 
-def beaten_to_wire(reservation_id: str, outcome: Beaten) -> BeatAnswer:
-    """The answer to a heartbeat; one that says more than to go on is rare, and made apart."""
-    answer = BeatAnswer(
-        reservation_id,
-        decision_name(outcome.decision),
-        format_credits(outcome.settled),
-        format_credits(outcome.held),
-        outcome.expires_in_ms,
-        _STATES[outcome.state],
-        outcome.reason,
-        outcome.duplicate,
-        outcome.flagged,
-    )
-    if outcome.decision is not _CONTINUE:
-        _add_deadlines(answer, outcome)
-    return answer
-
-
-def _add_deadlines(answer: BeatAnswer, outcome: Beaten) -> None:
-    if outcome.decision is Decision.STOP:
-        return
-    answer.deadline_in_ms = outcome.expires_in_ms
-    if outcome.decision is Decision.DRAIN:
-        answer.signal_in_ms = outcome.signal_in_ms
-    elif outcome.clears_in_ms:
-        answer.clears_in_ms = outcome.clears_in_ms
-
-
-def closed_to_wire(
-    reservation_id: str, outcome: Closed, *, reported_ms: int | None = None
-) -> ClosedAnswer:
+def closed_to_wire(reservation_id: str, outcome: Closed) -> ClosedAnswer:
     """The answer to a settle or a cancel."""
-    flagged = "lapsed" if outcome.state is ReservationState.EXPIRED else ""
-    if not flagged and reported_ms is not None and reported_ms != outcome.used_ms:
-        is_less = reported_ms < outcome.used_ms
-        flagged = "used_ms_went_back" if is_less else "used_ms_beyond_elapsed"
     return ClosedAnswer(
         reservation_id=reservation_id,
-        state=_STATES[outcome.state],
+        state=STATE_NAMES[outcome.state],
         settled=format_credits(outcome.settled),
         released=format_credits(outcome.released),
         used_ms=outcome.used_ms,
-        flagged=flagged,
+        flagged=outcome.flagged,
     )
 
 
@@ -389,11 +304,3 @@ def format_rate(rate_per_hour: int) -> str:
     whole, fraction = divmod(rate_per_hour * 10**6 // SECONDS_PER_HOUR, 10**_RATE_DECIMALS)
     digits = f"{fraction:012d}".rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)
-
-
-_DECISIONS: dict[Decision, DecisionName] = {
-    Decision.CONTINUE: "continue",
-    Decision.THROTTLE: "throttle",
-    Decision.DRAIN: "drain",
-    Decision.STOP: "stop",
-}

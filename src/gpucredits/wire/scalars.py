@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Final, TypeVar
 
@@ -19,14 +19,13 @@ from msgspec import Meta
 from gpucredits.core import bounds
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.money import AMOUNT_MAX, format_credits, parse_credits
+from gpucredits.core.period import EPOCH, MICROSECOND
 
 T = TypeVar("T")
 
 METADATA_KEY_LENGTH_MAX: Final = 64
 NOTE_LENGTH_MAX: Final = 500
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 # Control characters, line separators and marks that reorder or hide text are not printable.
 _UNPRINTABLE = (
     r"\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff"
@@ -149,7 +148,7 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 def format_instant(micros: int) -> str:
     """RFC 3339 in UTC, with microseconds where there are any."""
-    moment = _EPOCH + timedelta(microseconds=micros)
+    moment = EPOCH + timedelta(microseconds=micros)
     return moment.isoformat().removesuffix("+00:00") + "Z"
 
 
@@ -164,7 +163,7 @@ def parse_instant(value: Any) -> Instant:
         text = _PLUS_LOST.sub("+", value)
         if _INSTANT.fullmatch(text):
             try:
-                micros = (datetime.fromisoformat(text.upper()) - _EPOCH) // _MICROSECOND
+                micros = (datetime.fromisoformat(text.upper()) - EPOCH) // MICROSECOND
             except (ValueError, OverflowError):
                 micros = -1  # a day, an hour or an offset that does not exist
             if 0 <= micros <= bounds.INSTANT_US_MAX:  # in UTC, wherever its offset puts it

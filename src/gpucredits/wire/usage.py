@@ -1,4 +1,4 @@
-"""Measured use on the wire: what nodes report, deduplicated by seq."""
+"""Use on the wire: what nodes measured, deduplicated by seq, and what was paid for."""
 
 from __future__ import annotations
 

@@ -144,6 +144,20 @@ def test_use_is_bounded_by_the_servers_clock(
     assert ledger.reservation(lease).used_ms == believed
 
 
+@pytest.mark.parametrize(("told", "believed", "flag"), BOUNDS.values(), ids=BOUNDS.keys())
+def test_the_last_report_is_bounded_as_a_beat_is(
+    ledger: Ledger, told: int, believed: int, flag: str
+) -> None:
+    """A settle is charged what can be so, and says why that is not what was reported."""
+    ledger.grant("acme", 10 * CREDIT)
+    lease = ledger.lease("acme").reservation_id
+    ledger.wait(s=5)
+    beat(ledger, lease, 1, 5_000)
+    ledger.wait(s=5)
+    closed = ledger.accept(Settle(reservation_id=lease, used_ms=told), Closed)
+    assert (closed.flagged, closed.used_ms, closed.settled) == (flag, believed, believed * 10)
+
+
 @pytest.mark.parametrize("seq", [2, 1, 0])
 def test_a_duplicate_beat_renews_nothing(ledger: Ledger, seq: int) -> None:
     """A second copy, or one overtaken by a later one, gets the current state and no more time."""
@@ -187,6 +201,7 @@ def test_settling_after_the_lapse_moves_no_money(ledger: Ledger) -> None:
     for _ in range(2):
         closed = ledger.accept(command, Closed)
         assert (closed.state, closed.settled, closed.released) == (ReservationState.EXPIRED, 0, 0)
+        assert closed.flagged == "lapsed"
     assert ledger.account("acme").spent == 0
     assert [entry.type for entry in ledger.entries()][-1] is EntryType.RELEASE
     assert ledger.entries()[-1].effective_at == START + 120 * SECOND

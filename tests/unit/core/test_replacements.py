@@ -16,6 +16,11 @@ from gpucredits.core.command import (
     SetRateLimit,
 )
 from gpucredits.core.gate import Unit
+from gpucredits.core.limit_standing import (
+    budget_standings,
+    quota_standings,
+    rate_limit_standing,
+)
 from gpucredits.core.outcome import (
     Beaten,
     Boosted,
@@ -30,11 +35,6 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Decision
 from gpucredits.core.rules.roll import roll_due
-from gpucredits.core.standing import (
-    budget_standings,
-    quota_standings,
-    rate_limit_standing,
-)
 from support.ledger import CREDIT, SECOND, Ledger
 
 ORG = "acme"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.boost import Boost, bucket_terms
+from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.token_bucket import (
-    HOUR_US,
     TokenBucket,
     Tokens,
     advance,

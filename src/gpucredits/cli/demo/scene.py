@@ -16,7 +16,8 @@ from gpucredits.cli.demo.screen import JobRow, Screen, WalletRow
 from gpucredits.cli.values import format_ms
 from gpucredits.client import Client, Refused
 from gpucredits.core.money import DECIMALS, MICROS_PER_CREDIT
-from gpucredits.wire.reservation import BeatAnswer, ReservationAnswer
+from gpucredits.wire.heartbeat import BeatAnswer
+from gpucredits.wire.reservation import ReservationAnswer
 
 STEP_S: Final = 20
 WINDOW_S: Final = 60

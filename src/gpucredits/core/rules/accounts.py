@@ -1,15 +1,19 @@
-"""Rules for opening, changing and suspending accounts."""
+"""Rules for accounts: opening, changing and suspending them, and bringing them up to date.
+
+Owns: finding an account, and the refusals that say that it is not there, suspended or short of
+credits.
+"""
 
 from __future__ import annotations
 
-from gpucredits.core.account import Account, Model, Status, scope_of
+from gpucredits.core.account import Account, Model, Status, is_below, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
 from gpucredits.core.gate import Gate, GateReport, Unit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.rules.budgets import note_warnings
+from gpucredits.core.rules.budget_periods import note_warnings
 from gpucredits.core.rules.roll import roll
 from gpucredits.core.wording import be, count_credits
 
@@ -24,11 +28,7 @@ def find(book: Book, path: str) -> Account | Refused:
 
 def suspended_above(book: Book, path: str) -> str:
     """The topmost suspended account at or above a path, or an empty string."""
-    above = [
-        suspended
-        for suspended in book.suspended
-        if path == suspended or path.startswith(f"{suspended}/")
-    ]
+    above = [suspended for suspended in book.suspended if is_below(path, suspended)]
     return min(above, key=len, default="")
 
 

@@ -13,8 +13,9 @@ from gpucredits.core.command import AddBoost, EndBoost
 from gpucredits.core.outcome import Boosted
 from gpucredits.core.quota import Quota, unit_of
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.rules.policies import find_quota, too_many
+from gpucredits.core.rules.quotas import find_quota
 from gpucredits.core.rules.roll import roll_due
+from gpucredits.core.rules.setting import too_many
 from gpucredits.core.token_bucket import TokenBucket, advance
 
 

@@ -1,130 +1,95 @@
-"""Rules for budgets: setting them, issuing each period's allowance, rolling over what is left.
+"""Rules for budgets: making, changing and ending them.
 
-Owns: what happens at the two ends of a period. Issuing is part of rolling an account forward, so it
-is true by the clock whoever writes it down, once for each period, and catches up by itself.
-Must not: read calendars other than through the budget's own functions.
+Must not: take back what the period that is open has; a change begins with the next one.
 """
 
 from __future__ import annotations
 
 from gpucredits.core import bounds
-from gpucredits.core.account import Account
 from gpucredits.core.book import Book
-from gpucredits.core.budget import (
-    Budget,
-    BudgetPeriod,
-    next_period,
-    reached,
-    rolled_amount,
-    rolled_until,
-)
-from gpucredits.core.entry import EntryType
-from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.rules.lots import start
+from gpucredits.core.budget import Budget, Rollover
+from gpucredits.core.command import EndBudget, SetBudget
+from gpucredits.core.outcome import BudgetSaved
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.accounts import find
+from gpucredits.core.rules.budget_periods import has_open_budget, issue_period
+from gpucredits.core.rules.roll import roll
+from gpucredits.core.rules.setting import too_many, zone_unknown
 
 
-def issue_period(book: Book, account: Account, budget: Budget) -> Grant:
-    """Open the budget's next period: its row, and the grant that is its allowance."""
-    starts_at, ends_at = next_period(budget)
+def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refused:
+    """Make a budget, whose first period is issued at its start, or change its later periods."""
+    account = find(book, command.account)
+    if isinstance(account, Refused):
+        return account
+    begins = max(now, command.starts_at or now)
+    if wrong := check_budget(command, begins):
+        return wrong
+    roll(book, account, now)
+    budgets = book.budgets.get(account.account_id, ())
+    budget = next((known for known in budgets if known.name == command.name), None)
+    if budget is None:
+        there = sum(1 for known in budgets if known.is_open)
+        if full := too_many("budgets", there, bounds.BUDGETS_MAX, account):
+            return full
+        budget = Budget(book.next_id(), account.account_id, command.name, 0, begins, created_at=now)
+        book.add(budget)
     book.touch(budget)
     book.touch(account)
-    grant = Grant(
-        grant_id=book.next_id(),
-        account_id=account.account_id,
-        amount=budget.allowance,
-        remaining=budget.allowance,
-        starts_at=starts_at,
-        expires_at=ends_at,
-        priority=budget.priority,
-        state=GrantState.PENDING,
-        created_at=starts_at,
-        budget_id=budget.budget_id,
-    )
-    book.add(grant)
-    book.add(
-        BudgetPeriod(
-            budget_id=budget.budget_id,
-            starts_at=starts_at,
-            ends_at=ends_at,
-            allowance=budget.allowance,
-            grant_id=grant.grant_id,
-            rollover=budget.rollover,
-            rollover_cap=budget.rollover_cap,
-            rollover_us=budget.rollover_us,
-            calendar=budget.calendar,
-            zone=budget.zone,
-        )
-    )
-    budget.next_at = ends_at
+    if not budget.is_open:
+        budget.next_at = max(budget.next_at, begins)
+    budget.allowance = command.allowance
+    budget.calendar, budget.zone = command.calendar, command.zone
+    budget.ends_at = command.ends_at
+    budget.rollover, budget.rollover_cap = command.rollover, command.rollover_cap
+    budget.rollover_us = command.rollover_us
+    budget.priority = command.priority
+    budget.warn_percent = command.warn_percent
+    if budget.is_open and budget.next_at <= now:
+        grant = issue_period(book, account, budget)
+        account.due_at = min(account.due_at, grant.expires_at)
     account.has_budget = has_open_budget(book, account)
-    account.funded_until = max(account.funded_until, ends_at)
-    start(book, account, grant, starts_at)
-    return grant
+    if budget.is_open:
+        account.due_at = min(account.due_at, budget.next_at)
+    account.version += 1
+    return BudgetSaved(budget, account.path)
 
 
-def roll_over(book: Book, account: Account, grant: Grant, at: int) -> Grant | None:
-    """Take what goes on out of an allowance that ends now, into a grant with its own end."""
-    periods = book.periods.get(grant.budget_id, ())
-    period = next((each for each in periods if each.grant_id == grant.grant_id), None)
-    amount = rolled_amount(period, grant.remaining) if period else 0
-    if period is None or not amount:
-        return None
-    rolled = Grant(
-        grant_id=book.next_id(),
-        account_id=account.account_id,
-        amount=amount,
-        remaining=amount,
-        starts_at=at,
-        expires_at=rolled_until(period, at),
-        priority=grant.priority,
-        source=grant.source,
-        origin_id=grant.grant_id,
-        created_at=at,
-    )
-    book.touch(grant)
-    grant.remaining -= amount
-    if not grant.remaining:
-        grant.state = GrantState.ENDED
-        book.place(grant)
-    book.add(rolled)
-    account.funded_until = max(account.funded_until, rolled.expires_at)
-    book.post(
-        EntryType.TRANSFER,
-        account,
-        amount,
-        at=at,
-        grant_id=grant.grant_id,
-        other_id=account.account_id,
-        other_grant_id=rolled.grant_id,
-    )
-    book.touch(period)
-    period.rolled = amount
-    period.rolled_grant_id = rolled.grant_id
-    return rolled
+def check_budget(command: SetBudget, begins: int) -> Refused | None:
+    """Refuse a budget that makes no sense."""
+    explicit = command.calendar is None
+    if explicit and command.ends_at >= bounds.NEVER_US:
+        return Refused(Reason.LIMIT_INVALID, "A budget without a calendar needs an ends_at.")
+    if explicit and command.rollover is not Rollover.NONE and not command.rollover_us:
+        return Refused(
+            Reason.LIMIT_INVALID,
+            "What rolls over from a budget without a calendar needs a time to live.",
+        )
+    if command.ends_at <= begins:
+        return Refused(
+            Reason.WINDOW_ENDED,
+            "The budget would end before it begins: ends_at must be later than now and starts_at.",
+        )
+    return zone_unknown(command.zone)
 
 
-def next_issue(book: Book, account: Account) -> int:
-    """When the next period of any of the account's budgets begins."""
-    return min(
-        (budget.next_at for budget in book.budgets.get(account.account_id, ()) if budget.is_open),
-        default=bounds.NEVER_US,
-    )
-
-
-def has_open_budget(book: Book, account: Account) -> bool:
-    """Whether another period of any budget will come."""
-    return any(budget.is_open for budget in book.budgets.get(account.account_id, ()))
-
-
-def note_warnings(book: Book, account: Account, now: int) -> None:
-    """Write down the highest warning that each open period has reached."""
-    for budget in book.budgets.get(account.account_id, ()):
-        for period in book.periods.get(budget.budget_id, ()):
-            if not period.starts_at <= now < period.ends_at:
-                continue
-            grant = book.lots.get(period.grant_id)
-            used = period.allowance - (grant.remaining if grant else 0)
-            percent = reached(budget.warn_percent, period.allowance, used)
-            if percent > period.warned_percent:
-                book.touch(period)
-                period.warned_percent = percent
+def end_budget(book: Book, command: EndBudget, now: int) -> BudgetSaved | Refused:
+    """Let no further period begin; the one that is open runs to its end."""
+    account = find(book, command.account)
+    if isinstance(account, Refused):
+        return account
+    roll(book, account, now)
+    budgets = book.budgets.get(account.account_id, ())
+    budget = next((known for known in budgets if known.name == command.name), None)
+    if budget is None or not budget.is_open:
+        return Refused(
+            Reason.LIMIT_UNKNOWN,
+            f"{account.path} has no open budget {command.name}.",
+            {"account": account.path},
+        )
+    book.touch(budget)
+    book.touch(account)
+    budget.ends_at = budget.next_at
+    account.has_budget = has_open_budget(book, account)
+    account.version += 1
+    return BudgetSaved(budget, account.path)

@@ -9,7 +9,7 @@ from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import DEBT, OVERRUN, Grant
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.lots import absorb, consume, expire, join_paid
 from gpucredits.core.rules.roll import roll
@@ -19,7 +19,7 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
     """Give credits back to the grants that paid, in the reverse of the recorded order."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     account = book.accounts[lease.payer_id]
     roll(book, account, now)
     if command.amount > lease.charged:
@@ -162,7 +162,7 @@ def adjust(book: Book, command: Adjust, now: int) -> Adjusted | Refused:
     """Charge more for a lease: from grants, then debt within the limit, then the house covers."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     account = book.accounts[lease.payer_id]
     roll(book, account, now)
     book.touch(lease)

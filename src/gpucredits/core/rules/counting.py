@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from gpucredits.core.account import lineage
 from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.boost import bucket_terms
+from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.limits import Lane
 from gpucredits.core.quota import (
     Counter,
@@ -26,7 +27,7 @@ from gpucredits.core.quota import (
 )
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.token_bucket import HOUR_US, advance
+from gpucredits.core.token_bucket import advance
 
 GPUS = Dimension.CONCURRENT_GPUS
 

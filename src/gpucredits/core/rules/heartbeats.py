@@ -13,7 +13,7 @@ from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN, GrantState
 from gpucredits.core.money import MS_PER_HOUR, cost
 from gpucredits.core.outcome import Beaten
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import LEASE_UNKNOWN, Refused
 from gpucredits.core.reservation import (
     BEYOND_ELAPSED,
     WENT_BACK,
@@ -38,7 +38,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     """Settle what was used, and renew the lease as far as its payer can fund it."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     payer = book.accounts[lease.payer_id]
     if now >= payer.due_at:
         roll(book, payer, now)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, NotInBook
+from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.limits import NO_CAP, Lane
 from gpucredits.core.money import cost
 from gpucredits.core.reasons import Reason
@@ -27,7 +28,6 @@ from gpucredits.core.rules.counting import (
 )
 from gpucredits.core.rules.job_caps import part_of_cap
 from gpucredits.core.rules.roll import roll_due
-from gpucredits.core.token_bucket import HOUR_US
 
 MAX_AMOUNT = "max_amount"
 OVERDRAFT = "overdraft"

@@ -17,16 +17,8 @@ from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced, QuotaSaved, Qu
 from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rules.accounts import find
-from gpucredits.core.rules.policies import (
-    check_budget,
-    check_quota,
-    end_budget,
-    end_quota,
-    open_quotas,
-    same_quota,
-    set_budget,
-    set_quota,
-)
+from gpucredits.core.rules.budgets import check_budget, end_budget, set_budget
+from gpucredits.core.rules.quotas import check_quota, end_quota, open_quotas, same_quota, set_quota
 
 
 def replace_quotas(book: Book, command: ReplaceQuotas, now: int) -> QuotasReplaced | Refused:

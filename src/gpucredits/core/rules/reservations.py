@@ -14,7 +14,7 @@ from gpucredits.core.limits import NO_CAP
 from gpucredits.core.money import cost, format_credits
 from gpucredits.core.outcome import Closed, Explained, Reserved
 from gpucredits.core.price import Price, applicable_price
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.core.reservation import (
     Reservation,
     ReservationState,
@@ -30,6 +30,8 @@ from gpucredits.core.rules.job_caps import divide, left_of_cap
 from gpucredits.core.rules.lots import collect, end_held_over
 from gpucredits.core.rules.roll import release, roll, roll_due
 from gpucredits.core.wording import count_credits, is_one
+
+LAPSED = "lapsed"  # use was reported after the lease had ended by itself
 
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
@@ -253,17 +255,17 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     """The job ended: charge what was used and release the rest of the hold."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     payer = book.accounts[lease.payer_id]
     roll(book, payer, now)
     seq = own_seq(lease, command.seq)
     reported = lease.used_ms if command.used_ms is None else command.used_ms
     if lease.state is ReservationState.EXPIRED:
         note_late_use(book, lease, seq, reported)
-        return closed(lease, 0)
+        return replace(closed(lease, 0), flagged=LAPSED)
     if lease.state is not ReservationState.ACTIVE:
         return ended(lease)
-    used_ms, _ = believable(lease, reported, now)
+    used_ms, flag = believable(lease, reported, now)
     book.touch(lease)
     book.touch(payer)
     lease.seq = seq
@@ -273,7 +275,8 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     post_charge(book, payer, lease, due=due, covered=covered, ahead=left, now=now)
     lease.used_ms = used_ms
     lease.beat_at = now
-    return close(book, payer, lease, ReservationState.SETTLED, now, seq=seq)
+    end = close(book, payer, lease, ReservationState.SETTLED, now, seq=seq)
+    return replace(end, flagged=flag)
 
 
 def own_seq(lease: Reservation, asked: int | None) -> int:
@@ -289,7 +292,7 @@ def cancel(book: Book, command: Cancel, now: int) -> Closed | Refused:
     """The job never started: release the hold."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     payer = book.accounts[lease.payer_id]
     roll(book, payer, now)
     if lease.state is not ReservationState.ACTIVE:

@@ -15,7 +15,7 @@ from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.rules.budgets import issue_period, next_issue, roll_over
+from gpucredits.core.rules.budget_periods import issue_period, next_issue, roll_over
 from gpucredits.core.rules.counting import leave
 from gpucredits.core.rules.lots import collect, end, end_held_over, start
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpucredits.core.book import Book
 from gpucredits.core.command import StopLease
 from gpucredits.core.outcome import Stopping
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import LEASE_UNKNOWN, Refused
 from gpucredits.core.reservation import Decision, ReservationState
 from gpucredits.core.rules.reservations import ended
 from gpucredits.core.rules.roll import roll
@@ -20,7 +20,7 @@ def stop_lease(book: Book, command: StopLease, now: int) -> Stopping | Refused:
     """Order a live lease to end; of two orders the earlier one stands."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
-        return Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+        return LEASE_UNKNOWN
     roll(book, book.accounts[lease.payer_id], now)
     if lease.state is not ReservationState.ACTIVE:
         return ended(lease)

@@ -10,15 +10,15 @@ from __future__ import annotations
 from gpucredits.api.scope import AnyCall, unknown_account
 from gpucredits.core import ids
 from gpucredits.core.quota import Quota
-from gpucredits.core.rules.policies import open_quotas
+from gpucredits.core.rules.quotas import open_quotas
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.service.standings import Standing, read_standing
+from gpucredits.service.limit_standing import LimitStanding, read_standing
 
 UNKNOWN = 0
 Limit = Quota | TokenBucket
 
 
-async def standing_of(call: AnyCall, account: str) -> Standing:
+async def standing_of(call: AnyCall, account: str) -> LimitStanding:
     """A visible account with its limits, as they are now."""
     standing = await read_standing(call.services.pool, account)
     if standing is None:
@@ -26,7 +26,7 @@ async def standing_of(call: AnyCall, account: str) -> Standing:
     return standing
 
 
-def limit_number(prefix: str, text: str, standing: Standing) -> int:
+def limit_number(prefix: str, text: str, standing: LimitStanding) -> int:
     """The number of a limit of the account by its id."""
     limit = limit_by_id(text, standing)
     is_quota = prefix == ids.QUOTA
@@ -35,7 +35,7 @@ def limit_number(prefix: str, text: str, standing: Standing) -> int:
     return number_of(limit)
 
 
-def limit_by_id(text: str, standing: Standing) -> Limit | None:
+def limit_by_id(text: str, standing: LimitStanding) -> Limit | None:
     """A quota or the rate limit of the account by its id."""
     limits = {
         ids.format_id(prefix_of(limit), standing.book.org.org_id, number_of(limit)): limit
@@ -44,7 +44,7 @@ def limit_by_id(text: str, standing: Standing) -> Limit | None:
     return limits.get(text)
 
 
-def limits_of(standing: Standing) -> list[Limit]:
+def limits_of(standing: LimitStanding) -> list[Limit]:
     """The quotas of the account, and its rate limit."""
     book, account = standing.book, standing.account
     limits: list[Limit] = list(open_quotas(book, account))

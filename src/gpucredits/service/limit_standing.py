@@ -19,7 +19,7 @@ from gpucredits.store.snapshot import snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LimitStanding:
     """A book with the account and those above it, org first, as they are at ``now``."""
 
     book: Book
@@ -28,7 +28,7 @@ class Standing:
     now: int
 
 
-async def read_standing(pool: Pool, path: str) -> Standing | None:
+async def read_standing(pool: Pool, path: str) -> LimitStanding | None:
     """An account with its limits and those it is below of; None when there is no such account."""
     async with snapshot(pool) as connection:
         org_id = await find_org(connection, org_of(path))
@@ -46,4 +46,4 @@ async def read_standing(pool: Pool, path: str) -> Standing | None:
         return None
     roll_due(book, page.now)
     accounts = tuple(book.paths[each] for each in reversed(wanted))
-    return Standing(book, accounts[-1], accounts[:-1], page.now)
+    return LimitStanding(book, accounts[-1], accounts[:-1], page.now)

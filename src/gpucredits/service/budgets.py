@@ -1,4 +1,4 @@
-"""The history of limits: the periods of a budget, each with what became of its allowance.
+"""The history of budgets: their periods, each with what became of its allowance.
 
 Owns: joining what is stored with what the clock has made true since.
 Must not: write, or speak SQL (store does).
