@@ -21,6 +21,7 @@ from gpucredits.core.rules.accounts import suspension
 from gpucredits.core.rules.counting import (
     GPUS,
     bring_forward,
+    is_job_leaving,
     lane_of,
     mark_leaving,
     share_of_slice,
@@ -110,14 +111,19 @@ def window_room(lane: Lane, lease: Reservation, due: int, now: int) -> int:
 
 
 def told_to_go(book: Book, lease: Reservation, lane: Lane) -> bool:
-    """Whether a limit that was lowered is still exceeded without those already told to go."""
+    """Whether a limit that was lowered is still exceeded without those already told to go.
+
+    A job goes or stays with all its leases: once one of them was told to go, so are the others.
+    """
     if book.partial and lease.leaving:
         raise NotInBook
     over = False
     for counter, limit, quota in lane.counts:
         staying = counter.count - counter.leaving
-        if lease.leaving:
-            staying += lease.gpu_count if quota.dimension is GPUS else 1
+        if quota.dimension is GPUS:
+            staying += lease.gpu_count * lease.leaving
+        elif counter.leaving and staying == limit:  # otherwise it makes no difference
+            staying += is_job_leaving(book, lease, quota)
         over = over or staying > limit
     if over is not lease.leaving:
         mark_leaving(book, lease, lane, 1 if over else -1)
