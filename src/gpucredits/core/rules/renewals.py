@@ -15,8 +15,7 @@ from gpucredits.core.account import Account
 from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.limits import NO_CAP, Lane
 from gpucredits.core.money import cost
-from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import NO_PART, Exhaustion, Reservation, hold_wanted, job_cap
+from gpucredits.core.reservation import NO_PART, Exhaustion, Reservation, Why, hold_wanted, job_cap
 from gpucredits.core.rules.accounts import suspension
 from gpucredits.core.rules.counting import (
     GPUS,
@@ -30,9 +29,6 @@ from gpucredits.core.rules.job_caps import part_of_cap
 from gpucredits.core.rules.roll import roll_due
 from gpucredits.core.token_bucket import HOUR_US
 
-MAX_AMOUNT = "max_amount"
-OVERDRAFT = "overdraft"
-
 
 @dataclass(slots=True)
 class Renewal:
@@ -44,7 +40,7 @@ class Renewal:
     """
 
     held: int
-    reason: str = ""
+    why: Why = Why.NONE
     throttled: bool = False
     no_longer: bool = False
     stops: bool = False
@@ -54,7 +50,7 @@ class Renewal:
     @property
     def drains(self) -> bool:
         """Whether the lease has to end where its hold does."""
-        return bool(self.reason) and not self.throttled and self.reason != OVERDRAFT
+        return bool(self.why) and not self.throttled and self.why is not Why.OVERDRAFT
 
 
 def renewal(
@@ -73,22 +69,22 @@ def renewal(
     result = Renewal(min(wanted, kept + free))
     short = result.held < wanted
     if book.suspended and (paused := suspension(book, lease.account, now)):
-        return Renewal(min(result.held, kept), paused.reason.value, no_longer=True)
+        return Renewal(min(result.held, kept), Why(paused.reason.value), no_longer=True)
     if lane and told_to_go(book, lease, lane):
-        return Renewal(min(result.held, kept), Reason.QUOTA_EXCEEDED.value, no_longer=True)
+        return Renewal(min(result.held, kept), Why.QUOTA_EXCEEDED, no_longer=True)
     room = max(window_room(lane, lease, due, now), kept) if lane else wanted
     if short:
-        result.reason = Reason.INSUFFICIENT_CREDITS.value
+        result.why = Why.INSUFFICIENT_CREDITS
     elif room < wanted:
-        result.reason = Reason.QUOTA_EXCEEDED.value
+        result.why = Why.QUOTA_EXCEEDED
     elif cap < NO_CAP and settled + result.held >= cap:
         by_quota = not lease.max_amount or cap < lease.max_amount
-        result.reason = Reason.QUOTA_EXCEEDED.value if by_quota else MAX_AMOUNT
+        result.why = Why.QUOTA_EXCEEDED if by_quota else Why.MAX_AMOUNT
     result.held = min(result.held, room)
     if short:
         use_overdraft(payer, lease, result, due=due, most=min(room, wanted, cap - settled))
     if lease.exhaustion is Exhaustion.STOP and result.drains:
-        return Renewal(0, result.reason, stops=True)
+        return Renewal(0, result.why, stops=True)
     if lane:
         slow_down(lane, lease, result, due, now)
     return result
@@ -150,7 +146,7 @@ def use_overdraft(
         and result.promised
         and result.held + result.promised >= most
     ):
-        result.reason = OVERDRAFT
+        result.why = Why.OVERDRAFT
 
 
 def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: int) -> None:
@@ -163,7 +159,7 @@ def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: in
         if bucket.level >= asked:
             continue
         result.throttled = True
-        result.reason = Reason.RATE_LIMITED.value
+        result.why = Why.RATE_LIMITED
         most = max(drawn + max(bucket.level, 0), 0)
         result.held = min(result.held, most)
         result.promised = min(result.promised, most - result.held)
