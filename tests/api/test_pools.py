@@ -85,7 +85,7 @@ def test_preemption_from_end_to_end(pool: PoolScene) -> None:
 
 
 def test_what_is_preempted_goes_by_its_deadline_without_a_word(pool: PoolScene) -> None:
-    """However late a job hears, it has the grace; if it does not stop by then, its room is taken."""
+    """However late a job hears, it has the grace; then it ends, and its room is taken."""
     hog, meek = pool.org(), pool.org()
     lease = pool.take(hog, 8, window_seconds=600)
     queued = pool.wait(meek, 4)
