@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpucredits.core.command import (
@@ -14,7 +16,7 @@ from gpucredits.core.command import (
     SetQuota,
     Settle,
 )
-from gpucredits.core.outcome import Beaten, Boosted, Closed, QuotaSaved
+from gpucredits.core.outcome import Beaten, Boosted, Closed, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension
 from gpucredits.core.reasons import Kind, Reason, kind_of
@@ -142,8 +144,11 @@ def test_a_crashed_node_frees_slots_that_another_payer_wants(ledger: Ledger) -> 
     ledger.grant(ALICE, 100 * CREDIT)
     set_quota(ledger, "acme", GPUS, 1)
     ledger.lease(ALICE)
-    ledger.wait(s=120)
-    ledger.lease("acme/vision", payer="acme")
+    wanted = replace(ask(payer="acme"), account="acme/vision")
+    ledger.wait(s=119)
+    assert ledger.reason(wanted) is Reason.QUOTA_EXCEEDED
+    ledger.wait(s=1)
+    ledger.accept(wanted, Reserved)
 
 
 def test_a_new_quota_counts_what_already_runs(ledger: Ledger) -> None:
