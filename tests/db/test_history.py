@@ -11,6 +11,7 @@ from gpucredits.core.entry import EntryType
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.service import reads
 from gpucredits.service.reads import Balance
+from gpucredits.store import history
 from gpucredits.store.accounts import AccountFilter
 from gpucredits.store.entries import EntryFilter
 from gpucredits.store.reservations import ReservationFilter
@@ -194,11 +195,10 @@ def test_usage_adds_up_by_job_and_day(database: str) -> None:
 def test_the_past_of_a_tree_is_read_at_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entries of all accounts are added up in one statement; only who is due is opened."""
     summed: list[int] = []
-    sums_at = reads.sums_at
 
     async def counted(connection: Any, org_id: int, account_ids: Any, *, at: int) -> Any:
         summed.append(len(account_ids))
-        return await sums_at(connection, org_id, account_ids, at=at)
+        return await history.sums_at(connection, org_id, account_ids, at=at)
 
     monkeypatch.setattr(reads, "sums_at", counted)
 

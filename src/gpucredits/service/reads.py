@@ -115,14 +115,15 @@ class Reads:
             org_id = await find_org(connection, org)
             if org_id is None:
                 return []
+            now = await moment_of(connection, org_id)
             listed = await list_accounts(connection, org_id, wanted)
-            numbers = [account.account_id for account in listed]
+            due = [account.account_id for account in listed if account.due_at <= now]
             rolled = {
                 account.account_id: account
-                for page in await self._pages(connection, org_id, numbers)
-                for account in roll_all(page)
+                for page in await self._pages(connection, org_id, due)
+                for account in roll_all(page, now)
             }
-        return [rolled[number] for number in numbers]
+        return [rolled.get(account.account_id, account) for account in listed]
 
     async def grants(self, org: str, wanted: GrantFilter) -> list[tuple[Grant, str]]:
         """Grants with their accounts' paths, each as it stands now."""
