@@ -41,6 +41,23 @@ def test_sweepers_issue_every_period_that_was_missed(database: str) -> None:
     play(database, act)
 
 
+def test_a_start_is_corrected_until_it_has_come_and_not_after(database: str) -> None:
+    """A budget of years ahead begins now once it says so; said again, nothing more is issued."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        now = await stage.pool.fetchval("SELECT ledger_now()")
+        issued = "SELECT count(*) FROM entries WHERE type = 1 AND amount = $1"
+        for starts_at, times in ((2 * now, 0), (now, 1), (now, 1), (2 * now, 1)):
+            budget = SetBudget(
+                account=ALICE, allowance=50 * CREDIT, calendar=Calendar.MONTH, starts_at=starts_at
+            )
+            await stage.do(budget)
+            assert await stage.pool.fetchval(issued, 50 * CREDIT) == times
+
+    play(database, act)
+
+
 def test_a_warning_is_announced_once(database: str) -> None:
     """A sweeper reports that a budget has passed a threshold, though its account is not due."""
 

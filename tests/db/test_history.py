@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpucredits.core.command import CreateAccount, Issue, Settle, Transfer
 from gpucredits.core.entry import EntryType
 from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.service import reads
 from gpucredits.service.reads import Balance
+from gpucredits.store import history
 from gpucredits.store.accounts import AccountFilter
 from gpucredits.store.entries import EntryFilter
 from gpucredits.store.reservations import ReservationFilter
+from support.kept import counted_reads
 from support.scene import CREDIT, HOUR_US, Scene, play
 
 HOSTILE = ("'; DROP TABLE entries; --", "%", "_", "acme%", "\\", "[where]", "$1", "{}", "acme/")
@@ -183,5 +188,28 @@ def test_usage_adds_up_by_job_and_day(database: str) -> None:
         ]
         by_type = await stage.reads.usage("acme", by="gpu_type", **spans)
         assert [(each.name, each.amount) for each in by_type] == [("h100", 7 * CREDIT)]
+
+    play(database, act)
+
+
+def test_the_past_of_a_tree_is_read_at_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entries of all accounts are added up in one statement; only who is due is opened."""
+    summed: list[int] = []
+
+    async def counted(connection: Any, org_id: int, account_ids: Any, *, at: int) -> Any:
+        summed.append(len(account_ids))
+        return await history.sums_at(connection, org_id, account_ids, at=at)
+
+    monkeypatch.setattr(reads, "sums_at", counted)
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", *(f"acme/{number}" for number in range(9)))
+        await stage.reserve("acme/3")
+        await stage.advance(11)
+        opened = counted_reads(monkeypatch)
+        past = await stage.balance(tree=True, at=(await stage.balance()).as_of)
+        assert buckets(past) == (1_000 * CREDIT, 0, 0)
+        assert summed == [10]
+        assert [len(needs.account_ids) for needs in opened] == [0, 0, 1]
 
     play(database, act)

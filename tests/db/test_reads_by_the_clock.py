@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from gpucredits.core import bounds
-from gpucredits.core.command import Issue, SetBudget, StopLease, Sweep, Transfer
+from gpucredits.core.command import Issue, SetBudget, SetQuota, StopLease, Sweep, Transfer
 from gpucredits.core.grant import GrantState
 from gpucredits.core.outcome import Granted
 from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import ReservationState
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.service.queue import by_the_clock
@@ -237,5 +238,36 @@ def test_a_request_expires_at_its_deadline_before_its_dispatcher_says_so(databas
             await dispatcher.cycle(stage.pool_id)
             assert (await stage.ticket(late)).state == QueueState.EXPIRED
             assert await listed(QueueState.EXPIRED) == before
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_balance_is_of_the_accounts_asked_for_and_of_no_others(
+    database: str, gated: bool
+) -> None:
+    """Leases of several accounts have lapsed: each balance, now and then, has its own only."""
+
+    async def act(stage: Scene) -> None:
+        paths = ("acme", "acme/a", "acme/a/u", "acme/b")
+        await stage.fund(*paths)
+        if gated:
+            gpus = Dimension.CONCURRENT_GPUS
+            await stage.do(SetQuota(account="acme", dimension=gpus, limit=99))
+        for path in paths[1:]:
+            await stage.reserve(path)
+        await stage.advance(11)
+        seen: list[Balance] = []
+        for _ in range(2):
+            for path in paths:
+                for tree in (False, True):
+                    now = await stage.balance(path, tree=tree)
+                    past = await stage.balance(path, tree=tree, at=now.as_of)
+                    number = sum(each.startswith(path) for each in paths) if tree else 1
+                    for each in (now, past):
+                        assert (each.available, each.reserved) == (number * 100 * CREDIT, 0), path
+                    seen.append(now)
+            await sweep(stage)
+        assert len(seen) == 16
 
     play(database, act)

@@ -52,6 +52,24 @@ def test_a_report_under_a_lowered_limit_is_looked_at_closely(database: str) -> N
     play(database, act)
 
 
+def test_a_job_on_two_nodes_is_told_to_go_as_a_whole(database: str) -> None:
+    """Which jobs were told to go is read for reports too: one job goes, node by node."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        await quota(stage, "acme", Dimension.CONCURRENT_JOBS, 2)
+        leases = [await stage.reserve(ALICE, job_id=job) for job in "aabb"]
+        await quota(stage, "acme", Dimension.CONCURRENT_JOBS, 1)
+        for seq in (1, 2):
+            await stage.advance(1)
+            told = [(await stage.beat(lease, seq, seq * 1_000)).decision for lease in leases]
+            assert told == [Decision.DRAIN] * 2 + [Decision.CONTINUE] * 2
+        assert await counters(stage) == [(2, 1)]
+        await stage.assert_sound()
+
+    play(database, act)
+
+
 def test_a_job_ends_with_its_report_while_another_lapses(database: str) -> None:
     """Of an org that is due everything is loaded, the jobs of leases that report as well."""
 

@@ -33,6 +33,7 @@ from gpucredits.store import book_save
 from gpucredits.store.book import load
 from gpucredits.store.errors import Conflict
 from gpucredits.store.needs import Needs
+from gpucredits.store.shelf import PAGE_WEIGHT
 from support.kept import counted_reads
 from support.parity import PATHS, Players
 from support.scene import CREDIT, QUICK, Scene, play
@@ -227,11 +228,24 @@ def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
             await stage.do(Issue(account=org, amount=90 * CREDIT), org=org)
             leases = [await stage.reserve(org, gpu_count=1) for _ in range(2)]
         assert set(stage.ledger.funnel.shelf.pages) == {2, 3}
-        assert stage.ledger.funnel.shelf.leases == 4
+        assert stage.ledger.funnel.shelf.weight == 2 * (PAGE_WEIGHT + 4)
         await stage.do(Cancel(reservation_id=leases[0].reservation.reservation_id), org="cmce")
-        assert stage.ledger.funnel.shelf.leases == 3
+        assert stage.ledger.funnel.shelf.weight == 2 * (PAGE_WEIGHT + 4) - 1
 
-    play(database, act, options=replace(QUICK, kept_leases_max=4))
+    play(database, act, options=replace(QUICK, kept_leases_max=2 * (PAGE_WEIGHT + 4)))
+
+
+def test_pages_without_leases_are_bounded_too(database: str) -> None:
+    """An org of which a server knows an account and a grant takes room like any other."""
+
+    async def act(stage: Scene) -> None:
+        shelf = stage.ledger.funnel.shelf
+        for number in range(1, 7):
+            await stage.fund(f"org-{number}")
+            assert set(shelf.pages) == {number, *range(max(number - 2, 1), number)}
+            assert shelf.weight == len(shelf.pages) * (PAGE_WEIGHT + 2)
+
+    play(database, act, options=replace(QUICK, kept_leases_max=3 * (PAGE_WEIGHT + 2)))
 
 
 def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:

@@ -33,15 +33,18 @@ def test_levels_are_saved_when_a_server_stops(database: str) -> None:
     play(database, act)
 
 
-def test_a_stop_without_a_database_ends(database: str) -> None:
-    """What cannot be saved is given up, and nothing hangs or breaks."""
+def test_a_stop_without_a_database_ends(database: str, caplog: pytest.LogCaptureFixture) -> None:
+    """What cannot be saved is tried, given up and told; nothing hangs or breaks or runs on."""
 
     async def act(pool: Pool) -> None:
         saver = BucketSaver(ProcessLimiter(Levels(pool)), rest_s=NEVER_S)
         await saver.start()
         await admitted(saver.limiter, ask(), tries=4)
         await pool.close()
+        assert len(asyncio.all_tasks()) > 1
         await saver.stop()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert "were not saved" in caplog.text
 
     play(database, act)
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import invalid
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.paging import END_OF_ORG, PageQuery, page, path_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
@@ -20,7 +20,7 @@ from gpucredits.api.scope import (
 from gpucredits.core.account import Account, Model, Status, org_of
 from gpucredits.core.money import format_credits
 from gpucredits.service.access import Permission
-from gpucredits.service.reads import Balance
+from gpucredits.service.reads import TREE_ACCOUNTS_MAX, Balance, TreeTooLarge
 from gpucredits.store.accounts import AccountFilter
 from gpucredits.store.clock import read_clock
 from gpucredits.wire.account import (
@@ -36,7 +36,6 @@ from gpucredits.wire.account import (
 )
 from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, format_instant
 
-TREE_ACCOUNTS_MAX: Final = 10_000
 ORGS_VISITED_MAX: Final = 200
 
 
@@ -85,9 +84,12 @@ async def get_accounts(call: Call[None, AccountQuery]) -> AccountPage:
 async def get_balance(call: Call[None, BalanceQuery]) -> BalanceAnswer:
     """The buckets of an account or of its subtree, now or at any past instant."""
     path, query = account_param(call), call.query
-    balance = await call.services.reads.balance(
-        path, at=query.at, known_at=query.known_at, tree=query.tree
-    )
+    try:
+        balance = await call.services.reads.balance(
+            path, at=query.at, known_at=query.known_at, tree=query.tree
+        )
+    except TreeTooLarge:
+        raise too_many_below() from None
     if balance is None:
         raise unknown_account(path)
     return balance_to_wire(balance, tree=query.tree)
@@ -101,11 +103,16 @@ async def get_tree(call: Call[None, NoQuery]) -> TreeAnswer:
     if not accounts or accounts[0].path != path:
         raise unknown_account(path)
     if len(accounts) > TREE_ACCOUNTS_MAX:
-        raise invalid(
-            "account", f"has more than {TREE_ACCOUNTS_MAX} accounts below it; ask for a subtree"
-        )
+        raise too_many_below()
     now = await read_clock(call.services.pool)
     return TreeAnswer(root=tree_to_wire(accounts), as_of=format_instant(now))
+
+
+def too_many_below() -> ProblemError:
+    """The answer to who asks about a subtree, account by account, that has too many."""
+    return invalid(
+        "account", f"has more than {TREE_ACCOUNTS_MAX} accounts below it; ask for a subtree"
+    )
 
 
 def balance_to_wire(balance: Balance, *, tree: bool) -> BalanceAnswer:

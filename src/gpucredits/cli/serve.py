@@ -104,7 +104,8 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
     show_default=True,
     envvar="GPUCREDITS_LEASES_IN_MEMORY",
     show_envvar=True,
-    help="How many running leases to remember, at about 1 KB each, instead of reading them again.",
+    help="How many running leases to remember, at about 1 KB each, instead of reading them again;"
+    " accounts, grants and limits count as well.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
 def serve(  # noqa: PLR0913  # one argument for each option

@@ -15,7 +15,7 @@ from gpucredits.core.gate import Verdict
 from gpucredits.core.grant import Source
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reservation import Exhaustion, StopReason
+from gpucredits.core.reservation import Exhaustion
 from gpucredits.core.statement import Bill
 
 Metadata = dict[str, str]
@@ -180,12 +180,13 @@ class Cancel:
 class StopLease:
     """Tell a lease to end by an instant, whatever it could still pay for.
 
-    Its node learns of it with the next heartbeat; from then on the lease is not renewed beyond.
+    Its node learns of it with the next heartbeat, and has ``grace_ms`` from then on, though not
+    beyond the end that its lease has anyway; the lease is not renewed beyond.
     """
 
     reservation_id: int
     stops_at: int
-    reason: StopReason = StopReason.PREEMPTED
+    grace_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
 from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Refused
-from gpucredits.core.reservation import Decision, Reservation, ReservationState, StopReason
+from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
@@ -108,11 +108,10 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """A lease that was told to stop, by when at the latest, and why."""
+    """A lease that was told to stop, and by when if its node has heard of it."""
 
     reservation_id: int
     stops_at: int
-    reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)

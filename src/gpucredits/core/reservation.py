@@ -43,16 +43,21 @@ class Exhaustion(IntEnum):
     FINISH = 2  # it runs on, on a bounded overdraft
 
 
-class StopReason(IntEnum):
-    """Why a lease was told to stop although it could pay."""
+class Why(StrEnum):
+    """Why a lease is not simply renewed, as its node is told.
 
-    NONE = 0
-    PREEMPTED = 1
+    Stored by their places in this list: new ones come last.
+    """
 
-    @property
-    def word(self) -> str:
-        """What a node is told."""
-        return self.name.lower() if self else ""
+    NONE = ""
+    PREEMPTED = "preempted"  # told to stop although it could pay
+    ACCOUNT_SUSPENDED = "account_suspended"
+    ACCOUNT_DELINQUENT = "account_delinquent"
+    INSUFFICIENT_CREDITS = "insufficient_credits"
+    QUOTA_EXCEEDED = "quota_exceeded"
+    MAX_AMOUNT = "max_amount"
+    OVERDRAFT = "overdraft"
+    RATE_LIMITED = "rate_limited"
 
 
 @dataclass(slots=True)
@@ -63,10 +68,11 @@ class Reservation:
     top. ``paid`` lists which grants paid how much, in recorded order; grant 0 is a postpaid debt
     and grant -1 is the house's overrun, ``overdrawn`` the sum of the latter; ``promised`` is what
     it may overdraw beyond its hold before its next beat. ``beat_at`` is when its last beat was
-    taken; ``leaving`` says that a lowered limit has told it to go. One that was told to stop is not
-    renewed beyond ``stopping_at``, for ``stop_reason``. One of a job that has or had other leases
-    may cost ``cap_part`` of what its quotas allow the job, as given when these allowed
-    ``cap_seen``.
+    taken; ``leaving`` says that a lowered limit has told it to go. ``why`` goes with ``decision``
+    as last told, and ``clears_at`` with a throttle. One that was told to stop is not renewed beyond
+    ``stopping_at``, which moves to ``stop_grace_ms`` after its node hears of it. One of a job that
+    has or had other leases may cost ``cap_part`` of what its quotas allow the job, as given when
+    these allowed ``cap_seen``.
     """
 
     reservation_id: int
@@ -103,10 +109,12 @@ class Reservation:
     overdrawn: int = 0
     leaving: bool = False
     stopping_at: int = 0
-    stop_reason: StopReason = StopReason.NONE
+    why: Why = Why.NONE
     promised: int = 0
     cap_part: int = NO_PART
     cap_seen: int = 0
+    clears_at: int = 0
+    stop_grace_ms: int = 0
 
     @property
     def rate_per_hour(self) -> int:
@@ -153,6 +161,14 @@ def lease_end(lease: Reservation, now: int) -> int:
         if covered < lease_ms:
             return now + max(covered, 0) * 1_000
     return now + lease_ms * 1_000
+
+
+def stop_by(lease: Reservation, now: int) -> int:
+    """By when a lease that was told to stop has to be gone if its node hears of it ``now``.
+
+    One that has heard of it was not renewed beyond ``stopping_at``.
+    """
+    return max(lease.stopping_at, min(now + lease.stop_grace_ms * 1_000, lease.expires_at))
 
 
 def used_bound_ms(lease: Reservation, now: int) -> int:

@@ -240,10 +240,11 @@ class Dispatcher:
         stoppers = cycle.stoppers & cycle.fit
         orders = [row for row in cycle.decisions.preemptions if row.for_request in stoppers]
         actor = f"pool {cycle.snapshot.pool}"
+        grace_ms = cycle.snapshot.policy.grace_ms
 
         async def stop(row: Preemption) -> None:
             org_id, number = ids.parse_id(ids.RESERVATION, row.job_id)
-            order = StopLease(reservation_id=number, stops_at=row.stop_at)
+            order = StopLease(reservation_id=number, stops_at=row.stop_at, grace_ms=grace_ms)
             with suppress(Busy, Conflict, Unavailable):  # then the next cycle says it again
                 await self.ledger.submit(org_id, Request(order, actor=actor))
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from gpucredits.core.account import Account, Model, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.decide import roll
-from gpucredits.core.entry import Entry
 from gpucredits.core.grant import Grant, GrantState, seen_at
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.topup import TopUpRow
@@ -34,6 +33,11 @@ from gpucredits.store.transfers import TransferFilter, TransferRow, list_transfe
 from gpucredits.store.usage import Grouping, Spent, sum_spent
 
 ACCOUNTS_AT_ONCE = 500
+TREE_ACCOUNTS_MAX = 10_000
+
+
+class TreeTooLarge(Exception):  # noqa: N818  # it states what happened
+    """There are more accounts below one than are looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +115,15 @@ class Reads:
             org_id = await find_org(connection, org)
             if org_id is None:
                 return []
+            now = await moment_of(connection, org_id)
             listed = await list_accounts(connection, org_id, wanted)
-            numbers = [account.account_id for account in listed]
+            due = [account.account_id for account in listed if account.due_at <= now]
             rolled = {
                 account.account_id: account
-                for page in await self._pages(connection, org_id, numbers)
-                for account in roll_all(page)
+                for page in await self._pages(connection, org_id, due)
+                for account in roll_all(page, now)
             }
-        return [rolled[number] for number in numbers]
+        return [rolled.get(account.account_id, account) for account in listed]
 
     async def grants(self, org: str, wanted: GrantFilter) -> list[tuple[Grant, str]]:
         """Grants with their accounts' paths, each as it stands now."""
@@ -231,23 +236,26 @@ class Reads:
     async def _pages(
         self, connection: Connection, org_id: int, account_ids: list[int]
     ) -> list[Page]:
-        """Pages with accounts by their numbers, so many at a time."""
+        """Pages with accounts by their numbers, so many at a time, and perhaps with others."""
         pages = []
-        for start in range(0, len(account_ids), ACCOUNTS_AT_ONCE):
-            chosen = account_ids[start : start + ACCOUNTS_AT_ONCE]
+        while account_ids:
+            chosen, others = account_ids[:ACCOUNTS_AT_ONCE], account_ids[ACCOUNTS_AT_ONCE:]
             needs = Needs(orgs={org_id}, account_ids={(org_id, each) for each in chosen})
-            pages.append((await load(connection, needs))[org_id])
+            page = (await load(connection, needs))[org_id]
+            account_ids = [each for each in others if each not in page.book.accounts]
+            pages.append(page)
         return pages
 
     async def _tree(self, connection: Connection, page: Page, path: str) -> Balance:
         """The sums over a subtree, accounts that are due brought forward first."""
         org_id, now = page.book.org.org_id, page.now
         sums, due = await sum_tree(connection, org_id, path, now)
-        rolled = [
-            account
+        known = {
+            account.account_id: account
             for each in await self._pages(connection, org_id, due)
             for account in roll_all(each, now)
-        ]
+        }
+        rolled = [known[number] for number in due]
         return Balance(
             path=path,
             available=sums.available + sum(account.available for account in rolled),
@@ -276,13 +284,15 @@ class Reads:
         instant = min(at, page.now)
         accounts = [account]
         if tree:
-            everything = AccountFilter(under=account.path, limit=10**9)
+            everything = AccountFilter(under=account.path, limit=TREE_ACCOUNTS_MAX + 1)
             accounts = await list_accounts(connection, org_id, everything)
-        sums = [await sums_at(connection, org_id, each.account_id, at=instant) for each in accounts]
+            if len(accounts) > TREE_ACCOUNTS_MAX:
+                raise TreeTooLarge
         numbers = [each.account_id for each in accounts]
-        for each in await self._pages(connection, org_id, numbers):
-            roll_all(each, page.now)
-            sums.extend(unwritten(each.book.entries, instant))
+        due = [each.account_id for each in accounts if each.due_at <= page.now]
+        coming = unwritten(await self._pages(connection, org_id, due), instant, page.now)
+        sums = [await sums_at(connection, org_id, numbers, at=instant)]
+        sums += (moved for number in due for moved in coming.get(number, ()))
         return Balance(
             path=account.path,
             available=sum(each.available for each in sums),
@@ -301,9 +311,17 @@ def roll_all(page: Page, now: int | None = None) -> list[Account]:
     return accounts
 
 
-def unwritten(entries: list[Entry], at: int) -> list[Buckets]:
-    """What entries that are due but not stored do to their accounts by ``at``."""
-    return [Buckets(*moves_of(entry)) for entry in entries if entry.effective_at <= at]
+def unwritten(pages: list[Page], at: int, now: int) -> dict[int, list[Buckets]]:
+    """What is due but not stored does by ``at``, by account: several pages may hold the same."""
+    found: dict[int, list[Buckets]] = {}
+    for page in pages:
+        roll_all(page, now)
+        of_page: dict[int, list[Buckets]] = {}
+        for entry in page.book.entries:
+            if entry.effective_at <= at:
+                of_page.setdefault(entry.account_id, []).append(Buckets(*moves_of(entry)))
+        found |= of_page
+    return found
 
 
 def pending(book: Book, account: Account) -> int:

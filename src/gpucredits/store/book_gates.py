@@ -13,7 +13,7 @@ from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
-from gpucredits.core.reservation import Exhaustion, Reservation, StopReason
+from gpucredits.core.reservation import Exhaustion, Reservation, Why
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.store.page import Page, StoredRow
 
@@ -22,7 +22,7 @@ DIMENSIONS = tuple(Dimension)
 CALENDARS = tuple(Calendar)
 ROLLOVERS = tuple(Rollover)
 EXHAUSTIONS = tuple(Exhaustion)
-STOP_REASONS = tuple(StopReason)
+WHYS = tuple(Why)
 
 
 def calendar_of(number: int) -> Calendar | None:
@@ -49,12 +49,14 @@ def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
         lease.promised,
         lease.cap_part,
         lease.cap_seen,
+        lease.clears_at,
+        lease.stop_grace_ms,
     ) = terms
     renewed_at = lease.expires_at - full_lease_us(lease)
     lease.exhaustion = EXHAUSTIONS[exhaustion]
     lease.leaving = leaving == 1
     lease.beat_at = max(beat_at, renewed_at)
-    lease.stopping_at, lease.stop_reason = stop, STOP_REASONS[why]
+    lease.stopping_at, lease.why = stop, WHYS[why]
     if lease.cap_part >= 0:
         return True
     return bool(lease.overdraft or lease.overdrawn or leaving or stop or beat_at > renewed_at)
@@ -67,6 +69,7 @@ def is_plain(lease: Reservation) -> bool:
         and lease.exhaustion is Exhaustion.DRAIN
         and not (lease.grace_ms or lease.overdraft or lease.overdrawn or lease.leaving)
         and not lease.stopping_at
+        and not lease.why
         and lease.cap_part < 0
     )
 

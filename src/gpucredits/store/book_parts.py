@@ -94,41 +94,42 @@ SHARED_RENEWALS = part(
 LEASES = part(
     "changed_leases",
     "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
-    " bigint bigint boolean boolean bigint code bigint bigint bigint",
+    " bigint bigint boolean boolean bigint code bigint bigint bigint bigint bigint",
     """UPDATE reservations t SET state = x.state, decision = x.decision, held = x.held,
         settled = x.settled, adjusted = x.adjusted, refunded = x.refunded, used_ms = x.used_ms,
         seq = x.seq, expires_at = x.expires_at, ended_at = x.ended_at, paid = x.paid::bigint[],
         beat_at = greatest(t.beat_at, x.beat_at), overdrawn = x.overdrawn, leaving = x.leaving,
-        is_plain = x.is_plain, stopping_at = x.stopping_at, stop_reason = x.stop_reason,
-        promised = x.promised, cap_part = x.cap_part, cap_seen = x.cap_seen
+        is_plain = x.is_plain, stopping_at = x.stopping_at, why = x.why,
+        promised = x.promised, cap_part = x.cap_part, cap_seen = x.cap_seen,
+        clears_at = x.clears_at, stop_grace_ms = x.stop_grace_ms
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
         used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, stop_reason, promised, cap_part, cap_seen)
+        stopping_at, why, promised, cap_part, cap_seen, clears_at, stop_grace_ms)
     WHERE t.org_id = x.org_id AND t.reservation_id = x.reservation_id""",
 )
 NEW_LEASES = part(
     "new_leases",
     "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
-    " bigint bigint boolean boolean bigint code bigint bigint bigint"
+    " bigint bigint boolean boolean bigint code bigint bigint bigint bigint bigint"
     " text bigint bigint text text bigint text text bigint bigint bigint bigint bigint bigint"
     " bigint text code bigint bigint",
     """INSERT INTO reservations (org_id, reservation_id, state, decision, held, settled, adjusted,
         refunded, used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, stop_reason, promised, cap_part, cap_seen,
+        stopping_at, why, promised, cap_part, cap_seen, clears_at, stop_grace_ms,
         account, account_id, payer_id, job_id, gpu_type, gpu_count, region, node, price, price_id,
         window_ms, admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion,
         grace_ms, overdraft)
     SELECT x.org_id, x.reservation_id, x.state, x.decision, x.held, x.settled, x.adjusted,
         x.refunded, x.used_ms, x.seq, x.expires_at, x.ended_at, x.paid::bigint[], x.beat_at,
-        x.overdrawn, x.leaving, x.is_plain, x.stopping_at, x.stop_reason, x.promised, x.cap_part,
-        x.cap_seen, x.account, x.account_id, x.payer_id,
+        x.overdrawn, x.leaving, x.is_plain, x.stopping_at, x.why, x.promised, x.cap_part,
+        x.cap_seen, x.clears_at, x.stop_grace_ms, x.account, x.account_id, x.payer_id,
         x.job_id, x.gpu_type, x.gpu_count, x.region, x.node, x.price, x.price_id, x.window_ms,
         x.admitted_at, x.escrow_windows, x.max_amount, x.first_entry_id, x.metadata::jsonb,
         x.exhaustion, x.grace_ms, x.overdraft
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
         used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, stop_reason, promised, cap_part, cap_seen, account, account_id, payer_id,
-        job_id, gpu_type,
+        stopping_at, why, promised, cap_part, cap_seen, clears_at, stop_grace_ms,
+        account, account_id, payer_id, job_id, gpu_type,
         gpu_count, region, node, price, price_id, window_ms,
         admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion, grace_ms,
         overdraft)""",

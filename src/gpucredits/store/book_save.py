@@ -19,7 +19,7 @@ from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book_gates import is_plain
+from gpucredits.store.book_gates import WHYS, is_plain
 from gpucredits.store.book_parts import (
     ACTS,
     ANSWERS,
@@ -56,6 +56,7 @@ SETTLE = EntryType.SETTLE
 ACTIVE = ReservationState.ACTIVE
 CONTINUE = Decision.CONTINUE
 NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIONS)}
+NUMBER_OF_WHY = {why: number for number, why in enumerate(WHYS)}
 
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
 DecisionMade = tuple[int, int, str, str, str, int, str, str]
@@ -224,10 +225,12 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.leaving,
         is_plain(row),
         row.stopping_at,
-        row.stop_reason,
+        NUMBER_OF_WHY[row.why],
         row.promised,
         row.cap_part,
         row.cap_seen,
+        row.clears_at,
+        row.stop_grace_ms,
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)

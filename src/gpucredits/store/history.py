@@ -6,6 +6,7 @@ Must not: know what the clock would make due (the reader adds that).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpucredits.store.connection import Connection
@@ -13,26 +14,27 @@ from gpucredits.store.errors import driver_errors
 
 # Segments between snapshots in which nothing took effect by the time asked for are left out.
 SUMS_AT = """
-WITH base AS (
-    SELECT entry_id, available, reserved, spent FROM snapshots
-    WHERE org_id = $1 AND account_id = $2 AND latest_effective_at <= $3
-    ORDER BY entry_id DESC LIMIT 1
-), bounds AS (
-    SELECT coalesce((SELECT entry_id FROM base), 0) AS base_id,
-        coalesce(max(entry_id) FILTER (WHERE earliest_effective_at <= $3), 0) AS until_id,
-        coalesce(max(entry_id), 0) AS last_id
-    FROM snapshots WHERE org_id = $1 AND account_id = $2
-), since AS (
+SELECT coalesce(sum(base.available), 0)::bigint + coalesce(sum(since.available), 0)::bigint,
+    coalesce(sum(base.reserved), 0)::bigint + coalesce(sum(since.reserved), 0)::bigint,
+    coalesce(sum(base.spent), 0)::bigint + coalesce(sum(since.spent), 0)::bigint
+FROM unnest($2::bigint[]) AS a(account_id)
+LEFT JOIN LATERAL (
+    SELECT s.entry_id, s.available, s.reserved, s.spent FROM snapshots s
+    WHERE s.org_id = $1 AND s.account_id = a.account_id AND s.latest_effective_at <= $3
+    ORDER BY s.entry_id DESC LIMIT 1
+) AS base ON true
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(s.entry_id) FILTER (WHERE s.earliest_effective_at <= $3), 0) AS until_id,
+        coalesce(max(s.entry_id), 0) AS last_id
+    FROM snapshots s WHERE s.org_id = $1 AND s.account_id = a.account_id
+) AS bounds
+CROSS JOIN LATERAL (
     SELECT sum(m.available) AS available, sum(m.reserved) AS reserved, sum(m.spent) AS spent
-    FROM bounds b
-    JOIN entry_moves m ON m.org_id = $1 AND m.account_id = $2 AND m.entry_id > b.base_id
-        AND (m.entry_id <= b.until_id OR m.entry_id > b.last_id)
-    WHERE m.effective_at <= $3
-)
-SELECT (coalesce(base.available, 0) + coalesce(since.available, 0))::bigint,
-    (coalesce(base.reserved, 0) + coalesce(since.reserved, 0))::bigint,
-    (coalesce(base.spent, 0) + coalesce(since.spent, 0))::bigint
-FROM since LEFT JOIN base ON true
+    FROM entry_moves m
+    WHERE m.org_id = $1 AND m.account_id = a.account_id AND m.effective_at <= $3
+        AND m.entry_id > coalesce(base.entry_id, 0)
+        AND (m.entry_id <= bounds.until_id OR m.entry_id > bounds.last_id)
+) AS since
 """
 BEHIND = """
 SELECT o.org_id FROM orgs o LEFT JOIN snapshot_marks m ON m.org_id = o.org_id
@@ -79,9 +81,11 @@ class Buckets(NamedTuple):
     spent: int
 
 
-async def sums_at(connection: Connection, org_id: int, account_id: int, *, at: int) -> Buckets:
-    """An account's buckets by the entries that took effect by ``at``."""
-    return Buckets(*await connection.fetchrow(SUMS_AT, org_id, account_id, at))
+async def sums_at(
+    connection: Connection, org_id: int, account_ids: Sequence[int], *, at: int
+) -> Buckets:
+    """The buckets of accounts, added up, by the entries that took effect by ``at``."""
+    return Buckets(*await connection.fetchrow(SUMS_AT, org_id, account_ids, at))
 
 
 async def orgs_behind(connection: Connection, *, entries: int, limit: int) -> list[int]:

@@ -51,7 +51,7 @@ class Page:
     fresh_until: int = bounds.NEVER_US
     passing: bool = False
     over: list[int] = field(default_factory=list)  # leases that had ended when they were read
-    leases: int = 0  # as counted when it was put on the shelf
+    weight: int = 0  # as counted when it was put on the shelf
     outdated: bool = False  # what was set for the org has changed: read it anew
     read_at: int = 0  # the database's time when it was read or last added to
 

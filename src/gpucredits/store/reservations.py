@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.store.book_gates import EXHAUSTIONS, STOP_REASONS
+from gpucredits.store.book_gates import EXHAUSTIONS, WHYS
 from gpucredits.store.book_rows import DECISIONS, LEASE_STATES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
@@ -18,8 +18,8 @@ SELECT r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_ty
     r.gpu_count, r.region, r.node, r.price, r.price_id, r.window_ms, r.admitted_at, r.expires_at,
     r.escrow_windows, r.max_amount, r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq,
     r.state, r.decision, r.ended_at, r.paid, r.metadata::text AS metadata, r.exhaustion,
-    r.grace_ms, r.overdraft, r.overdrawn, r.leaving, r.stopping_at, r.stop_reason, r.promised,
-    r.cap_part, r.cap_seen,
+    r.grace_ms, r.overdraft, r.overdrawn, r.leaving, r.stopping_at, r.why, r.promised,
+    r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms,
     p.path AS payer,
     lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows) AS beat_at
 FROM reservations r
@@ -53,7 +53,7 @@ def reservation_from_row(row: Any) -> Reservation:
         "paid": tuple(zip(paid[::2], paid[1::2], strict=True)),
         "metadata": from_json(row["metadata"]),
         "exhaustion": EXHAUSTIONS[row["exhaustion"]],
-        "stop_reason": STOP_REASONS[row["stop_reason"]],
+        "why": WHYS[row["why"]],
     }
     return Reservation(**values)
 

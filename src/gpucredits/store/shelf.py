@@ -1,6 +1,6 @@
 """Pages kept from one batch to the next, so that what is known is not read again.
 
-Owns: which pages are kept, the bound on how many leases that is, and what helps to use them: whose
+Owns: which pages are kept, the bound on how many rows that is, and what helps to use them: whose
 turn it is at an org, what time it is, prices, and which orgs another server changes too.
 Must not: be believed. What is decided on a page is saved only if the org's version, which every
 change of the org moves, is still the one that the page has.
@@ -18,7 +18,8 @@ from gpucredits.store.price_board import PriceBoard
 from gpucredits.store.turns import Turns
 from gpucredits.store.watch import Watch
 
-LEASES_MAX = 250_000  # about a kilobyte each
+LEASES_MAX = 250_000  # or other rows: about a kilobyte each
+PAGE_WEIGHT = 2  # a page without rows
 CONTESTED_S = 10.0  # how long an org that another server has changed is locked before deciding
 CONTESTED_MAX = 100_000
 
@@ -26,9 +27,9 @@ CONTESTED_MAX = 100_000
 class Shelf:
     """Pages by org. One that is in use is not on the shelf."""
 
-    def __init__(self, leases_max: int = LEASES_MAX) -> None:
-        self.leases_max = leases_max
-        self.leases = 0
+    def __init__(self, weight_max: int = LEASES_MAX) -> None:
+        self.weight_max = weight_max
+        self.weight = 0
         self.turns = Turns()
         self.watch = Watch()
         self.board = PriceBoard()
@@ -41,23 +42,23 @@ class Shelf:
         for org_id in needs.orgs:
             page = self.pages.pop(org_id, None)
             if page is not None:
-                self.leases -= page.leases
+                self.weight -= page.weight
                 if org_id not in needs.whole:
                     found[org_id] = page
         return found
 
     def put(self, pages: Pages) -> None:
-        """Keep pages whose changes are committed; the oldest ones go when there are too many."""
+        """Keep pages whose changes are committed; the oldest ones go when they weigh too much."""
         for org_id, page in pages.items():
             turn(page)
-            if page.outdated:
+            page.weight = weight_of(page)
+            if page.outdated or page.weight > self.weight_max:
                 continue
-            page.leases = len(page.book.reservations)
-            self.leases += page.leases
+            self.weight += page.weight
             self.pages[org_id] = page
-        while self.leases > self.leases_max:
+        while self.weight > self.weight_max:
             oldest = self.pages.pop(next(iter(self.pages)))
-            self.leases -= oldest.leases
+            self.weight -= oldest.weight
 
     def learn(self, verdict: Verdict) -> None:
         """Note what time the database had, and which orgs another server has changed."""
@@ -86,3 +87,11 @@ class Shelf:
             else:
                 del self._contested[org_id]
         return found
+
+
+def weight_of(page: Page) -> int:
+    """How many rows a page holds, and what it takes by itself."""
+    book = page.book
+    rows = len(book.reservations) + len(book.accounts) + len(book.lots)
+    counts = len(book.limits.counters) + sum(map(len, book.limits.tallies.values()))
+    return PAGE_WEIGHT + rows + counts

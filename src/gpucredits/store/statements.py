@@ -175,7 +175,7 @@ async def latest_due(db: Connection, org_id: int, path: str, at: int) -> Bill | 
 
 async def totals_before(db: Connection, owner: Owner, at: int) -> Totals:
     """An account's sums by everything that took effect before an instant."""
-    buckets = await sums_at(db, owner.org_id, owner.account_id, at=at - 1)
+    buckets = await sums_at(db, owner.org_id, [owner.account_id], at=at - 1)
     sums = await db.fetchrow(PAID, owner.org_id, owner.account_id, at)
     assert sums is not None  # sums have a row
     return Totals(

@@ -169,6 +169,7 @@ GATE_CHECKS = (
         FROM reservations
         WHERE is_plain AND state = 0 AND (exhaustion <> 1 OR grace_ms <> 0 OR overdraft <> 0
             OR overdrawn <> 0 OR promised <> 0 OR leaving OR cap_part >= 0
+            OR stopping_at <> 0 OR why <> 0
             OR beat_at > expires_at - window_ms * (1 + escrow_windows) * 1000)""",
     ),
 )

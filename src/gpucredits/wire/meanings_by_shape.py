@@ -74,7 +74,7 @@ BY_SHAPE: Final[dict[str, str]] = {
     "BudgetRequest.name": "The name of the budget; one of that name which is open is changed.",
     "BudgetRequest.priority": "Of what it issues.",
     "BudgetRequest.rollover_cap": "The most that goes over; for rollover capped.",
-    "BudgetRequest.starts_at": "When the first period begins; now unless given.",
+    "BudgetRequest.starts_at": "When the first period begins; now, or as it was set, unless given.",
     "BudgetTerms.name": "The name of the budget.",
     "BudgetsTerms.ended": "The names of the budgets that ended because they were not in the list.",
     "ClosedAnswer.flagged": (

@@ -12,19 +12,12 @@ from msgspec import Meta
 
 from gpucredits.core.fairshare.decisions import WaitReason
 from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import BEYOND_ELAPSED, WENT_BACK, ReservationState, StopReason
+from gpucredits.core.reservation import BEYOND_ELAPSED, WENT_BACK, ReservationState, Why
 
 BEAT_REASONS: Final = (
     Reason.RESERVATION_UNKNOWN.value,
     *(state.name.lower() for state in ReservationState if state is not ReservationState.ACTIVE),
-    Reason.ACCOUNT_SUSPENDED.value,
-    Reason.ACCOUNT_DELINQUENT.value,
-    Reason.INSUFFICIENT_CREDITS.value,
-    Reason.QUOTA_EXCEEDED.value,
-    "max_amount",
-    "overdraft",
-    Reason.RATE_LIMITED.value,
-    *(reason.word for reason in StopReason if reason),
+    *(why.value for why in Why if why),
     *("busy", "unavailable", "internal"),
 )
 BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -249,6 +249,53 @@ def test_a_grant_that_ends_as_a_period_begins_makes_way(ledger: Ledger) -> None:
     ledger.now = us("2026-03-28T00:00")
     account = ledger.account("acme/late")
     assert (account.available, account.remaining) == (10 * CREDIT, 10 * CREDIT)
+
+
+@pytest.mark.parametrize("after", [timedelta(), timedelta(days=2)], ids=["now", "later"])
+def test_the_start_of_a_budget_that_has_not_begun_can_be_corrected(
+    ledger: Ledger, after: timedelta
+) -> None:
+    """A wrong start is put right by setting it again, be it to now, earlier or later."""
+    starts_at = ledger.now + int(after.total_seconds()) * SECOND
+    for wrong in (us("2030-01-01T00:00"), ledger.now + HOUR):
+        budget(ledger, starts_at=wrong)
+    assert ledger.account("acme").available == 0
+    corrected = budget(ledger, starts_at=starts_at)
+    if after:
+        assert corrected.budget.next_at == starts_at
+        ledger.now = starts_at - 1
+        assert ledger.account("acme").available == 0
+        ledger.wait(us=1)
+    assert ledger.account("acme").available == 10 * CREDIT
+    sweep(ledger)
+    assert issued(ledger) == [starts_at]
+
+
+def test_the_start_of_a_budget_stays_unless_another_is_given(ledger: Ledger) -> None:
+    """More is allowed before the first period: it begins when it was to begin, with that."""
+    starts_at = ledger.now + HOUR
+    budget(ledger, starts_at=starts_at)
+    assert budget(ledger, allowance=20 * CREDIT).budget.next_at == starts_at
+    assert ledger.account("acme").available == 0
+    ledger.wait(s=3_600)
+    assert ledger.account("acme").available == 20 * CREDIT
+
+
+def test_a_budget_that_ended_before_it_began_can_begin_now(ledger: Ledger) -> None:
+    """It has given nothing, so there is nothing to wait for when it is set again."""
+    budget(ledger, starts_at=us("2030-01-01T00:00"))
+    ledger.accept(EndBudget(account="acme"), BudgetSaved)
+    budget(ledger)
+    assert ledger.account("acme").available == 10 * CREDIT
+
+
+def test_a_start_that_is_given_again_changes_no_period_that_has_begun(ledger: Ledger) -> None:
+    """The same command again, a start and all, issues nothing twice."""
+    starts_at = ledger.now
+    budget(ledger, starts_at=starts_at)
+    ledger.wait(s=60)
+    assert budget(ledger, starts_at=starts_at).budget.next_at == us("2026-03-28T00:00")
+    assert issued(ledger) == [starts_at]
 
 
 def test_a_change_holds_from_the_next_period_on(ledger: Ledger) -> None:

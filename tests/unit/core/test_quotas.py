@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpucredits.core.command import (
@@ -13,7 +15,7 @@ from gpucredits.core.command import (
     SetQuota,
     Settle,
 )
-from gpucredits.core.outcome import Beaten, Boosted, Closed, QuotaSaved
+from gpucredits.core.outcome import Beaten, Boosted, Closed, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension
 from gpucredits.core.reasons import Kind, Reason, kind_of
@@ -135,8 +137,11 @@ def test_a_crashed_node_frees_slots_that_another_payer_wants(ledger: Ledger) -> 
     ledger.grant(ALICE, 100 * CREDIT)
     set_quota(ledger, "acme", GPUS, 1)
     ledger.lease(ALICE)
-    ledger.wait(s=120)
-    ledger.lease("acme/vision", payer="acme")
+    wanted = replace(ask(payer="acme"), account="acme/vision")
+    ledger.wait(s=119)
+    assert ledger.reason(wanted) is Reason.QUOTA_EXCEEDED
+    ledger.wait(s=1)
+    ledger.accept(wanted, Reserved)
 
 
 def test_a_new_quota_counts_what_already_runs(ledger: Ledger) -> None:
@@ -209,6 +214,41 @@ def test_a_job_of_two_nodes_leaves_as_one_job(ledger: Ledger) -> None:
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (2, 2)
     ledger.accept(Settle(reservation_id=pair[1]), Closed)
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (1, 1)
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_a_lowered_limit_on_jobs_drains_whole_jobs(ledger: Ledger, nodes: int) -> None:
+    """Two jobs under a limit lowered to one: every node of the first goes, none of the other."""
+    quota = set_quota(ledger, "acme", JOBS, 2)
+    leases = {
+        job: [ledger.lease(ALICE, job_id=job).reservation_id for _ in range(nodes)] for job in "ab"
+    }
+    set_quota(ledger, "acme", JOBS, 1)
+    for seq in (1, 2):
+        ledger.wait(s=10)
+        for job in "ba" if seq == 2 else "ab":
+            told = [ledger.accept(Beat(each, seq, seq * 10_000), Beaten) for each in leases[job]]
+            assert {answer.decision for answer in told} == {"drain" if job == "a" else "continue"}
+    assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (2, 1)
+    ledger.wait(s=115)  # the nodes of a ended where their leases did
+    told = [ledger.accept(Beat(each, 3, 135_000), Beaten) for each in leases["b"]]
+    assert {answer.decision for answer in told} == {"continue"}
+    assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (1, 0)
+
+
+def test_a_job_that_has_to_go_may_stay_with_all_its_nodes(ledger: Ledger) -> None:
+    """Another job has ended in the meantime: there is room for the one that was told to go."""
+    quota = set_quota(ledger, "acme", JOBS, 2)
+    pair = [ledger.lease(ALICE, job_id="a").reservation_id for _ in range(2)]
+    other = ledger.lease(ALICE, job_id="b").reservation_id
+    set_quota(ledger, "acme", JOBS, 1)
+    ledger.wait(s=10)
+    for lease in pair:
+        assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "drain"
+    ledger.accept(Settle(reservation_id=other), Closed)
+    for lease in pair:
+        assert ledger.accept(Beat(lease, 2, 10_000), Beaten).decision == "continue"
+    assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (1, 0)
 
 
 def test_a_boost_lapses_by_itself(ledger: Ledger) -> None:

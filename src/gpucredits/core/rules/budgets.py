@@ -36,8 +36,9 @@ def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refuse
         book.add(budget)
     book.touch(budget)
     book.touch(account)
-    if not budget.is_open:
-        budget.next_at = max(budget.next_at, begins)
+    has_begun = bool(book.periods.get(budget.budget_id))
+    if not budget.is_open or (command.starts_at and not has_begun):
+        budget.next_at = max(budget.next_at, begins) if has_begun else begins
     budget.allowance = command.allowance
     budget.calendar, budget.zone = command.calendar, command.zone
     budget.ends_at = command.ends_at

@@ -266,6 +266,14 @@ def mark_leaving(book: Book, lease: Reservation, lane: Lane, change: int) -> Non
     lease.leaving = change > 0
 
 
+def is_job_leaving(book: Book, lease: Reservation, quota: Quota) -> bool:
+    """Whether a lease of the same job, as a quota on jobs counts it, was told to go."""
+    if book.partial:
+        raise NotInBook
+    row = book.limits.jobs.get((lease.account_id, lease.job_id, quota.gpu_type))
+    return row is not None and row.leaving > 0
+
+
 def job_rows(book: Book, lease: Reservation, lane: Lane) -> list[JobLeases]:
     """The rows that count the leases of a job for the quotas on jobs in its lane, to be changed."""
     rows: dict[str, JobLeases] = {}

@@ -20,7 +20,9 @@ from gpucredits.core.reservation import (
     Decision,
     Reservation,
     ReservationState,
+    Why,
     lease_end,
+    stop_by,
     used_bound_ms,
 )
 from gpucredits.core.rules.counting import count_slice, pass_in_full
@@ -44,9 +46,9 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
         roll(book, payer, now)
     if lease.state is not LIVE:
         note_late_use(book, lease, command.seq, command.used_ms)
-        return answer(lease, Decision.STOP, now, reason=lease.state.name.lower())
+        return over(lease)
     if command.seq <= lease.seq:
-        return answer(lease, lease.decision, now, reason=lease.stop_reason.word, duplicate=True)
+        return answer(lease, now, duplicate=True)
     used_ms, flag = believable(lease, command.used_ms, now)
     if renew_in_full(book, payer, lease, command.seq, used_ms, now):
         return Beaten(
@@ -67,16 +69,18 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     if renewed.no_longer:
         end = min(end, lease.expires_at)
     if lease.stopping_at:
-        end = min(end, max(lease.stopping_at, now))  # it ends when it is told, not before
-        let_go(lease, renewed)
+        lease.stopping_at = stop_by(lease, now)
+        end = min(end, lease.stopping_at)
+        let_go(renewed)
     lease.expires_at = end
+    lease.why, lease.clears_at = renewed.why, renewed.clears_at
     if end <= now:
         lease.decision = Decision.STOP
         lapse(book, payer, lease, now, seq=lease.seq)
     else:
         lease.decision = decision_of(renewed)
         payer.due_at = min(payer.due_at, end)
-    return answer(lease, lease.decision, now, renewed=renewed, flag=flag)
+    return answer(lease, now, flag=flag)
 
 
 def renew_in_full(
@@ -91,7 +95,7 @@ def renew_in_full(
         not lots
         or book.suspended
         or lease.max_amount
-        or lease.stopping_at
+        or lease.decision is not CONTINUE
         or lease.promised
         or book.savepoint is not None
     ):
@@ -129,7 +133,6 @@ def renew_in_full(
     lease.settled = settled
     lease.held = held
     lease.beat_at = now
-    lease.decision = CONTINUE
     lease.expires_at = end = now + lease_ms * 1_000
     payer.due_at = min(payer.due_at, end)
     changed = book.changed
@@ -152,10 +155,10 @@ def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: in
     return renewed
 
 
-def let_go(lease: Reservation, renewed: Renewal) -> None:
+def let_go(renewed: Renewal) -> None:
     """A lease that was told to stop drains, for that reason unless another ends it as well."""
     if not renewed.drains:
-        renewed.reason = lease.stop_reason.word
+        renewed.why = Why.PREEMPTED
         renewed.throttled = False
         renewed.clears_at = 0
 
@@ -249,32 +252,33 @@ def believable(lease: Reservation, used_ms: int, now: int) -> tuple[int, str]:
     return used_ms, ""
 
 
-def answer(
-    lease: Reservation,
-    decision: Decision,
-    now: int,
-    *,
-    reason: str = "",
-    renewed: Renewal | None = None,
-    duplicate: bool = False,
-    flag: str = "",
-) -> Beaten:
-    """What the node is told; the signal comes a grace before the end of a lease that drains."""
-    left_ms = max(lease.expires_at - now, 0) // 1_000 if lease.state is LIVE else 0
-    clears_at = renewed.clears_at if renewed else 0
+def answer(lease: Reservation, now: int, *, duplicate: bool = False, flag: str = "") -> Beaten:
+    """What the node is told, now or again.
+
+    The signal comes a grace before the end of a lease that drains, and at once to one that was told
+    to stop.
+    """
+    end = min(lease.expires_at, stop_by(lease, now)) if lease.stopping_at else lease.expires_at
+    left_ms = max(end - now, 0) // 1_000
+    signals_later = lease.decision is Decision.DRAIN and not lease.stopping_at
     return Beaten(
-        decision,
+        lease.decision,
         lease.settled,
         lease.held,
         left_ms,
         lease.state,
-        renewed.reason if renewed else reason,
+        lease.why.value,
         duplicate,
         flag,
-        max(left_ms - lease.grace_ms, 0)
-        if decision is Decision.DRAIN and not lease.stopping_at
-        else 0,
-        -((now - clears_at) // 1_000) if clears_at else 0,
+        max(left_ms - lease.grace_ms, 0) if signals_later else 0,
+        max(-((now - lease.clears_at) // 1_000), 0) if lease.clears_at else 0,
+    )
+
+
+def over(lease: Reservation) -> Beaten:
+    """What the node of a lease is told that has ended: how."""
+    return Beaten(
+        Decision.STOP, lease.settled, lease.held, 0, lease.state, lease.state.name.lower()
     )
 
 

@@ -16,21 +16,18 @@ from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.limits import NO_CAP, Lane
 from gpucredits.core.money import cost
-from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import NO_PART, Exhaustion, Reservation, hold_wanted, job_cap
+from gpucredits.core.reservation import NO_PART, Exhaustion, Reservation, Why, hold_wanted, job_cap
 from gpucredits.core.rules.accounts import suspension
 from gpucredits.core.rules.counting import (
     GPUS,
     bring_forward,
+    is_job_leaving,
     lane_of,
     mark_leaving,
     share_of_slice,
 )
 from gpucredits.core.rules.job_caps import part_of_cap
 from gpucredits.core.rules.roll import roll_due
-
-MAX_AMOUNT = "max_amount"
-OVERDRAFT = "overdraft"
 
 
 @dataclass(slots=True)
@@ -43,7 +40,7 @@ class Renewal:
     """
 
     held: int
-    reason: str = ""
+    why: Why = Why.NONE
     throttled: bool = False
     no_longer: bool = False
     stops: bool = False
@@ -53,7 +50,7 @@ class Renewal:
     @property
     def drains(self) -> bool:
         """Whether the lease has to end where its hold does."""
-        return bool(self.reason) and not self.throttled and self.reason != OVERDRAFT
+        return bool(self.why) and not self.throttled and self.why is not Why.OVERDRAFT
 
 
 def renewal(
@@ -72,22 +69,22 @@ def renewal(
     result = Renewal(min(wanted, kept + free))
     short = result.held < wanted
     if book.suspended and (paused := suspension(book, lease.account, now)):
-        return Renewal(min(result.held, kept), paused.reason.value, no_longer=True)
+        return Renewal(min(result.held, kept), Why(paused.reason.value), no_longer=True)
     if lane and told_to_go(book, lease, lane):
-        return Renewal(min(result.held, kept), Reason.QUOTA_EXCEEDED.value, no_longer=True)
+        return Renewal(min(result.held, kept), Why.QUOTA_EXCEEDED, no_longer=True)
     room = max(window_room(lane, lease, due, now), kept) if lane else wanted
     if short:
-        result.reason = Reason.INSUFFICIENT_CREDITS.value
+        result.why = Why.INSUFFICIENT_CREDITS
     elif room < wanted:
-        result.reason = Reason.QUOTA_EXCEEDED.value
+        result.why = Why.QUOTA_EXCEEDED
     elif cap < NO_CAP and settled + result.held >= cap:
         by_quota = not lease.max_amount or cap < lease.max_amount
-        result.reason = Reason.QUOTA_EXCEEDED.value if by_quota else MAX_AMOUNT
+        result.why = Why.QUOTA_EXCEEDED if by_quota else Why.MAX_AMOUNT
     result.held = min(result.held, room)
     if short:
         use_overdraft(payer, lease, result, due=due, most=min(room, wanted, cap - settled))
     if lease.exhaustion is Exhaustion.STOP and result.drains:
-        return Renewal(0, result.reason, stops=True)
+        return Renewal(0, result.why, stops=True)
     if lane:
         slow_down(lane, lease, result, due, now)
     return result
@@ -110,14 +107,19 @@ def window_room(lane: Lane, lease: Reservation, due: int, now: int) -> int:
 
 
 def told_to_go(book: Book, lease: Reservation, lane: Lane) -> bool:
-    """Whether a limit that was lowered is still exceeded without those already told to go."""
+    """Whether a limit that was lowered is still exceeded without those already told to go.
+
+    A job goes or stays with all its leases: once one of them was told to go, so are the others.
+    """
     if book.partial and lease.leaving:
         raise NotInBook
     over = False
     for counter, limit, quota in lane.counts:
         staying = counter.count - counter.leaving
-        if lease.leaving:
-            staying += lease.gpu_count if quota.dimension is GPUS else 1
+        if quota.dimension is GPUS:
+            staying += lease.gpu_count * lease.leaving
+        elif counter.leaving and staying == limit:  # otherwise it makes no difference
+            staying += is_job_leaving(book, lease, quota)
         over = over or staying > limit
     if over is not lease.leaving:
         mark_leaving(book, lease, lane, 1 if over else -1)
@@ -144,7 +146,7 @@ def use_overdraft(
         and result.promised
         and result.held + result.promised >= most
     ):
-        result.reason = OVERDRAFT
+        result.why = Why.OVERDRAFT
 
 
 def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: int) -> None:
@@ -157,7 +159,7 @@ def slow_down(lane: Lane, lease: Reservation, result: Renewal, due: int, now: in
         if bucket.level >= asked:
             continue
         result.throttled = True
-        result.reason = Reason.RATE_LIMITED.value
+        result.why = Why.RATE_LIMITED
         most = max(drawn + max(bucket.level, 0), 0)
         result.held = min(result.held, most)
         result.promised = min(result.promised, most - result.held)

@@ -506,8 +506,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised, r.cap_part, r.cap_seen] END AS terms
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -533,8 +533,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised, r.cap_part, r.cap_seen] END AS terms
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END AS terms
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l

@@ -21,7 +21,7 @@ CREATE INDEX accounts_due ON accounts (org_id, due_at);
 ALTER TABLE grants ADD COLUMN budget_id bigint NOT NULL DEFAULT 0;
 
 -- Of a live lease that is_plain nothing here but gpu_type and job_id says more than its other columns:
--- it drains, without a grace or an overdraft, nobody told it to go, it shares no cap with other
+-- it drains, without a grace or an overdraft, nobody told it to go or why it is not renewed in full, it shares no cap with other
 -- leases of its job, and its last beat was taken one full lease before it expires. Beats renew plain leases without writing any of these columns,
 -- so beat_at is kept for the others only: lease_beat_at() knows it of all.
 ALTER TABLE reservations
@@ -33,7 +33,9 @@ ALTER TABLE reservations
     ADD COLUMN overdrawn bigint NOT NULL DEFAULT 0 CHECK (overdrawn >= 0),
     ADD COLUMN leaving boolean NOT NULL DEFAULT false,
     ADD COLUMN stopping_at bigint NOT NULL DEFAULT 0, -- preempted: when it has to be gone, or 0
-    ADD COLUMN stop_reason smallint NOT NULL DEFAULT 0, -- 0 none, 1 preempted
+    ADD COLUMN stop_grace_ms bigint NOT NULL DEFAULT 0, -- and how long after its node has heard of it
+    ADD COLUMN why smallint NOT NULL DEFAULT 0, -- it is not simply renewed: core/reservation.py, Why
+    ADD COLUMN clears_at bigint NOT NULL DEFAULT 0, -- throttled: when it could go on
     ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0),
     -- of a job with several leases: how much of the job's cap this one may use, or -1; and the sum
     -- of the caps of which that is a part
@@ -258,8 +260,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised, r.cap_part, r.cap_seen] END AS terms
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END AS terms
         FROM (
             SELECT n.org_id, n.id FROM unnest(lease_orgs, lease_ids) AS n(org_id, id)
             UNION ALL SELECT s.org_id, s.id FROM sharing s
@@ -301,8 +303,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised, r.cap_part, r.cap_seen] END
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END
         FROM held h
         CROSS JOIN LATERAL (
             SELECT min(l.expires_at) AS next_at FROM reservations l
@@ -318,8 +320,8 @@ BEGIN
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
             r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.stop_reason,
-                r.promised, r.cap_part, r.cap_seen] END
+                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END
         FROM reservations r WHERE r.org_id = ANY (whole_orgs) AND r.state = 0
     ), ways AS MATERIALIZED ( -- up from each account with a lease: its parent and grandparent
         SELECT l.org_id, l.account_id, a.parent_id, coalesce(p.parent_id, 0) AS top_id, l.beat_at
