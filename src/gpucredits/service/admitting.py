@@ -124,7 +124,7 @@ class Admitting:
             async with self.ledger.pool.acquire() as db:
                 rows = await probing.still_waiting(db, list(wanted))
         asked = [row._replace(granted=wanted[row.key]) for row in rows]
-        groups = list(_together(asked).values())
+        groups = _together(asked)
         answers = await asyncio.gather(
             *(self._would_say(group, verdicts.get(group[0].key)) for group in groups)
         )
@@ -191,12 +191,11 @@ class Admitting:
         return None
 
     async def _settle(self, claimed: Sequence[Claimed], verdicts: Mapping[Key, Verdict]) -> bool:
-        groups = _together(claimed)
         ended: list[Ended] = []
         returned: list[Return] = []
         whole = []
-        for group in groups.values():
-            if group[0].gang and len(group) < max(each.gang_size for each in group):
+        for group in _together(claimed):
+            if len(group) < group[0].gang_size:
                 returned += [_return(each, None) for each in group]  # one of them was canceled
             else:
                 whole.append(group)
@@ -234,13 +233,24 @@ class Admitting:
         return None
 
 
-def _together(claimed: Sequence[Claimed]) -> dict[object, list[Claimed]]:
-    """Requests by what starts together: each on its own, or a gang."""
-    groups: dict[object, list[Claimed]] = {}
-    for each in claimed:
-        place = (each.org_id, each.account, each.gang) if each.gang else each.key
-        groups.setdefault(place, []).append(each)
-    return groups
+def _together(claimed: Sequence[Claimed]) -> list[list[Claimed]]:
+    """Requests by what starts together: each on its own, or a gang.
+
+    A name may be used again: who came first is of the first gang.
+    """
+    named: dict[object, list[Claimed]] = {}
+    for each in sorted(claimed, key=_number):
+        gang = (each.org_id, each.account, each.gang, each.gang_size)
+        named.setdefault(gang if each.gang else each.key, []).append(each)
+    return [
+        members[start : start + members[0].gang_size]
+        for members in named.values()
+        for start in range(0, len(members), members[0].gang_size)
+    ]
+
+
+def _number(each: Claimed) -> Key:
+    return each.key
 
 
 def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:

@@ -185,17 +185,19 @@ async def page(db: Connection, wanted: TicketFilter) -> list[Ticket]:
 
 
 async def close(db: Connection, key: tuple[int, int], state: QueueState, outcome: bytes) -> bool:
-    """End a request that still waits, and everything that waits together with it.
+    """End a request that still waits, and its gang: of those with one name who came first is first.
 
     False when there is nothing to end: it has ended, or is being let in.
     """
     closed = await db.fetch(
-        "WITH one AS (SELECT org_id, pool_id, account, gang FROM queue"
-        " WHERE org_id = $1 AND queue_id = $2)"
-        " UPDATE queue q SET state = $3, outcome = $4, ended_at = ledger_now() FROM one"
-        " WHERE q.org_id = one.org_id AND q.state = 0 AND (q.queue_id = $2"
-        " OR (one.gang <> '' AND q.gang = one.gang AND q.account = one.account"
-        " AND q.pool_id = one.pool_id)) RETURNING q.queue_id",
+        "WITH named AS (SELECT q.queue_id, (row_number() OVER (ORDER BY q.submitted_at, q.queue_id)"
+        " - 1) / q.gang_size AS run FROM queue q JOIN queue one ON one.org_id = q.org_id"
+        " AND (one.queue_id = q.queue_id OR (one.gang <> '' AND one.gang = q.gang"
+        " AND one.gang_size = q.gang_size AND one.account = q.account"
+        " AND one.pool_id = q.pool_id)) WHERE one.org_id = $1 AND one.queue_id = $2 AND q.state = 0)"
+        " UPDATE queue q SET state = $3, outcome = $4, ended_at = ledger_now() FROM named n"
+        " WHERE q.org_id = $1 AND q.queue_id = n.queue_id AND q.state = 0"
+        " AND n.run = (SELECT run FROM named WHERE queue_id = $2) RETURNING q.queue_id",
         *key,
         int(state),
         outcome,
