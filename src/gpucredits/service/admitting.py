@@ -24,6 +24,7 @@ from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Reason, Refused
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Ledger, Request
+from gpucredits.service.minutes import ATTEMPT
 from gpucredits.service.outcomes import encode
 from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, probing
@@ -218,7 +219,7 @@ class Admitting:
             Request(
                 command_of(each, verdicts.get(each.key)),
                 key=f"queue {each.queue_id} {each.attempt}",
-                fingerprint=b"queue",
+                fingerprint=ATTEMPT,
                 actor=each.actor,
                 request_id=each.request_id,
             )
