@@ -39,6 +39,7 @@ from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
 from gpucredits.store.dispatch import Key, Lease, OpenTicket, Picture, Place
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
+from gpucredits.store.pools import NO_POOL
 from gpucredits.store.snapshot import snapshot as one_moment
 
 logger = logging.getLogger(__name__)
@@ -130,6 +131,10 @@ class Dispatcher:
 
     async def look(self, pool_id: int) -> Picture | None:
         """The pool as it is, once everything is written down that the clock has made true."""
+        if pool_id == NO_POOL:
+            with driver_errors():
+                async with self.pool.acquire() as db:
+                    await dispatch.move_to_pools(db)
         async with one_moment(self.pool) as db:
             picture = await dispatch.picture(db, pool_id)
         if picture is None:

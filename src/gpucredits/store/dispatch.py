@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from gpucredits.store import pools
 from gpucredits.store.connection import Connection
-from gpucredits.store.pools import GpuPool, Weight
+from gpucredits.store.pools import NO_POOL, GpuPool, Weight
 
 WAITING_MAX: Final = 50_000  # looked at in one cycle; of each account its first come first
 
@@ -145,6 +145,10 @@ class Return(NamedTuple):
 
 
 _OPEN = ", ".join(OpenTicket._fields)
+_ITS_POOL = (
+    f"p.org_id = 0 AND p.pool_id <> {NO_POOL} AND p.gpu_type = q.command->>'gpu_type'"
+    " AND p.region = q.command->>'region'"
+)
 CLAIMED = (
     "q.org_id, q.queue_id, q.attempt, q.granted, q.account, q.gang, q.command::text,"
     " q.gang_size, q.is_patient, q.allow_partial, q.retries, q.actor, q.request_id"
@@ -167,6 +171,19 @@ async def pools_with_work(db: Connection) -> list[int]:
         " OR p.half_life_ms > 0 ORDER BY p.pool_id"
     )
     return [row["pool_id"] for row in rows]
+
+
+async def move_to_pools(db: Connection) -> None:
+    """Let those who wait without a pool wait in theirs, where there is one now.
+
+    Who is being let in goes along: its room counts.
+    """
+    moved: list[Any] = await db.fetch(
+        f"UPDATE queue q SET pool_id = p.pool_id FROM pools p WHERE q.pool_id = {NO_POOL}"  # noqa: S608  # a number
+        f" AND q.state < 2 AND {_ITS_POOL} RETURNING 1"
+    )
+    if moved:
+        await pools.ring(db)
 
 
 async def take_lease(db: Connection, pool_id: int, holder: str, *, lease_us: int) -> Lease | None:
@@ -247,10 +264,12 @@ async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
 
 
 async def _waiting(db: Connection, pool_id: int) -> list[OpenTicket]:
+    """Those who wait; whoever has a pool by now does not wait without one."""
     rows = await db.fetch(
         f"SELECT {_OPEN} FROM"  # noqa: S608  # columns
         " (SELECT *, row_number() OVER (PARTITION BY account ORDER BY state DESC, priority DESC,"
-        " queue_id) AS place FROM queue WHERE pool_id = $1 AND state < 2) AS numbered"
+        " queue_id) AS place FROM queue q WHERE pool_id = $1 AND state < 2 AND (pool_id <> "
+        f"{NO_POOL} OR NOT EXISTS (SELECT FROM pools p WHERE {_ITS_POOL}))) AS numbered"
         " ORDER BY state DESC, place, queue_id LIMIT $2",
         pool_id,
         WAITING_MAX,

@@ -90,14 +90,18 @@ async def find_pool(db: Connection, gpu_type: str, region: str) -> GpuPool | Non
 
 
 async def save_pool(db: Connection, pool: GpuPool) -> GpuPool:
-    """Set a pool, making it if need be; what was decided before this no longer counts."""
+    """Set a pool, making it if need be; what was decided before this no longer counts.
+
+    Nor does what was decided about those without a pool: this may be theirs.
+    """
     values = [getattr(pool, name) for name in SET]
     row = await db.fetchrow(SAVE, pool.gpu_type, pool.region, *values)
     saved = GpuPool(**row)
     await db.execute(
-        "INSERT INTO pool_dispatch (pool_id) VALUES ($1) ON CONFLICT (org_id, pool_id)"
+        "INSERT INTO pool_dispatch (pool_id) VALUES ($1), ($2) ON CONFLICT (org_id, pool_id)"
         " DO UPDATE SET version = pool_dispatch.version + 1",
         saved.pool_id,
+        NO_POOL,
     )
     await ring(db)
     return saved

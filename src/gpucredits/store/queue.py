@@ -194,7 +194,8 @@ async def close(db: Connection, key: tuple[int, int], state: QueueState, outcome
         " - 1) / q.gang_size AS run FROM queue q JOIN queue one ON one.org_id = q.org_id"
         " AND (one.queue_id = q.queue_id OR (one.gang <> '' AND one.gang = q.gang"
         " AND one.gang_size = q.gang_size AND one.account = q.account"
-        " AND one.pool_id = q.pool_id)) WHERE one.org_id = $1 AND one.queue_id = $2 AND q.state = 0)"
+        " AND one.pool_id = q.pool_id)) WHERE one.org_id = $1 AND one.queue_id = $2"
+        " AND q.state = 0)"
         " UPDATE queue q SET state = $3, outcome = $4, ended_at = ledger_now() FROM named n"
         " WHERE q.org_id = $1 AND q.queue_id = n.queue_id AND q.state = 0"
         " AND n.run = (SELECT run FROM named WHERE queue_id = $2) RETURNING q.queue_id",
