@@ -9,6 +9,7 @@ import pytest
 from gpucredits.core.command import CreateAccount, Issue
 from gpucredits.service.admitting import Admitting
 from gpucredits.store import dispatch, pools
+from gpucredits.store.picture import take_picture
 from gpucredits.store.pools import NO_POOL
 from gpucredits.store.queue import QueueState
 from support.scene import CREDIT, Scene, play
@@ -85,7 +86,7 @@ def test_who_came_with_an_old_map_of_pools_waits_in_the_pool(database: str) -> N
         here, stage.pool_id = stage.pool_id, NO_POOL
         key = await stage.ask("acme", CAPACITY + 1, allow_partial=True)
         async with base.pool.acquire() as db:
-            picture = await dispatch.picture(db, NO_POOL)
+            picture = await take_picture(db, NO_POOL)
         assert picture is not None
         assert picture.waiting == []
         stage.pool_id = here

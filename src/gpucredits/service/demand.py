@@ -17,7 +17,7 @@ from typing import Final
 
 from gpucredits.service.admitting import Rehearsal
 from gpucredits.service.freezing import granted, request_id
-from gpucredits.store.dispatch import Key, OpenTicket, Picture
+from gpucredits.store.picture import Key, OpenTicket, Picture
 from gpucredits.store.queue import QueueState
 
 FRONT: Final = 2  # requests of each account, the next ones to start, that are always asked about

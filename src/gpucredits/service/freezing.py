@@ -23,7 +23,7 @@ from gpucredits.core.fairshare.snapshot import (
     UsageOrder,
     WaitingRequest,
 )
-from gpucredits.store.dispatch import Key, LiveLease, OpenTicket, Picture
+from gpucredits.store.picture import Key, LiveLease, OpenTicket, Picture
 from gpucredits.store.pools import GpuPool
 from gpucredits.store.queue import QueueState
 

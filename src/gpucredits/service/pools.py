@@ -19,14 +19,14 @@ from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Verdict
 from gpucredits.service.acts import Act, perform
-from gpucredits.service.dispatcher import decided
+from gpucredits.service.deciding import decided
 from gpucredits.service.freezing import free_gpus, freeze, granted, request_id
 from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, pool_history, pools
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.dispatch import OpenTicket
 from gpucredits.store.errors import DRIVER_ERRORS, driver_errors
+from gpucredits.store.picture import OpenTicket, take_picture
 from gpucredits.store.pool_history import KeptSnapshot
 from gpucredits.store.pools import GpuPool, Weight
 from gpucredits.store.snapshot import snapshot
@@ -180,7 +180,7 @@ class GpuPools:
             return known
         async with snapshot(self._pool) as db:
             found = await _found(db, gpu_type, region)
-            picture = await dispatch.picture(db, found.pool_id)
+            picture = await take_picture(db, found.pool_id)
             holder = await dispatch.holder_of(db, found.pool_id)
         if picture is None:
             raise PoolMissing
@@ -215,7 +215,7 @@ class GpuPools:
     ) -> tuple[Verdict, list[int]]:
         """What a pool would say of requests that came together now, and their GPUs."""
         async with snapshot(self._pool) as db:
-            picture = await dispatch.picture(db, pool.pool_id)
+            picture = await take_picture(db, pool.pool_id)
         if picture is None:
             raise PoolMissing
         asked = [ticket._replace(submitted_at=picture.now) for ticket in tickets]

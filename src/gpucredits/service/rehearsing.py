@@ -16,7 +16,7 @@ from gpucredits.service.admitting import ATTEMPTS_PARTIAL, fewer_gpus
 from gpucredits.service.ledger import Request
 from gpucredits.service.queue import Wish
 from gpucredits.service.services import Services
-from gpucredits.store.dispatch import OpenTicket
+from gpucredits.store.picture import OpenTicket
 
 UNUSED: Final = 1 << 60  # numbers that no request in a queue has
 

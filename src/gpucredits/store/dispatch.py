@@ -1,23 +1,19 @@
-"""The dispatcher's side of pools: the lease, the frozen picture, and claims of room.
+"""The dispatcher's side of pools: the lease to dispatch, claims of room, and what was decided.
 
-Owns: who dispatches a pool, reading everything a decision needs in one moment, and writing down
-what was decided. A claim succeeds only if nobody has let anything in since the picture was taken.
+Owns: who dispatches a pool, and writing down what was decided. A claim succeeds only if nobody has
+let anything in since the picture (store.picture) was taken.
 Must not: decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from gpucredits.store import pools
 from gpucredits.store.connection import Connection
-from gpucredits.store.pools import NO_POOL, GpuPool, Weight
-
-WAITING_MAX: Final = 50_000  # looked at in one cycle; of each account its first come first
-
-Key = tuple[int, int]  # org, number
+from gpucredits.store.picture import ITS_POOL, Key
+from gpucredits.store.pools import NO_POOL
 
 
 class Lease(NamedTuple):
@@ -26,73 +22,6 @@ class Lease(NamedTuple):
     pool_id: int
     holder: str
     version: int
-
-
-class OpenTicket(NamedTuple):
-    """What a decision needs to know of a request, and what was last said of it."""
-
-    org_id: int
-    queue_id: int
-    account: str
-    gpus: int
-    cpus: int
-    memory: int
-    priority: int
-    gang: str
-    gang_size: int
-    expected_ms: int
-    is_patient: bool
-    allow_partial: bool
-    gpus_max: int
-    held_by: str
-    retry_at: int
-    submitted_at: int
-    state: int
-    granted: int
-    position: int
-    reason: str
-    needed: int
-    available: int
-    behind: str
-    starts_at: int
-
-    @property
-    def key(self) -> Key:
-        """Its org and number."""
-        return self.org_id, self.queue_id
-
-
-class LiveLease(NamedTuple):
-    """What runs in a pool; what it was asked with is known if it came through the queue."""
-
-    org_id: int
-    reservation_id: int
-    account: str
-    gpus: int
-    cpus: int
-    memory: int
-    priority: int
-    gang: str
-    admitted_at: int
-    expected_ms: int
-    preemptible: bool
-    expires_at: int
-    stopping_at: int
-    overtook: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """Everything about one pool at one moment."""
-
-    pool: GpuPool
-    version: int
-    now: int
-    used_until: int
-    weights: list[Weight]
-    usage: dict[str, int]
-    running: list[LiveLease]
-    waiting: list[OpenTicket]
 
 
 class Claimed(NamedTuple):
@@ -144,11 +73,6 @@ class Return(NamedTuple):
     gpus_max: int
 
 
-_OPEN = ", ".join(OpenTicket._fields)
-_ITS_POOL = (
-    f"p.org_id = 0 AND p.pool_id <> {NO_POOL} AND p.gpu_type = q.command->>'gpu_type'"
-    " AND p.region = q.command->>'region'"
-)
 CLAIMED = (
     "q.org_id, q.queue_id, q.attempt, q.granted, q.account, q.gang, q.command::text,"
     " q.gang_size, q.is_patient, q.allow_partial, q.retries, q.actor, q.request_id"
@@ -180,7 +104,7 @@ async def move_to_pools(db: Connection) -> None:
     """
     moved: list[Any] = await db.fetch(
         f"UPDATE queue q SET pool_id = p.pool_id FROM pools p WHERE q.pool_id = {NO_POOL}"  # noqa: S608  # a number
-        f" AND q.state < 2 AND {_ITS_POOL} RETURNING 1"
+        f" AND q.state < 2 AND {ITS_POOL} RETURNING 1"
     )
     if moved:
         await pools.ring(db)
@@ -216,78 +140,6 @@ async def holder_of(db: Connection, pool_id: int) -> str:
         pool_id,
     )
     return holder or ""
-
-
-async def picture(db: Connection, pool_id: int) -> Picture | None:
-    """The pool as it is; the caller has a transaction in which everything is of one moment."""
-    row = await db.fetchrow(
-        "SELECT version, used_until, ledger_now() AS now FROM pool_dispatch"
-        " WHERE org_id = 0 AND pool_id = $1",
-        pool_id,
-    )
-    found = await db.fetchrow(f"{pools.READ} AND pool_id = $1", pool_id)
-    if row is None or found is None:
-        return None
-    pool = GpuPool(**found)
-    usage = await db.fetch(
-        "SELECT path, floor(usage)::text AS usage FROM pool_usage WHERE org_id = 0"
-        " AND pool_id = $1",
-        pool_id,
-    )
-    return Picture(
-        pool=pool,
-        version=row["version"],
-        now=row["now"],
-        used_until=row["used_until"],
-        weights=await pools.list_weights(db, pool_id),
-        usage={each["path"]: int(each["usage"]) for each in usage},
-        running=await _running(db, pool) if pool.gates else [],
-        waiting=await _waiting(db, pool_id),
-    )
-
-
-async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
-    rows = await db.fetch(
-        "SELECT r.org_id, r.reservation_id, r.account, r.gpu_count,"
-        " coalesce((q.cpus * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
-        " coalesce((q.memory * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
-        " coalesce(q.priority, 0), coalesce(q.gang, ''), r.admitted_at,"
-        " coalesce(q.expected_ms, 0), coalesce(q.preemptible, true), r.expires_at, r.stopping_at,"
-        " coalesce(q.overtook, false)"
-        " FROM reservations r LEFT JOIN queue q ON q.org_id = r.org_id"
-        " AND q.reservation_id = r.reservation_id AND q.reservation_id <> 0"
-        " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0",
-        pool.gpu_type,
-        pool.region,
-    )
-    return [LiveLease(*row) for row in rows]
-
-
-async def _waiting(db: Connection, pool_id: int) -> list[OpenTicket]:
-    """Those who wait; whoever has a pool by now does not wait without one."""
-    rows = await db.fetch(
-        f"SELECT {_OPEN} FROM"  # noqa: S608  # columns
-        " (SELECT *, row_number() OVER (PARTITION BY account ORDER BY state DESC, priority DESC,"
-        " queue_id) AS place FROM queue q WHERE pool_id = $1 AND state < 2 AND (pool_id <> "
-        f"{NO_POOL} OR NOT EXISTS (SELECT FROM pools p WHERE {_ITS_POOL}))) AS numbered"
-        " ORDER BY state DESC, place, queue_id LIMIT $2",
-        pool_id,
-        WAITING_MAX,
-    )
-    return [OpenTicket(*row) for row in rows]
-
-
-async def lapsed(db: Connection, pool: GpuPool, *, limit: int) -> list[Key]:
-    """(org, payer) of leases that have lapsed and still count as running."""
-    rows = await db.fetch(
-        "SELECT DISTINCT r.org_id, r.payer_id FROM reservations r, ledger_now() AS now"
-        " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0 AND r.expires_at <= now"
-        " ORDER BY 1, 2 LIMIT $3",
-        pool.gpu_type,
-        pool.region,
-        limit,
-    )
-    return [(row["org_id"], row["payer_id"]) for row in rows]
 
 
 async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpucredits.store.connection import Connection
-from gpucredits.store.dispatch import CLAIMED, HELD, Claimed, Key, Return
+from gpucredits.store.dispatch import CLAIMED, HELD, Claimed, Return
+from gpucredits.store.picture import Key
 
 
 async def still_waiting(db: Connection, keys: Sequence[Key]) -> list[Claimed]:
@@ -56,4 +57,13 @@ async def hold_on(db: Connection, held: Sequence[Return]) -> None:
         f"UPDATE queue SET {HELD}"  # noqa: S608  # constant texts only
         " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 0",
         held,
+    )
+
+
+async def put_off(db: Connection, keys: Sequence[Key], *, wait_us: int) -> None:
+    """Ask about requests later: others come first."""
+    await db.executemany(
+        "UPDATE queue SET retry_at = ledger_now() + $3"
+        " WHERE org_id = $1 AND queue_id = $2 AND state = 0",
+        [(*key, wait_us) for key in keys],
     )
