@@ -27,7 +27,14 @@ from gpucredits.core.gate import Verdict
 from gpucredits.service.admitting import Admitting
 from gpucredits.service.deciding import decided
 from gpucredits.service.demand import Passed, Survey, with_gangs
-from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
+from gpucredits.service.freezing import (
+    fitting,
+    freeze,
+    granted,
+    request_id,
+    room_in,
+    used_by_now,
+)
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
 from gpucredits.service.turned_away import EXPIRED, shares_of, turned_away, verdict_of
@@ -168,19 +175,19 @@ class Dispatcher:
                 wanted |= survey.doubtful()
             if not wanted:
                 break
-            asked = with_gangs(cycle.picture, wanted, free_gpus(cycle.snapshot))
+            asked = with_gangs(cycle.picture, wanted, room_in(cycle.snapshot))
             found = await self.admitting.rehearse(asked, cycle.verdicts(wanted))
             fit |= {request_id(key) for key in found.passed}
             if not survey.learn(found, asked):
                 break
             cycle = await self._decide(survey.seen())
-        return replace(cycle, fit=fit, is_partial=survey.leaves_somebody_out)
+        return replace(cycle, fit=fit, is_partial=cycle.is_partial or survey.leaves_somebody_out)
 
     async def _decide(self, picture: Picture) -> Cycle:
         """Decide; those who do not wait and cannot start now are turned away, not queued.
 
         So are those who wait for more than the pool has; but not if it had more when they came, or
-        is drained.
+        is drained. Who takes what is left is left for the next cycle while others leave something.
         """
         snapshot = freeze(picture)
         decisions = await decided(snapshot)
@@ -196,18 +203,20 @@ class Dispatcher:
             if row.request_id in impatient
             or (row.reason is WaitReason.EXCEEDS_POOL and row.request_id in new)
         }
+        later = _finds_less(picture, snapshot, decisions) & refused.keys()
         if refused:
             snapshot = freeze(picture, without=refused)
+            refused = {name: row for name, row in refused.items() if name not in later}
             decisions = await decided(snapshot)
             refused |= {
                 row.request_id: row for row in decisions.waiting if row.request_id in impatient
             }
-        return Cycle(picture, snapshot, decisions, refused)
+        return Cycle(picture, snapshot, decisions, refused, is_partial=bool(later))
 
     async def apply(self, lease: Lease, cycle: Cycle) -> bool:
         """Carry out what was decided; True when there is more to do at once."""
         tickets = {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
-        free = free_gpus(cycle.snapshot)
+        free = room_in(cycle.snapshot)
         chosen = [tickets[row.request_id] for row in cycle.decisions.admissions]
         overtakes = {row.request_id for row in cycle.decisions.admissions if row.overtakes}
         some = _whole_gangs(chosen, ADMISSIONS_MAX)
@@ -273,7 +282,7 @@ class Dispatcher:
         self, cycle: Cycle, tickets: dict[str, OpenTicket]
     ) -> list[tuple[int, int, bytes]]:
         """What those are told whom the pool turns away, with what every other gate says."""
-        free = free_gpus(cycle.snapshot)
+        free = room_in(cycle.snapshot)
         rows = {tickets[name].key: row for name, row in cycle.refused.items()}
         verdicts = cycle.verdicts(tickets)
         told = await self.admitting.turned_away(
@@ -325,6 +334,19 @@ def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:
 
 def _has_held(picture: Picture) -> bool:
     return any(ticket.held_by and ticket.retry_at <= picture.now for ticket in picture.waiting)
+
+
+def _finds_less(picture: Picture, frozen: PoolSnapshot, decisions: Decisions) -> set[str]:
+    """Those who would take fewer GPUs than were free, once others have been let in."""
+    if not decisions.admissions:
+        return set()
+    free = room_in(frozen)
+    left = room_in(frozen, without={row.request_id for row in decisions.admissions})
+    return {
+        request_id(ticket.key)
+        for ticket in picture.waiting
+        if ticket.allow_partial and 0 < fitting(ticket, left) < granted(ticket, free)
+    }
 
 
 def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:

@@ -20,7 +20,7 @@ from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Verdict
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.deciding import decided
-from gpucredits.service.freezing import free_gpus, freeze, granted, request_id
+from gpucredits.service.freezing import freeze, granted, request_id, room_in
 from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, pool_history, pools
 from gpucredits.store.audit import AuditNote
@@ -223,7 +223,7 @@ class GpuPools:
         decisions = await decided(frozen)
         names = {request_id(each.key) for each in asked}
         row = next((each for each in decisions.waiting if each.request_id in names), None)
-        gpus = [granted(each, free_gpus(frozen)) for each in asked]
+        gpus = [granted(each, room_in(frozen)) for each in asked]
         account, shares = asked[0].account, shares_of(decisions)
         return verdict_of(frozen, row, account, shares, sum(gpus)), gpus
 
