@@ -37,10 +37,11 @@ from gpucredits.service.freezing import (
 )
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
+from gpucredits.service.placing import Placing
 from gpucredits.service.turned_away import EXPIRED, shares_of, turned_away, verdict_of
 from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
-from gpucredits.store.dispatch import Lease, Place
+from gpucredits.store.dispatch import Lease
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.picture import Key, OpenTicket, Picture, lapsed_in, take_picture
 from gpucredits.store.pools import NO_POOL
@@ -50,13 +51,11 @@ Row = TypeVar("Row")
 
 LEASE_US: Final = 5_000_000
 ADMISSIONS_MAX: Final = 500  # in one cycle
-PLACES_MAX: Final = 2_000  # rows of those who wait, rewritten in one cycle
 SWEPT_MAX: Final = 500
 ROWS_KEPT_MAX: Final = 5_000  # larger snapshots are not kept
 USAGE_EVERY_US: Final = 5_000_000
 ROUNDS_MAX: Final = 4  # decisions in one cycle, as those who would stop others turn out unfit to
 UNPLACED: Final = ("", WaitReason.GANG_INCOMPLETE.value)  # nobody has given it a place yet
-MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,7 @@ class Dispatcher:
         self.lease_us = lease_us
         self.admitting = Admitting(ledger)
         self._passed = Passed()
+        self._placing = Placing()
         self._put_off: set[int] = set()  # pools that stopped nobody in their last cycle
 
     async def cycle(self, pool_id: int) -> bool:
@@ -264,16 +264,18 @@ class Dispatcher:
     async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
         """Write down where everybody stands, and the snapshot it comes from."""
         refused = await self._refusals(cycle, tickets)
-        places = [
-            place
-            for row in cycle.decisions.waiting
-            if row.request_id not in cycle.refused
-            and (place := _place(tickets[row.request_id], row)) is not None
-        ]
+        places = self._placing.news(
+            cycle.picture.pool.pool_id,
+            (
+                (tickets[row.request_id], row)
+                for row in cycle.decisions.waiting
+                if row.request_id not in cycle.refused
+            ),
+        )
         with driver_errors():
             async with self.pool.acquire() as db:
                 await dispatch.refuse(db, refused)
-                await dispatch.place(db, places[:PLACES_MAX])
+                await dispatch.place(db, places)
                 if cycle.decisions.admissions or cycle.decisions.preemptions or places:
                     await self._keep(db, cycle)
                 await queue.tell(db)
@@ -366,22 +368,3 @@ def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:
 
 def _same_gang(one: OpenTicket, other: OpenTicket) -> bool:
     return bool(one.gang) and (one.account, one.gang) == (other.account, other.gang)
-
-
-def _place(ticket: OpenTicket, row: Waiting) -> Place | None:
-    """What a request is told now; None when that is what it was told before."""
-    starts_at = row.starts_at or 0
-    said = (ticket.position, ticket.reason, ticket.needed, ticket.available, ticket.behind)
-    says = (row.position, row.reason.value, row.needed, row.available, row.behind)
-    if said == says and abs(starts_at - ticket.starts_at) < MOVED_US:
-        return None
-    return Place(
-        *ticket.key,
-        row.position,
-        row.reason.value,
-        row.resource,
-        row.needed,
-        row.available,
-        row.behind,
-        starts_at,
-    )

@@ -91,7 +91,7 @@ def granted(ticket: OpenTicket, free: Room) -> int:
 
 
 def fitting(ticket: OpenTicket, free: Room) -> int:
-    """For how many of the GPUs that a request would take there is room, with what goes with them."""
+    """How many of the GPUs that a request would take there is room for, all resources counted."""
     asked = dict(zip(RESOURCES, (ticket.gpus, ticket.cpus, ticket.memory), strict=True))
     parts = [ticket.gpus * max(free[name], 0) // asked[name] for name in free if asked[name]]
     return min(_most(ticket), *parts) if parts else 0
