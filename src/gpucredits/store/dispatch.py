@@ -14,6 +14,7 @@ from gpucredits.store import pools
 from gpucredits.store.connection import Connection
 from gpucredits.store.picture import ITS_POOL, Key
 from gpucredits.store.pools import NO_POOL
+from gpucredits.store.queue import IS_ADMITTING, IS_OPEN, IS_WAITING, QueueState
 
 
 class Lease(NamedTuple):
@@ -90,8 +91,8 @@ HELD = (
 async def pools_with_work(db: Connection) -> list[int]:
     """Pools in which somebody waits, or whose past use is counted."""
     rows = await db.fetch(
-        "SELECT p.pool_id FROM pools p WHERE EXISTS"
-        " (SELECT FROM queue q WHERE q.pool_id = p.pool_id AND q.state < 2)"
+        "SELECT p.pool_id FROM pools p WHERE EXISTS"  # noqa: S608  # constant texts only
+        f" (SELECT FROM queue q WHERE q.pool_id = p.pool_id AND q.{IS_OPEN})"
         " OR p.half_life_ms > 0 ORDER BY p.pool_id"
     )
     return [row["pool_id"] for row in rows]
@@ -103,8 +104,8 @@ async def move_to_pools(db: Connection) -> None:
     Who is being let in goes along: its room counts.
     """
     moved: list[Any] = await db.fetch(
-        f"UPDATE queue q SET pool_id = p.pool_id FROM pools p WHERE q.pool_id = {NO_POOL}"  # noqa: S608  # a number
-        f" AND q.state < 2 AND {ITS_POOL} RETURNING 1"
+        "UPDATE queue q SET pool_id = p.pool_id FROM pools p"  # noqa: S608  # constant texts only
+        f" WHERE q.pool_id = {NO_POOL} AND q.{IS_OPEN} AND {ITS_POOL} RETURNING 1"
     )
     if moved:
         await pools.ring(db)
@@ -145,10 +146,12 @@ async def holder_of(db: Connection, pool_id: int) -> str:
 async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
     """End the requests whose time to wait is over; how many."""
     rows: list[Any] = await db.fetch(
-        "UPDATE queue SET state = 4, ended_at = deadline, outcome = $2 FROM ledger_now() AS now"
-        " WHERE pool_id = $1 AND state = 0 AND deadline <= now RETURNING 1",
+        "UPDATE queue SET state = $3, ended_at = deadline, outcome = $2"  # noqa: S608  # constant texts only
+        f" FROM ledger_now() AS now WHERE pool_id = $1 AND {IS_WAITING} AND deadline <= now"
+        " RETURNING 1",
         pool_id,
         outcome,
+        int(QueueState.EXPIRED),
     )
     return len(rows)
 
@@ -166,10 +169,11 @@ async def claim(
     rows = await db.fetch(  # the only names in the text are those of columns
         "WITH moved AS (UPDATE pool_dispatch SET version = version + 1 WHERE org_id = 0"  # noqa: S608
         " AND pool_id = $1 AND version = $2 AND holder = $3 RETURNING 1),"
-        " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted,"
-        " overtook = x.overtook FROM unnest($4::int[], $5::bigint[], $6::bigint[], $7::boolean[])"
+        f" claimed AS (UPDATE queue q SET {IS_ADMITTING}, attempt = q.attempt + 1,"
+        " granted = x.granted, overtook = x.overtook"
+        " FROM unnest($4::int[], $5::bigint[], $6::bigint[], $7::boolean[])"
         " AS x(org_id, queue_id, granted, overtook), moved"
-        " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0"
+        f" WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.{IS_WAITING}"
         f" AND q.deadline > ledger_now() RETURNING {CLAIMED}) "
         "SELECT (SELECT count(*) FROM moved), c.* FROM (SELECT 1) AS one LEFT JOIN claimed c"
         " ON true",
@@ -184,7 +188,7 @@ async def claim(
 async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[Claimed]:
     """Requests that were given room and of which nobody has said how it ended."""
     rows = await db.fetch(
-        f"SELECT {CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.state = 1"  # noqa: S608  # columns
+        f"SELECT {CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.{IS_ADMITTING}"  # noqa: S608  # columns
         " ORDER BY q.org_id, q.queue_id LIMIT $2",
         pool_id,
         limit,
@@ -195,9 +199,9 @@ async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[Cl
 async def finish(db: Connection, ended: Sequence[tuple[int, int, int, int, int, bytes]]) -> None:
     """Write down (org, number, attempt, state, reservation, outcome) of claims that have ended."""
     await db.executemany(
-        "UPDATE queue SET state = $4, reservation_id = $5, outcome = $6, ended_at = ledger_now(),"
+        "UPDATE queue SET state = $4, reservation_id = $5, outcome = $6, ended_at = ledger_now(),"  # noqa: S608  # constant texts only
         " held_by = '', held_sentence = '', position = 0"
-        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
+        f" WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND {IS_ADMITTING}",
         ended,
     )
 
@@ -205,8 +209,8 @@ async def finish(db: Connection, ended: Sequence[tuple[int, int, int, int, int, 
 async def give_back(db: Connection, returned: Sequence[Return]) -> None:
     """Let requests that the ledger refused wait on; the longer the more often it said no."""
     await db.executemany(
-        f"UPDATE queue SET state = 0, granted = 0, {HELD}"  # noqa: S608  # constant texts only
-        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
+        f"UPDATE queue SET {IS_WAITING}, granted = 0, {HELD}"  # noqa: S608  # constant texts only
+        f" WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND {IS_ADMITTING}",
         returned,
     )
 
@@ -214,9 +218,9 @@ async def give_back(db: Connection, returned: Sequence[Return]) -> None:
 async def refuse(db: Connection, refused: Sequence[tuple[int, int, bytes]]) -> None:
     """Answer those who do not wait: (org, number, outcome)."""
     await db.executemany(
-        "UPDATE queue SET state = 5, outcome = $3, ended_at = ledger_now(), position = 0"
-        " WHERE org_id = $1 AND queue_id = $2 AND state = 0",
-        refused,
+        "UPDATE queue SET state = $4, outcome = $3, ended_at = ledger_now(), position = 0"  # noqa: S608  # constant texts only
+        f" WHERE org_id = $1 AND queue_id = $2 AND {IS_WAITING}",
+        [(*each, int(QueueState.REFUSED)) for each in refused],
     )
 
 
@@ -225,11 +229,11 @@ async def place(db: Connection, places: Sequence[Place]) -> None:
     if not places:
         return
     await db.execute(
-        "UPDATE queue q SET position = x.position, reason = x.reason, resource = x.resource,"
+        "UPDATE queue q SET position = x.position, reason = x.reason, resource = x.resource,"  # noqa: S608  # constant texts only
         " needed = x.needed, available = x.available, behind = x.behind, starts_at = x.starts_at"
         " FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::bigint[],"
         " $7::bigint[], $8::text[], $9::bigint[]) AS x(org_id, queue_id, position, reason,"
         " resource, needed, available, behind, starts_at)"
-        " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0",
+        f" WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.{IS_WAITING}",
         *zip(*places, strict=True),
     )

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from gpucredits.store import pools
 from gpucredits.store.connection import Connection
 from gpucredits.store.pools import NO_POOL, GpuPool, Weight
+from gpucredits.store.queue import IS_OPEN
 
 WAITING_MAX: Final = 50_000  # looked at in one cycle; of each account its first come first
 
@@ -142,8 +143,9 @@ async def _waiting(db: Connection, pool_id: int) -> list[OpenTicket]:
     rows = await db.fetch(
         f"SELECT {_OPEN} FROM"  # noqa: S608  # columns
         " (SELECT *, row_number() OVER (PARTITION BY account ORDER BY state DESC, priority DESC,"
-        " queue_id) AS place FROM queue q WHERE pool_id = $1 AND state < 2 AND (pool_id <> "
-        f"{NO_POOL} OR NOT EXISTS (SELECT FROM pools p WHERE {ITS_POOL}))) AS numbered"
+        " queue_id) AS place FROM queue q WHERE pool_id = $1"
+        f" AND {IS_OPEN} AND (pool_id <> {NO_POOL}"
+        f" OR NOT EXISTS (SELECT FROM pools p WHERE {ITS_POOL}))) AS numbered"
         " ORDER BY state DESC, place, queue_id LIMIT $2",
         pool_id,
         WAITING_MAX,

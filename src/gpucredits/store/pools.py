@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from gpucredits.store.connection import Connection
+from gpucredits.store.queue import IS_OPEN
 
 NO_POOL: Final = 0  # the pool of everything that has none
 CHANNEL: Final = "gpucredits_pools"  # somebody waits, a lease ended, or a pool was set
@@ -109,7 +110,11 @@ async def save_pool(db: Connection, pool: GpuPool) -> GpuPool:
 
 async def remove_pool(db: Connection, pool_id: int) -> None:
     """Take a pool away; who waits in it waits for credits and quota only."""
-    await db.execute("UPDATE queue SET pool_id = 0 WHERE pool_id = $1 AND state < 2", pool_id)
+    await db.execute(
+        f"UPDATE queue SET pool_id = $2 WHERE pool_id = $1 AND {IS_OPEN}",  # noqa: S608  # constant texts only
+        pool_id,
+        NO_POOL,
+    )
     await db.execute("DELETE FROM pools WHERE org_id = 0 AND pool_id = $1", pool_id)
     await ring(db)
 
