@@ -18,8 +18,9 @@ each_way = pytest.mark.parametrize("way", WAYS)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who never answers is not waited for long."""
-    monkeypatch.setattr(asking, "TOLD_WITHIN_S", 0.1)
-    monkeypatch.setattr(asking, "DONE_WITHIN_S", 0.3)
+    monkeypatch.setattr(asking, "TOLD_WITHIN_S", 0.6)
+    monkeypatch.setattr(asking, "DONE_WITHIN_S", 0.8)
+    monkeypatch.setattr(asking, "LEFT_ALONE_S", 60.0)
 
 
 async def deaf_to(stage: Stage, org: str, way: str, patch: pytest.MonkeyPatch) -> Deaf:

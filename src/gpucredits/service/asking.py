@@ -17,8 +17,8 @@ from gpucredits.store.errors import Conflict, Unavailable
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
-TOLD_WITHIN_S = 1.0  # what leaves no trace
-DONE_WITHIN_S = 3.0  # what is done, and found done when it is asked for again
+TOLD_WITHIN_S: Final = 2.0  # what leaves no trace
+DONE_WITHIN_S: Final = 3.0  # what is done, and found done when it is asked for again
 LEFT_ALONE_S: Final = 5.0
 
 
