@@ -106,7 +106,7 @@ def test_a_request_for_which_work_would_be_stopped(
     play(database, act)
 
 
-@each_way
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "undecidable"])
 def test_a_request_that_has_its_room(
     database: str, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -122,6 +122,31 @@ def test_a_request_that_has_its_room(
                     await stage.dispatcher("one").cycle(stage.pool_id)
                 assert await stage.states(keys) == [ADMITTING, ADMITTED]
             await stage.dispatcher("one").cycle(stage.pool_id)
+            assert await stage.states(keys) == [ADMITTED] * 2
+
+    play(database, act)
+
+
+def test_a_request_that_cannot_be_decided_gives_its_room_back(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was saved for it, so the whole pool does not wait until somebody mends its rows."""
+
+    async def act(base: Scene) -> None:
+        async with stage_on(base, preemption=False) as stage:
+            await stage.fund("deaf", "good")
+            keys = [await stage.ask("deaf", CAPACITY)]
+            dispatcher = stage.dispatcher("one")
+            with monkeypatch.context() as patch:
+                await deaf_to(stage, "deaf", "undecidable", patch)
+                await dispatcher.cycle(stage.pool_id)
+                assert (await stage.ticket(keys[0])).held_by == "the ledger"
+                keys.append(await stage.ask("good", CAPACITY))
+                await dispatcher.cycle(stage.pool_id)
+                assert await stage.states(keys) == [WAITING, ADMITTED]
+            await stage.settle(keys[1])
+            await base.advance(11)
+            await dispatcher.cycle(stage.pool_id)
             assert await stage.states(keys) == [ADMITTED] * 2
 
     play(database, act)

@@ -21,7 +21,7 @@ from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
 from gpucredits.core.outcome import Outcome, Reserved
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import InvariantBroken, Reason, Refused
 from gpucredits.service.asking import Asking
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.minutes import ATTEMPT
@@ -49,6 +49,7 @@ GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.ACCOUNT_SUSPENDED: "suspension",
     Reason.ACCOUNT_DELINQUENT: "unpaid statement",
 }
+UNDECIDED: Final = ("the ledger", "It cannot be decided, and is asked about again.")
 Ended = tuple[int, int, int, int, int, bytes]
 
 
@@ -217,10 +218,13 @@ class Admitting:
 
     async def _ask(
         self, group: Sequence[Claimed], verdicts: Mapping[Key, Verdict]
-    ) -> Sequence[Outcome] | None:
-        """The ledger's answers; None when there is none yet, and the next cycle asks again."""
+    ) -> Sequence[Outcome | None] | None:
+        """The ledger's answers; None when there is none yet, and the next cycle asks again.
 
-        async def ask() -> Sequence[Outcome]:
+        None for each when they cannot be decided: nothing was saved then, and room is given back.
+        """
+
+        async def ask() -> Sequence[Outcome | None]:
             requests = [
                 Request(
                     command_of(each, verdicts.get(each.key)),
@@ -231,7 +235,11 @@ class Admitting:
                 )
                 for each in group
             ]
-            return await self.ledger.submit_all(org_id, requests, atomic=True)
+            try:
+                return await self.ledger.submit_all(org_id, requests, atomic=True)
+            except InvariantBroken:
+                logger.exception("request %d of the queue of org %d: no decision", number, org_id)
+                return [None] * len(requests)
 
         org_id, number = group[0].key
         return await self.asking.done(org_id, f"request {number} of the queue", ask)
@@ -263,9 +271,14 @@ def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:
     return replace(asked, gpu_count=each.granted or asked.gpu_count, fair_share=verdict)
 
 
-def _sort(each: Claimed, outcome: Outcome, ended: list[Ended], returned: list[Return]) -> None:
+def _sort(
+    each: Claimed, outcome: Outcome | None, ended: list[Ended], returned: list[Return]
+) -> None:
     """What becomes of a request: a lease, more waiting, or an end."""
     place = (each.org_id, each.queue_id, each.attempt)
+    if outcome is None:
+        returned.append(Return(*place, *UNDECIDED, RETRY_US, 0))
+        return
     if isinstance(outcome, Reserved):
         lease_id = outcome.reservation.reservation_id
         ended.append((*place, QueueState.ADMITTED, lease_id, encode(outcome)))
