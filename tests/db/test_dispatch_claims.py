@@ -10,7 +10,7 @@ from gpucredits.core.reasons import Refused
 from gpucredits.service.demand import Survey
 from gpucredits.service.errors import Busy
 from gpucredits.service.queue import answer_of
-from gpucredits.store.dispatch import OpenTicket
+from gpucredits.store.picture import OpenTicket
 from gpucredits.store.queue import QueueState
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage, stage_on, told_to_stop

@@ -22,13 +22,15 @@ from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Gate, GateReport, Unit, Verdict, first_failing
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Reason, Refused
-from gpucredits.service.errors import Busy
+from gpucredits.service.asking import Asking
 from gpucredits.service.ledger import Ledger, Request
+from gpucredits.service.minutes import ATTEMPT
 from gpucredits.service.outcomes import encode
 from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, probing
-from gpucredits.store.dispatch import Claimed, Key, Return
-from gpucredits.store.errors import Conflict, Unavailable, driver_errors
+from gpucredits.store.dispatch import Claimed, Return
+from gpucredits.store.errors import driver_errors
+from gpucredits.store.picture import Key
 from gpucredits.store.queue import QueueState
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ PROBES_EACH: Final = 2  # requests of one account that are asked about again in 
 PROBES_MAX: Final = 100
 ATTEMPTS_PARTIAL: Final = 6
 RETRY_US: Final = 1_000_000
+PUT_OFF_US: Final = 5_000_000  # until somebody is asked about again of whom nothing was said
 GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.INSUFFICIENT_CREDITS: "credits",
     Reason.NO_PAYER: "credits",
@@ -46,6 +49,7 @@ GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.ACCOUNT_SUSPENDED: "suspension",
     Reason.ACCOUNT_DELINQUENT: "unpaid statement",
 }
+UNDECIDED: Final = ("the ledger", "It cannot be decided, and is asked about again.")
 Ended = tuple[int, int, int, int, int, bytes]
 
 
@@ -66,6 +70,7 @@ class Admitting:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
+        self.asking = Asking()
 
     async def recover(self, pool_id: int) -> None:
         """Finish what a dispatcher began and did not live to write down."""
@@ -92,23 +97,28 @@ class Admitting:
         return await self._settle(claimed, verdicts)
 
     async def probe(self, pool_id: int) -> bool:
-        """Ask again, without a trace, for some whom another gate held; True if it opens."""
+        """Ask again, without a trace, for some whom another gate held; True if it opens.
+
+        Whom the ledger could not be asked about stays held, and is asked about later.
+        """
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
                 asked = await probing.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
-        opened, held = [], []
-        for row in asked:
-            command = command_of(row)
-            each = row._replace(granted=command.gpu_count)
-            outcome = await self.ledger.submit(row.org_id, Request(command), dry_run=True)
-            if isinstance(outcome, Refused) and outcome.reason in GATES:
-                held.append(_return(each, outcome))
+        answers = await asyncio.gather(*(self._would_say([row]) for row in asked))
+        opened, held, unknown = [], [], []
+        for row, outcomes in zip(asked, answers, strict=True):
+            if not outcomes:
+                unknown.append(row.key)
+            elif isinstance(outcomes[0], Refused) and outcomes[0].reason in GATES:
+                each = row._replace(granted=command_of(row).gpu_count)
+                held.append(_return(each, outcomes[0]))
             else:
-                opened.append(each.key)
+                opened.append(row.key)
         with driver_errors():
             async with self.ledger.pool.acquire() as db:
                 await probing.unhold(db, opened)
                 await probing.hold_on(db, held)
+                await probing.put_off(db, unknown, wait_us=PUT_OFF_US)
         return bool(opened) or not all(each.held_by for each in held)
 
     async def rehearse(
@@ -124,7 +134,7 @@ class Admitting:
             async with self.ledger.pool.acquire() as db:
                 rows = await probing.still_waiting(db, list(wanted))
         asked = [row._replace(granted=wanted[row.key]) for row in rows]
-        groups = list(_together(asked).values())
+        groups = _together(asked)
         answers = await asyncio.gather(
             *(self._would_say(group, verdicts.get(group[0].key)) for group in groups)
         )
@@ -179,24 +189,19 @@ class Admitting:
     async def _would_say(
         self, group: Sequence[Claimed], verdict: Verdict | None = None
     ) -> Sequence[Outcome] | None:
-        requests = [Request(command_of(each, verdict)) for each in group]
-        try:
-            return await self.ledger.submit_all(
-                group[0].org_id, requests, atomic=True, dry_run=True
-            )
-        except (Busy, Conflict, Unavailable) as error:
-            logger.warning("queue: %s is asked about again: %s", group[0].key, error)
-        except InvariantBroken:
-            logger.exception("queue: %s cannot be decided", group[0].key)
-        return None
+        async def ask() -> Sequence[Outcome]:
+            requests = [Request(command_of(each, verdict)) for each in group]
+            return await self.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
+
+        org_id, number = group[0].key
+        return await self.asking.told(org_id, f"request {number} of the queue", ask)
 
     async def _settle(self, claimed: Sequence[Claimed], verdicts: Mapping[Key, Verdict]) -> bool:
-        groups = _together(claimed)
         ended: list[Ended] = []
         returned: list[Return] = []
         whole = []
-        for group in groups.values():
-            if group[0].gang and len(group) < max(each.gang_size for each in group):
+        for group in _together(claimed):
+            if len(group) < group[0].gang_size:
                 returned += [_return(each, None) for each in group]  # one of them was canceled
             else:
                 whole.append(group)
@@ -213,34 +218,51 @@ class Admitting:
 
     async def _ask(
         self, group: Sequence[Claimed], verdicts: Mapping[Key, Verdict]
-    ) -> Sequence[Outcome] | None:
-        """The ledger's answers; None when there is none yet, and the next cycle asks again."""
-        requests = [
-            Request(
-                command_of(each, verdicts.get(each.key)),
-                key=f"queue {each.queue_id} {each.attempt}",
-                fingerprint=b"queue",
-                actor=each.actor,
-                request_id=each.request_id,
-            )
-            for each in group
-        ]
-        try:
-            return await self.ledger.submit_all(group[0].org_id, requests, atomic=True)
-        except (Busy, Conflict, Unavailable) as error:
-            logger.warning("queue: %s is asked again: %s", group[0].key, error)
-        except InvariantBroken:
-            logger.exception("queue: %s cannot be decided", group[0].key)
-        return None
+    ) -> Sequence[Outcome | None] | None:
+        """The ledger's answers; None when there is none yet, and the next cycle asks again.
+
+        None for each when they cannot be decided: nothing was saved then, and room is given back.
+        """
+
+        async def ask() -> Sequence[Outcome | None]:
+            requests = [
+                Request(
+                    command_of(each, verdicts.get(each.key)),
+                    key=f"queue {each.queue_id} {each.attempt}",
+                    fingerprint=ATTEMPT,
+                    actor=each.actor,
+                    request_id=each.request_id,
+                )
+                for each in group
+            ]
+            try:
+                return await self.ledger.submit_all(org_id, requests, atomic=True)
+            except InvariantBroken:
+                logger.exception("request %d of the queue of org %d: no decision", number, org_id)
+                return [None] * len(requests)
+
+        org_id, number = group[0].key
+        return await self.asking.done(org_id, f"request {number} of the queue", ask)
 
 
-def _together(claimed: Sequence[Claimed]) -> dict[object, list[Claimed]]:
-    """Requests by what starts together: each on its own, or a gang."""
-    groups: dict[object, list[Claimed]] = {}
-    for each in claimed:
-        place = (each.org_id, each.account, each.gang) if each.gang else each.key
-        groups.setdefault(place, []).append(each)
-    return groups
+def _together(claimed: Sequence[Claimed]) -> list[list[Claimed]]:
+    """Requests by what starts together: each on its own, or a gang.
+
+    A name may be used again: who came first is of the first gang.
+    """
+    named: dict[object, list[Claimed]] = {}
+    for each in sorted(claimed, key=_number):
+        gang = (each.org_id, each.account, each.gang, each.gang_size)
+        named.setdefault(gang if each.gang else each.key, []).append(each)
+    return [
+        members[start : start + members[0].gang_size]
+        for members in named.values()
+        for start in range(0, len(members), members[0].gang_size)
+    ]
+
+
+def _number(each: Claimed) -> Key:
+    return each.key
 
 
 def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:
@@ -249,9 +271,14 @@ def command_of(each: Claimed, verdict: Verdict | None = None) -> Reserve:
     return replace(asked, gpu_count=each.granted or asked.gpu_count, fair_share=verdict)
 
 
-def _sort(each: Claimed, outcome: Outcome, ended: list[Ended], returned: list[Return]) -> None:
+def _sort(
+    each: Claimed, outcome: Outcome | None, ended: list[Ended], returned: list[Return]
+) -> None:
     """What becomes of a request: a lease, more waiting, or an end."""
     place = (each.org_id, each.queue_id, each.attempt)
+    if outcome is None:
+        returned.append(Return(*place, *UNDECIDED, RETRY_US, 0))
+        return
     if isinstance(outcome, Reserved):
         lease_id = outcome.reservation.reservation_id
         ended.append((*place, QueueState.ADMITTED, lease_id, encode(outcome)))

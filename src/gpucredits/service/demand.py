@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gpucredits.service.admitting import Rehearsal
-from gpucredits.service.freezing import granted, request_id
-from gpucredits.store.dispatch import Key, OpenTicket, Picture
+from gpucredits.service.freezing import Room, granted, request_id
+from gpucredits.store.picture import Key, OpenTicket, Picture
 from gpucredits.store.queue import QueueState
 
 FRONT: Final = 2  # requests of each account, the next ones to start, that are always asked about
@@ -122,7 +122,7 @@ class Survey:
         )
 
 
-def with_gangs(picture: Picture, named: Mapping[str, OpenTicket], free: int) -> dict[Key, int]:
+def with_gangs(picture: Picture, named: Mapping[str, OpenTicket], free: Room) -> dict[Key, int]:
     """Requests and the gangs they speak for, with the GPUs that each would get."""
     waiting = [each for each in picture.waiting if each.state == QueueState.WAITING]
     gangs = {(each.account, each.gang) for each in named.values() if each.gang}

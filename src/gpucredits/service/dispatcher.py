@@ -12,10 +12,7 @@ Must not: decide (core.fairshare does) or speak SQL.
 from __future__ import annotations
 
 import asyncio
-import gc
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -23,37 +20,42 @@ import msgspec
 
 from gpucredits.core import ids
 from gpucredits.core.command import StopLease
-from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting, WaitReason
 from gpucredits.core.fairshare.plain import dump, dump_decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Verdict
 from gpucredits.service.admitting import Admitting
+from gpucredits.service.deciding import decided
 from gpucredits.service.demand import Passed, Survey, with_gangs
-from gpucredits.service.errors import Busy
-from gpucredits.service.freezing import free_gpus, freeze, granted, request_id, used_by_now
+from gpucredits.service.freezing import (
+    fitting,
+    freeze,
+    granted,
+    request_id,
+    room_in,
+    used_by_now,
+)
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.outcomes import encode
+from gpucredits.service.placing import Placing
 from gpucredits.service.turned_away import EXPIRED, shares_of, turned_away, verdict_of
 from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
-from gpucredits.store.dispatch import Key, Lease, OpenTicket, Picture, Place
-from gpucredits.store.errors import Conflict, Unavailable, driver_errors
+from gpucredits.store.dispatch import Lease
+from gpucredits.store.errors import driver_errors
+from gpucredits.store.picture import Key, OpenTicket, Picture, lapsed_in, take_picture
+from gpucredits.store.pools import NO_POOL
 from gpucredits.store.snapshot import snapshot as one_moment
 
-logger = logging.getLogger(__name__)
 Row = TypeVar("Row")
 
 LEASE_US: Final = 5_000_000
 ADMISSIONS_MAX: Final = 500  # in one cycle
-PLACES_MAX: Final = 2_000  # rows of those who wait, rewritten in one cycle
 SWEPT_MAX: Final = 500
 ROWS_KEPT_MAX: Final = 5_000  # larger snapshots are not kept
-IN_THREAD_ROWS: Final = 2_000  # larger decisions do not hold up the event loop
 USAGE_EVERY_US: Final = 5_000_000
 ROUNDS_MAX: Final = 4  # decisions in one cycle, as those who would stop others turn out unfit to
 UNPLACED: Final = ("", WaitReason.GANG_INCOMPLETE.value)  # nobody has given it a place yet
-MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,13 @@ class Cycle:
         """Whether somebody lacks room."""
         return bool(self.refused) or any(row.position for row in self.decisions.waiting)
 
-    def verdicts(self, tickets: Iterable[OpenTicket]) -> dict[Key, Verdict]:
-        """What the pool says of those who do not wait and whom it turns away."""
+    def verdicts(self, tickets: Mapping[str, OpenTicket]) -> dict[Key, Verdict]:
+        """What the pool says of those of some requests that it turns away."""
         shares = shares_of(self.decisions)
-        rows = {
-            ticket.key: self.refused[request_id(ticket.key)]
-            for ticket in tickets
-            if not ticket.is_patient and request_id(ticket.key) in self.refused
-        }
         return {
-            key: verdict_of(self.snapshot, row, row.tenant, shares) for key, row in rows.items()
+            tickets[name].key: verdict_of(self.snapshot, row, row.tenant, shares)
+            for name, row in self.refused.items()
+            if name in tickets
         }
 
     @property
@@ -103,6 +102,7 @@ class Dispatcher:
         self.lease_us = lease_us
         self.admitting = Admitting(ledger)
         self._passed = Passed()
+        self._placing = Placing()
         self._put_off: set[int] = set()  # pools that stopped nobody in their last cycle
 
     async def cycle(self, pool_id: int) -> bool:
@@ -130,8 +130,12 @@ class Dispatcher:
 
     async def look(self, pool_id: int) -> Picture | None:
         """The pool as it is, once everything is written down that the clock has made true."""
+        if pool_id == NO_POOL:
+            with driver_errors():
+                async with self.pool.acquire() as db:
+                    await dispatch.move_to_pools(db)
         async with one_moment(self.pool) as db:
-            picture = await dispatch.picture(db, pool_id)
+            picture = await take_picture(db, pool_id)
         if picture is None:
             return None
         late = any(lease.expires_at <= picture.now for lease in picture.running)
@@ -140,17 +144,22 @@ class Dispatcher:
                 expired = await dispatch.expire(db, pool_id, encode(EXPIRED))
                 if expired:
                     await queue.tell(db)
-                lapsed = await dispatch.lapsed(db, picture.pool, limit=SWEPT_MAX) if late else []
+                lapsed = await lapsed_in(db, picture.pool, limit=SWEPT_MAX) if late else []
         by_org: dict[int, list[int]] = {}
         for org_id, payer_id in lapsed:
             by_org.setdefault(org_id, []).append(payer_id)
-        for org_id, payers in by_org.items():
-            await self.ledger.sweep(org_id, payers)
+        await asyncio.gather(*(self._sweep(*each) for each in by_org.items()))
         opened = await self.admitting.probe(pool_id) if _has_held(picture) else False
         if not (expired or lapsed or opened):
             return picture
         async with one_moment(self.pool) as db:
-            return await dispatch.picture(db, pool_id)
+            return await take_picture(db, pool_id)
+
+    async def _sweep(self, org_id: int, payers: Sequence[int]) -> None:
+        """Write down which leases of an org have lapsed; until that is done they count."""
+        await self.admitting.asking.done(
+            org_id, "a lapse", lambda: self.ledger.sweep(org_id, payers)
+        )
 
     async def decide(self, picture: Picture) -> Cycle:
         """Decide, as often as those who would take a share or stop work turn out not to get in."""
@@ -166,19 +175,19 @@ class Dispatcher:
                 wanted |= survey.doubtful()
             if not wanted:
                 break
-            asked = with_gangs(cycle.picture, wanted, free_gpus(cycle.snapshot))
-            found = await self.admitting.rehearse(asked, cycle.verdicts(wanted.values()))
+            asked = with_gangs(cycle.picture, wanted, room_in(cycle.snapshot))
+            found = await self.admitting.rehearse(asked, cycle.verdicts(wanted))
             fit |= {request_id(key) for key in found.passed}
             if not survey.learn(found, asked):
                 break
             cycle = await self._decide(survey.seen())
-        return replace(cycle, fit=fit, is_partial=survey.leaves_somebody_out)
+        return replace(cycle, fit=fit, is_partial=cycle.is_partial or survey.leaves_somebody_out)
 
     async def _decide(self, picture: Picture) -> Cycle:
         """Decide; those who do not wait and cannot start now are turned away, not queued.
 
         So are those who wait for more than the pool has; but not if it had more when they came, or
-        is drained.
+        is drained. Who takes what is left is left for the next cycle while others leave something.
         """
         snapshot = freeze(picture)
         decisions = await decided(snapshot)
@@ -194,18 +203,20 @@ class Dispatcher:
             if row.request_id in impatient
             or (row.reason is WaitReason.EXCEEDS_POOL and row.request_id in new)
         }
+        later = _finds_less(picture, snapshot, decisions) & refused.keys()
         if refused:
             snapshot = freeze(picture, without=refused)
+            refused = {name: row for name, row in refused.items() if name not in later}
             decisions = await decided(snapshot)
             refused |= {
                 row.request_id: row for row in decisions.waiting if row.request_id in impatient
             }
-        return Cycle(picture, snapshot, decisions, refused)
+        return Cycle(picture, snapshot, decisions, refused, is_partial=bool(later))
 
     async def apply(self, lease: Lease, cycle: Cycle) -> bool:
         """Carry out what was decided; True when there is more to do at once."""
         tickets = {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
-        free = free_gpus(cycle.snapshot)
+        free = room_in(cycle.snapshot)
         chosen = [tickets[row.request_id] for row in cycle.decisions.admissions]
         overtakes = {row.request_id for row in cycle.decisions.admissions if row.overtakes}
         some = _whole_gangs(chosen, ADMISSIONS_MAX)
@@ -245,24 +256,28 @@ class Dispatcher:
         async def stop(row: Preemption) -> None:
             org_id, number = ids.parse_id(ids.RESERVATION, row.job_id)
             order = StopLease(reservation_id=number, stops_at=row.stop_at, grace_ms=grace_ms)
-            with suppress(Busy, Conflict, Unavailable):  # then the next cycle says it again
-                await self.ledger.submit(org_id, Request(order, actor=actor))
+            request = Request(order, actor=actor)
+            await self.admitting.asking.done(  # if not, the next cycle says it again
+                org_id, "an order to stop", lambda: self.ledger.submit(org_id, request)
+            )
 
         await asyncio.gather(*(stop(row) for row in orders))
 
     async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
         """Write down where everybody stands, and the snapshot it comes from."""
         refused = await self._refusals(cycle, tickets)
-        places = [
-            place
-            for row in cycle.decisions.waiting
-            if row.request_id not in cycle.refused
-            and (place := _place(tickets[row.request_id], row)) is not None
-        ]
+        places = self._placing.news(
+            cycle.picture.pool.pool_id,
+            (
+                (tickets[row.request_id], row)
+                for row in cycle.decisions.waiting
+                if row.request_id not in cycle.refused
+            ),
+        )
         with driver_errors():
             async with self.pool.acquire() as db:
                 await dispatch.refuse(db, refused)
-                await dispatch.place(db, places[:PLACES_MAX])
+                await dispatch.place(db, places)
                 if cycle.decisions.admissions or cycle.decisions.preemptions or places:
                     await self._keep(db, cycle)
                 await queue.tell(db)
@@ -271,22 +286,19 @@ class Dispatcher:
         self, cycle: Cycle, tickets: dict[str, OpenTicket]
     ) -> list[tuple[int, int, bytes]]:
         """What those are told whom the pool turns away, with what every other gate says."""
-        free = free_gpus(cycle.snapshot)
-        by_key = {tickets[row.request_id].key: row for row in cycle.refused.values()}
-        shares = shares_of(cycle.decisions)
-        verdicts = {
-            key: verdict_of(cycle.snapshot, row, row.tenant, shares) for key, row in by_key.items()
-        }
+        free = room_in(cycle.snapshot)
+        rows = {tickets[name].key: row for name, row in cycle.refused.items()}
+        verdicts = cycle.verdicts(tickets)
         told = await self.admitting.turned_away(
             {
                 key: (granted(tickets[row.request_id], free), verdicts[key])
-                for key, row in by_key.items()
+                for key, row in rows.items()
                 if not tickets[row.request_id].is_patient
             }
         )
         return [
             (*key, encode(turned_away(cycle.snapshot, row, verdicts[key], told.get(key))))
-            for key, row in by_key.items()
+            for key, row in rows.items()
         ]
 
     @staticmethod
@@ -320,37 +332,25 @@ class Dispatcher:
                 )
 
 
-async def decided(snapshot: PoolSnapshot) -> Decisions:
-    """Decide without the collector, and beside the event loop where that takes long."""
-    if len(snapshot.running) + len(snapshot.waiting) < IN_THREAD_ROWS:
-        return decided_at_once(snapshot)
-    return await asyncio.to_thread(decided_at_once, snapshot)
-
-
-def decided_at_once(snapshot: PoolSnapshot) -> Decisions:
-    """Decide with the garbage collector paused: a decision makes many rows and no cycles."""
-    with collector_paused():
-        return decide(snapshot)
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Without the garbage collector, if it was on."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:
     return msgspec.json.encode(plain(row))
 
 
 def _has_held(picture: Picture) -> bool:
     return any(ticket.held_by and ticket.retry_at <= picture.now for ticket in picture.waiting)
+
+
+def _finds_less(picture: Picture, frozen: PoolSnapshot, decisions: Decisions) -> set[str]:
+    """Those who would take fewer GPUs than were free, once others have been let in."""
+    if not decisions.admissions:
+        return set()
+    free = room_in(frozen)
+    left = room_in(frozen, without={row.request_id for row in decisions.admissions})
+    return {
+        request_id(ticket.key)
+        for ticket in picture.waiting
+        if ticket.allow_partial and 0 < fitting(ticket, left) < granted(ticket, free)
+    }
 
 
 def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:
@@ -370,22 +370,3 @@ def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:
 
 def _same_gang(one: OpenTicket, other: OpenTicket) -> bool:
     return bool(one.gang) and (one.account, one.gang) == (other.account, other.gang)
-
-
-def _place(ticket: OpenTicket, row: Waiting) -> Place | None:
-    """What a request is told now; None when that is what it was told before."""
-    starts_at = row.starts_at or 0
-    said = (ticket.position, ticket.reason, ticket.needed, ticket.available, ticket.behind)
-    says = (row.position, row.reason.value, row.needed, row.available, row.behind)
-    if said == says and abs(starts_at - ticket.starts_at) < MOVED_US:
-        return None
-    return Place(
-        *ticket.key,
-        row.position,
-        row.reason.value,
-        row.resource,
-        row.needed,
-        row.available,
-        row.behind,
-        starts_at,
-    )

@@ -6,7 +6,7 @@ Must not: decide, or read anything itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from gpucredits.core import ids
@@ -23,11 +23,12 @@ from gpucredits.core.fairshare.snapshot import (
     UsageOrder,
     WaitingRequest,
 )
-from gpucredits.store.dispatch import Key, LiveLease, OpenTicket, Picture
+from gpucredits.store.picture import Key, LiveLease, OpenTicket, Picture
 from gpucredits.store.pools import GpuPool
 from gpucredits.store.queue import QueueState
 
 RESOURCES: Final = ("gpu", "cpu", "memory")
+Room = dict[str, int]  # how much of each resource
 
 
 def request_id(key: Key) -> str:
@@ -66,7 +67,7 @@ def freeze(picture: Picture, *, without: Collection[str] = ()) -> PoolSnapshot:
         for ticket in picture.waiting
         if ticket.state == QueueState.ADMITTING
     ]
-    free = capacity[0][1] - sum(job.amounts[0] for job in running) if capacity else 0
+    free = _room(capacity, [job.amounts for job in running])
     return PoolSnapshot(
         pool=picture.pool.name,
         now=picture.now,
@@ -82,19 +83,25 @@ def freeze(picture: Picture, *, without: Collection[str] = ()) -> PoolSnapshot:
     )
 
 
-def granted(ticket: OpenTicket, free: int) -> int:
+def granted(ticket: OpenTicket, free: Room) -> int:
     """How many GPUs a request would take: fewer than it asks for, if it allows that."""
     if not ticket.allow_partial:
         return ticket.gpus
-    most = min(ticket.gpus, ticket.gpus_max or ticket.gpus)
-    return min(most, free) if free > 0 else most
+    return fitting(ticket, free) or _most(ticket)
 
 
-def free_gpus(snapshot: PoolSnapshot) -> int:
-    """GPUs that nobody holds now."""
-    if not snapshot.capacity:
-        return 0
-    return snapshot.capacity[0][1] - sum(job.amounts[0] for job in snapshot.running)
+def fitting(ticket: OpenTicket, free: Room) -> int:
+    """How many of the GPUs that a request would take there is room for, all resources counted."""
+    asked = dict(zip(RESOURCES, (ticket.gpus, ticket.cpus, ticket.memory), strict=True))
+    parts = [ticket.gpus * max(free[name], 0) // asked[name] for name in free if asked[name]]
+    return min(_most(ticket), *parts) if parts else 0
+
+
+def room_in(snapshot: PoolSnapshot, *, without: Collection[str] = ()) -> Room:
+    """What nobody holds now, nor would hold of some requests."""
+    held = [job.amounts for job in snapshot.running]
+    held += [each.amounts for each in snapshot.waiting if each.request_id in without]
+    return _room(snapshot.capacity, held)
 
 
 def used_by_now(picture: Picture) -> dict[str, int]:
@@ -112,6 +119,18 @@ def used_by_now(picture: Picture) -> dict[str, int]:
         ran_ms = max(picture.now - max(since, lease.admitted_at), 0) // 1_000
         used[lease.account] = used.get(lease.account, 0) + lease.gpus * ran_ms
     return {path: usage for path, usage in used.items() if usage}
+
+
+def _most(ticket: OpenTicket) -> int:
+    """The most GPUs that a request would take: no more than another gate is known to leave."""
+    return min(ticket.gpus, ticket.gpus_max or ticket.gpus)
+
+
+def _room(capacity: Capacity, held: Sequence[Amounts]) -> Room:
+    return {
+        name: amount - sum(amounts[axis] for amounts in held)
+        for axis, (name, amount) in enumerate(capacity)
+    }
 
 
 def _tenants(picture: Picture) -> tuple[Tenant, ...]:
@@ -168,7 +187,7 @@ def _admitting(ticket: OpenTicket, names: list[str]) -> RunningJob:
     )
 
 
-def _waiting(ticket: OpenTicket, names: list[str], free: int) -> WaitingRequest:
+def _waiting(ticket: OpenTicket, names: list[str], free: Room) -> WaitingRequest:
     gpus = granted(ticket, free)
     return WaitingRequest(
         request_id(ticket.key),

@@ -19,6 +19,7 @@ from gpucredits.service.outcomes import encode
 from gpucredits.store.book_save import Minutes
 from gpucredits.store.page import Page
 
+ATTEMPT = b"queue"  # the fingerprint of an attempt of the queue's, under a key of its own
 ENDED = frozenset(state.name.lower() for state in ReservationState)
 
 
@@ -38,7 +39,8 @@ def note(
 ) -> None:
     """Record the answer to a key, a refusal with its reason, and an administrative act.
 
-    A question leaves no trace.
+    A question leaves no trace. An attempt of the queue's is answered once, whatever the answer:
+    whoever asks about the same attempt again must not be told anything else.
     """
     if isinstance(request.command, Explain):
         return
@@ -54,7 +56,7 @@ def note(
     )
     if act is not None:
         minutes.acts.append(act)
-    if request.key is not None and is_remembered(outcome):
+    if request.key is not None and (request.fingerprint == ATTEMPT or is_remembered(outcome)):
         stored = encode(outcome)
         page.answers[request.key] = (request.fingerprint, stored)
         minutes.answers.append((org_id, request.key, request.fingerprint, stored, page.now))

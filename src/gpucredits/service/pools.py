@@ -19,14 +19,14 @@ from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Verdict
 from gpucredits.service.acts import Act, perform
-from gpucredits.service.dispatcher import decided
-from gpucredits.service.freezing import free_gpus, freeze, granted, request_id
+from gpucredits.service.deciding import decided
+from gpucredits.service.freezing import freeze, granted, request_id, room_in
 from gpucredits.service.turned_away import shares_of, verdict_of
 from gpucredits.store import dispatch, pool_history, pools
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.dispatch import OpenTicket
 from gpucredits.store.errors import DRIVER_ERRORS, driver_errors
+from gpucredits.store.picture import OpenTicket, Picture, take_picture
 from gpucredits.store.pool_history import KeptSnapshot
 from gpucredits.store.pools import GpuPool, Weight
 from gpucredits.store.snapshot import snapshot
@@ -36,6 +36,7 @@ __all__ = ["AccountMissing", "GpuPool", "GpuPools", "PoolMissing", "Reweigh", "W
 GATHER_S: Final = 0.01
 LARGE_ROWS: Final = 2_000  # shares of larger pools are not worked out anew for every caller
 KEPT_S: Final = 2.0
+EXPLAINED_AT_ONCE: Final = 2
 
 
 Reweigh = Callable[[GpuPool, Sequence[Weight]], Sequence[Weight]]
@@ -71,6 +72,8 @@ class GpuPools:
         self._pool = pool
         self._known: dict[tuple[str, str], GpuPool] = {}
         self._sharings: dict[tuple[str, str], tuple[float, Sharing]] = {}
+        self._pictures: dict[int, tuple[float, Picture]] = {}
+        self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
         self._ringing: asyncio.Task[None] | None = None
 
     def find(self, gpu_type: str, region: str) -> GpuPool | None:
@@ -180,7 +183,7 @@ class GpuPools:
             return known
         async with snapshot(self._pool) as db:
             found = await _found(db, gpu_type, region)
-            picture = await dispatch.picture(db, found.pool_id)
+            picture = await take_picture(db, found.pool_id)
             holder = await dispatch.holder_of(db, found.pool_id)
         if picture is None:
             raise PoolMissing
@@ -213,19 +216,35 @@ class GpuPools:
     async def verdict(
         self, pool: GpuPool, tickets: Sequence[OpenTicket]
     ) -> tuple[Verdict, list[int]]:
-        """What a pool would say of requests that came together now, and their GPUs."""
-        async with snapshot(self._pool) as db:
-            picture = await dispatch.picture(db, pool.pool_id)
-        if picture is None:
-            raise PoolMissing
-        asked = [ticket._replace(submitted_at=picture.now) for ticket in tickets]
-        frozen = freeze(replace(picture, waiting=[*picture.waiting, *asked]))
-        decisions = await decided(frozen)
+        """What a pool would say of requests that came together now, and their GPUs.
+
+        Of a large pool as of a moment ago; few are worked out at once, and the others wait.
+        """
+        async with self._explaining:
+            picture = await self._picture(pool.pool_id)
+            asked = [ticket._replace(submitted_at=picture.now) for ticket in tickets]
+            frozen = freeze(replace(picture, waiting=[*picture.waiting, *asked]))
+            decisions = await decided(frozen)
         names = {request_id(each.key) for each in asked}
         row = next((each for each in decisions.waiting if each.request_id in names), None)
-        gpus = [granted(each, free_gpus(frozen)) for each in asked]
+        gpus = [granted(each, room_in(frozen)) for each in asked]
         account, shares = asked[0].account, shares_of(decisions)
         return verdict_of(frozen, row, account, shares, sum(gpus)), gpus
+
+    async def _picture(self, pool_id: int) -> Picture:
+        now = time.monotonic()
+        self._pictures = {
+            each: kept for each, kept in self._pictures.items() if now - kept[0] < KEPT_S
+        }
+        if pool_id in self._pictures:
+            return self._pictures[pool_id][1]
+        async with snapshot(self._pool) as db:
+            picture = await take_picture(db, pool_id)
+        if picture is None:
+            raise PoolMissing
+        if len(picture.running) + len(picture.waiting) > LARGE_ROWS:
+            self._pictures[pool_id] = (now, picture)
+        return picture
 
 
 async def _found(db: Connection, gpu_type: str, region: str) -> GpuPool:

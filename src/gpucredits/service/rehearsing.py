@@ -16,7 +16,7 @@ from gpucredits.service.admitting import ATTEMPTS_PARTIAL, fewer_gpus
 from gpucredits.service.ledger import Request
 from gpucredits.service.queue import Wish
 from gpucredits.service.services import Services
-from gpucredits.store.dispatch import OpenTicket
+from gpucredits.store.picture import OpenTicket
 
 UNUSED: Final = 1 << 60  # numbers that no request in a queue has
 
@@ -60,7 +60,7 @@ async def _with_verdict(
     pool = services.gpu_pools.find(asked[0].gpu_type, asked[0].region)
     if pool is None or not pool.gates:
         return asked
-    tickets = [_ticket(org_id, place, wish, gpus_max) for place, wish in enumerate(wishes)]
+    tickets = [ticket_of(org_id, place, wish, gpus_max) for place, wish in enumerate(wishes)]
     verdict, gpus = await services.gpu_pools.verdict(pool, tickets)
     return [
         replace(each, gpu_count=count, fair_share=verdict)
@@ -68,7 +68,8 @@ async def _with_verdict(
     ]
 
 
-def _ticket(org_id: int, place: int, wish: Wish, gpus_max: int) -> OpenTicket:
+def ticket_of(org_id: int, place: int, wish: Wish, gpus_max: int) -> OpenTicket:
+    """A request as a pool would see it, without a place in any queue."""
     return OpenTicket(
         org_id=org_id,
         queue_id=UNUSED + place,

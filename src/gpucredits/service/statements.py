@@ -8,6 +8,7 @@ Must not: speak SQL (store does), or judge (core does).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from gpucredits.core import ids
 from gpucredits.core.bounds import DAY_US, MINUTE_US
@@ -24,6 +25,7 @@ from gpucredits.core.statement import (
     month_from,
     outstanding,
 )
+from gpucredits.service.asking import Asking
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.store import audit, outbox, statements
 from gpucredits.store.audit import SYSTEM, AuditNote
@@ -104,7 +106,10 @@ async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:
 async def close_months(
     ledger: Ledger, *, limit: int, zone: str = ZONE, due_days: int = DUE_DAYS
 ) -> int:
-    """Close the next open month of some accounts; how many were found."""
+    """Close the next open month of some accounts; of how many.
+
+    Whose ledger does not answer is left for later, and keeps nobody else from being billed.
+    """
     with driver_errors():
         async with ledger.pool.acquire() as db:
             now = await read_clock(db)
@@ -112,10 +117,17 @@ async def close_months(
             owners = await statements.open_months(
                 db, until=until, reached=until - SHORTEST_US, limit=limit
             )
+    asking, closed = Asking(), 0
     for owner in owners:
-        await ledger.sweep(owner.org_id, [owner.account_id])
-        await close_month(ledger.pool, owner, until=until, zone=zone, due_days=due_days)
-    return len(owners)
+        entries = await asking.done(
+            owner.org_id,
+            f"the month of {owner.path}",
+            partial(ledger.sweep, owner.org_id, [owner.account_id]),
+        )
+        if entries is not None:
+            await close_month(ledger.pool, owner, until=until, zone=zone, due_days=due_days)
+            closed += 1
+    return closed
 
 
 async def close_month(
@@ -164,11 +176,20 @@ async def close_month(
 
 
 async def review_standings(ledger: Ledger, *, limit: int) -> int:
-    """Pause who is overdue and resume who has paid; how many were looked at."""
+    """Pause who is overdue and resume who has paid; how many were looked at.
+
+    Whose ledger does not answer is left for later.
+    """
     with driver_errors():
         async with ledger.pool.acquire() as db:
             owners = await statements.misjudged(db, limit=limit)
+    asking, reviewed = Asking(), 0
     for owner in owners:
-        command = await review_of(ledger.pool, owner)
-        await ledger.submit(owner.org_id, Request(command, actor=SYSTEM))
-    return len(owners)
+        request = Request(await review_of(ledger.pool, owner), actor=SYSTEM)
+        outcome = await asking.done(
+            owner.org_id,
+            f"the standing of {owner.path}",
+            partial(ledger.submit, owner.org_id, request),
+        )
+        reviewed += outcome is not None
+    return reviewed

@@ -1,23 +1,20 @@
-"""The dispatcher's side of pools: the lease, the frozen picture, and claims of room.
+"""The dispatcher's side of pools: the lease to dispatch, claims of room, and what was decided.
 
-Owns: who dispatches a pool, reading everything a decision needs in one moment, and writing down
-what was decided. A claim succeeds only if nobody has let anything in since the picture was taken.
+Owns: who dispatches a pool, and writing down what was decided. A claim succeeds only if nobody has
+let anything in since the picture (store.picture) was taken.
 Must not: decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from gpucredits.store import pools
 from gpucredits.store.connection import Connection
-from gpucredits.store.pools import GpuPool, Weight
-
-WAITING_MAX: Final = 50_000  # looked at in one cycle; of each account its first come first
-
-Key = tuple[int, int]  # org, number
+from gpucredits.store.picture import ITS_POOL, Key
+from gpucredits.store.pools import NO_POOL
+from gpucredits.store.queue import IS_ADMITTING, IS_OPEN, IS_WAITING, QueueState
 
 
 class Lease(NamedTuple):
@@ -26,73 +23,6 @@ class Lease(NamedTuple):
     pool_id: int
     holder: str
     version: int
-
-
-class OpenTicket(NamedTuple):
-    """What a decision needs to know of a request, and what was last said of it."""
-
-    org_id: int
-    queue_id: int
-    account: str
-    gpus: int
-    cpus: int
-    memory: int
-    priority: int
-    gang: str
-    gang_size: int
-    expected_ms: int
-    is_patient: bool
-    allow_partial: bool
-    gpus_max: int
-    held_by: str
-    retry_at: int
-    submitted_at: int
-    state: int
-    granted: int
-    position: int
-    reason: str
-    needed: int
-    available: int
-    behind: str
-    starts_at: int
-
-    @property
-    def key(self) -> Key:
-        """Its org and number."""
-        return self.org_id, self.queue_id
-
-
-class LiveLease(NamedTuple):
-    """What runs in a pool; what it was asked with is known if it came through the queue."""
-
-    org_id: int
-    reservation_id: int
-    account: str
-    gpus: int
-    cpus: int
-    memory: int
-    priority: int
-    gang: str
-    admitted_at: int
-    expected_ms: int
-    preemptible: bool
-    expires_at: int
-    stopping_at: int
-    overtook: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """Everything about one pool at one moment."""
-
-    pool: GpuPool
-    version: int
-    now: int
-    used_until: int
-    weights: list[Weight]
-    usage: dict[str, int]
-    running: list[LiveLease]
-    waiting: list[OpenTicket]
 
 
 class Claimed(NamedTuple):
@@ -144,7 +74,6 @@ class Return(NamedTuple):
     gpus_max: int
 
 
-_OPEN = ", ".join(OpenTicket._fields)
 CLAIMED = (
     "q.org_id, q.queue_id, q.attempt, q.granted, q.account, q.gang, q.command::text,"
     " q.gang_size, q.is_patient, q.allow_partial, q.retries, q.actor, q.request_id"
@@ -162,11 +91,24 @@ HELD = (
 async def pools_with_work(db: Connection) -> list[int]:
     """Pools in which somebody waits, or whose past use is counted."""
     rows = await db.fetch(
-        "SELECT p.pool_id FROM pools p WHERE EXISTS"
-        " (SELECT FROM queue q WHERE q.pool_id = p.pool_id AND q.state < 2)"
+        "SELECT p.pool_id FROM pools p WHERE EXISTS"  # noqa: S608  # constant texts only
+        f" (SELECT FROM queue q WHERE q.pool_id = p.pool_id AND q.{IS_OPEN})"
         " OR p.half_life_ms > 0 ORDER BY p.pool_id"
     )
     return [row["pool_id"] for row in rows]
+
+
+async def move_to_pools(db: Connection) -> None:
+    """Let those who wait without a pool wait in theirs, where there is one now.
+
+    Who is being let in goes along: its room counts.
+    """
+    moved: list[Any] = await db.fetch(
+        "UPDATE queue q SET pool_id = p.pool_id FROM pools p"  # noqa: S608  # constant texts only
+        f" WHERE q.pool_id = {NO_POOL} AND q.{IS_OPEN} AND {ITS_POOL} RETURNING 1"
+    )
+    if moved:
+        await pools.ring(db)
 
 
 async def take_lease(db: Connection, pool_id: int, holder: str, *, lease_us: int) -> Lease | None:
@@ -201,83 +143,15 @@ async def holder_of(db: Connection, pool_id: int) -> str:
     return holder or ""
 
 
-async def picture(db: Connection, pool_id: int) -> Picture | None:
-    """The pool as it is; the caller has a transaction in which everything is of one moment."""
-    row = await db.fetchrow(
-        "SELECT version, used_until, ledger_now() AS now FROM pool_dispatch"
-        " WHERE org_id = 0 AND pool_id = $1",
-        pool_id,
-    )
-    found = await db.fetchrow(f"{pools.READ} AND pool_id = $1", pool_id)
-    if row is None or found is None:
-        return None
-    pool = GpuPool(**found)
-    usage = await db.fetch(
-        "SELECT path, floor(usage)::text AS usage FROM pool_usage WHERE org_id = 0"
-        " AND pool_id = $1",
-        pool_id,
-    )
-    return Picture(
-        pool=pool,
-        version=row["version"],
-        now=row["now"],
-        used_until=row["used_until"],
-        weights=await pools.list_weights(db, pool_id),
-        usage={each["path"]: int(each["usage"]) for each in usage},
-        running=await _running(db, pool) if pool.gates else [],
-        waiting=await _waiting(db, pool_id),
-    )
-
-
-async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
-    rows = await db.fetch(
-        "SELECT r.org_id, r.reservation_id, r.account, r.gpu_count,"
-        " coalesce((q.cpus * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
-        " coalesce((q.memory * r.gpu_count + q.gpus - 1) / q.gpus, 0),"
-        " coalesce(q.priority, 0), coalesce(q.gang, ''), r.admitted_at,"
-        " coalesce(q.expected_ms, 0), coalesce(q.preemptible, true), r.expires_at, r.stopping_at,"
-        " coalesce(q.overtook, false)"
-        " FROM reservations r LEFT JOIN queue q ON q.org_id = r.org_id"
-        " AND q.reservation_id = r.reservation_id AND q.reservation_id <> 0"
-        " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0",
-        pool.gpu_type,
-        pool.region,
-    )
-    return [LiveLease(*row) for row in rows]
-
-
-async def _waiting(db: Connection, pool_id: int) -> list[OpenTicket]:
-    rows = await db.fetch(
-        f"SELECT {_OPEN} FROM"  # noqa: S608  # columns
-        " (SELECT *, row_number() OVER (PARTITION BY account ORDER BY state DESC, priority DESC,"
-        " queue_id) AS place FROM queue WHERE pool_id = $1 AND state < 2) AS numbered"
-        " ORDER BY state DESC, place, queue_id LIMIT $2",
-        pool_id,
-        WAITING_MAX,
-    )
-    return [OpenTicket(*row) for row in rows]
-
-
-async def lapsed(db: Connection, pool: GpuPool, *, limit: int) -> list[Key]:
-    """(org, payer) of leases that have lapsed and still count as running."""
-    rows = await db.fetch(
-        "SELECT DISTINCT r.org_id, r.payer_id FROM reservations r, ledger_now() AS now"
-        " WHERE r.gpu_type = $1 AND r.region = $2 AND r.state = 0 AND r.expires_at <= now"
-        " ORDER BY 1, 2 LIMIT $3",
-        pool.gpu_type,
-        pool.region,
-        limit,
-    )
-    return [(row["org_id"], row["payer_id"]) for row in rows]
-
-
 async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
     """End the requests whose time to wait is over; how many."""
     rows: list[Any] = await db.fetch(
-        "UPDATE queue SET state = 4, ended_at = deadline, outcome = $2 FROM ledger_now() AS now"
-        " WHERE pool_id = $1 AND state = 0 AND deadline <= now RETURNING 1",
+        "UPDATE queue SET state = $3, ended_at = deadline, outcome = $2"  # noqa: S608  # constant texts only
+        f" FROM ledger_now() AS now WHERE pool_id = $1 AND {IS_WAITING} AND deadline <= now"
+        " RETURNING 1",
         pool_id,
         outcome,
+        int(QueueState.EXPIRED),
     )
     return len(rows)
 
@@ -295,10 +169,11 @@ async def claim(
     rows = await db.fetch(  # the only names in the text are those of columns
         "WITH moved AS (UPDATE pool_dispatch SET version = version + 1 WHERE org_id = 0"  # noqa: S608
         " AND pool_id = $1 AND version = $2 AND holder = $3 RETURNING 1),"
-        " claimed AS (UPDATE queue q SET state = 1, attempt = q.attempt + 1, granted = x.granted,"
-        " overtook = x.overtook FROM unnest($4::int[], $5::bigint[], $6::bigint[], $7::boolean[])"
+        f" claimed AS (UPDATE queue q SET {IS_ADMITTING}, attempt = q.attempt + 1,"
+        " granted = x.granted, overtook = x.overtook"
+        " FROM unnest($4::int[], $5::bigint[], $6::bigint[], $7::boolean[])"
         " AS x(org_id, queue_id, granted, overtook), moved"
-        " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0"
+        f" WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.{IS_WAITING}"
         f" AND q.deadline > ledger_now() RETURNING {CLAIMED}) "
         "SELECT (SELECT count(*) FROM moved), c.* FROM (SELECT 1) AS one LEFT JOIN claimed c"
         " ON true",
@@ -313,7 +188,7 @@ async def claim(
 async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[Claimed]:
     """Requests that were given room and of which nobody has said how it ended."""
     rows = await db.fetch(
-        f"SELECT {CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.state = 1"  # noqa: S608  # columns
+        f"SELECT {CLAIMED} FROM queue q WHERE q.pool_id = $1 AND q.{IS_ADMITTING}"  # noqa: S608  # columns
         " ORDER BY q.org_id, q.queue_id LIMIT $2",
         pool_id,
         limit,
@@ -324,9 +199,9 @@ async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[Cl
 async def finish(db: Connection, ended: Sequence[tuple[int, int, int, int, int, bytes]]) -> None:
     """Write down (org, number, attempt, state, reservation, outcome) of claims that have ended."""
     await db.executemany(
-        "UPDATE queue SET state = $4, reservation_id = $5, outcome = $6, ended_at = ledger_now(),"
+        "UPDATE queue SET state = $4, reservation_id = $5, outcome = $6, ended_at = ledger_now(),"  # noqa: S608  # constant texts only
         " held_by = '', held_sentence = '', position = 0"
-        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
+        f" WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND {IS_ADMITTING}",
         ended,
     )
 
@@ -334,8 +209,8 @@ async def finish(db: Connection, ended: Sequence[tuple[int, int, int, int, int, 
 async def give_back(db: Connection, returned: Sequence[Return]) -> None:
     """Let requests that the ledger refused wait on; the longer the more often it said no."""
     await db.executemany(
-        f"UPDATE queue SET state = 0, granted = 0, {HELD}"  # noqa: S608  # constant texts only
-        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 1",
+        f"UPDATE queue SET {IS_WAITING}, granted = 0, {HELD}"  # noqa: S608  # constant texts only
+        f" WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND {IS_ADMITTING}",
         returned,
     )
 
@@ -343,9 +218,9 @@ async def give_back(db: Connection, returned: Sequence[Return]) -> None:
 async def refuse(db: Connection, refused: Sequence[tuple[int, int, bytes]]) -> None:
     """Answer those who do not wait: (org, number, outcome)."""
     await db.executemany(
-        "UPDATE queue SET state = 5, outcome = $3, ended_at = ledger_now(), position = 0"
-        " WHERE org_id = $1 AND queue_id = $2 AND state = 0",
-        refused,
+        "UPDATE queue SET state = $4, outcome = $3, ended_at = ledger_now(), position = 0"  # noqa: S608  # constant texts only
+        f" WHERE org_id = $1 AND queue_id = $2 AND {IS_WAITING}",
+        [(*each, int(QueueState.REFUSED)) for each in refused],
     )
 
 
@@ -354,11 +229,11 @@ async def place(db: Connection, places: Sequence[Place]) -> None:
     if not places:
         return
     await db.execute(
-        "UPDATE queue q SET position = x.position, reason = x.reason, resource = x.resource,"
+        "UPDATE queue q SET position = x.position, reason = x.reason, resource = x.resource,"  # noqa: S608  # constant texts only
         " needed = x.needed, available = x.available, behind = x.behind, starts_at = x.starts_at"
         " FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[], $5::text[], $6::bigint[],"
         " $7::bigint[], $8::text[], $9::bigint[]) AS x(org_id, queue_id, position, reason,"
         " resource, needed, available, behind, starts_at)"
-        " WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.state = 0",
+        f" WHERE q.org_id = x.org_id AND q.queue_id = x.queue_id AND q.{IS_WAITING}",
         *zip(*places, strict=True),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from gpucredits.store.connection import Connection
+from gpucredits.store.queue import IS_OPEN
 
 NO_POOL: Final = 0  # the pool of everything that has none
 CHANNEL: Final = "gpucredits_pools"  # somebody waits, a lease ended, or a pool was set
@@ -90,14 +91,18 @@ async def find_pool(db: Connection, gpu_type: str, region: str) -> GpuPool | Non
 
 
 async def save_pool(db: Connection, pool: GpuPool) -> GpuPool:
-    """Set a pool, making it if need be; what was decided before this no longer counts."""
+    """Set a pool, making it if need be; what was decided before this no longer counts.
+
+    Nor does what was decided about those without a pool: this may be theirs.
+    """
     values = [getattr(pool, name) for name in SET]
     row = await db.fetchrow(SAVE, pool.gpu_type, pool.region, *values)
     saved = GpuPool(**row)
     await db.execute(
-        "INSERT INTO pool_dispatch (pool_id) VALUES ($1) ON CONFLICT (org_id, pool_id)"
+        "INSERT INTO pool_dispatch (pool_id) VALUES ($1), ($2) ON CONFLICT (org_id, pool_id)"
         " DO UPDATE SET version = pool_dispatch.version + 1",
         saved.pool_id,
+        NO_POOL,
     )
     await ring(db)
     return saved
@@ -105,7 +110,11 @@ async def save_pool(db: Connection, pool: GpuPool) -> GpuPool:
 
 async def remove_pool(db: Connection, pool_id: int) -> None:
     """Take a pool away; who waits in it waits for credits and quota only."""
-    await db.execute("UPDATE queue SET pool_id = 0 WHERE pool_id = $1 AND state < 2", pool_id)
+    await db.execute(
+        f"UPDATE queue SET pool_id = $2 WHERE pool_id = $1 AND {IS_OPEN}",  # noqa: S608  # constant texts only
+        pool_id,
+        NO_POOL,
+    )
     await db.execute("DELETE FROM pools WHERE org_id = 0 AND pool_id = $1", pool_id)
     await ring(db)
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpucredits.store.connection import Connection
-from gpucredits.store.dispatch import CLAIMED, HELD, Claimed, Key, Return
+from gpucredits.store.dispatch import CLAIMED, HELD, Claimed, Return
+from gpucredits.store.picture import Key
+from gpucredits.store.queue import IS_WAITING
 
 
 async def still_waiting(db: Connection, keys: Sequence[Key]) -> list[Claimed]:
@@ -18,7 +20,7 @@ async def still_waiting(db: Connection, keys: Sequence[Key]) -> list[Claimed]:
     rows = await db.fetch(
         f"SELECT {CLAIMED} FROM queue q JOIN unnest($1::int[], $2::bigint[])"  # noqa: S608  # columns
         " AS w(org_id, queue_id) ON w.org_id = q.org_id AND w.queue_id = q.queue_id"
-        " WHERE q.state = 0 ORDER BY q.org_id, q.queue_id",
+        f" WHERE q.{IS_WAITING} ORDER BY q.org_id, q.queue_id",
         orgs,
         numbers,
     )
@@ -29,8 +31,9 @@ async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list
     """Requests that another gate held and that may be asked about again, few of each account."""
     rows = await db.fetch(
         f"SELECT {CLAIMED} FROM (SELECT *, row_number() OVER (PARTITION BY account"  # noqa: S608  # columns
-        " ORDER BY priority DESC, queue_id) AS place FROM queue WHERE pool_id = $1 AND state = 0"
-        " AND held_by <> '') AS q WHERE q.place <= $2 AND q.retry_at <= ledger_now()"
+        " ORDER BY priority DESC, queue_id) AS place FROM queue WHERE pool_id = $1"
+        f" AND {IS_WAITING} AND held_by <> '') AS q"
+        " WHERE q.place <= $2 AND q.retry_at <= ledger_now()"
         " ORDER BY q.retry_at LIMIT $3",
         pool_id,
         each,
@@ -42,9 +45,9 @@ async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list
 async def unhold(db: Connection, keys: Sequence[Key]) -> None:
     """Let requests, and the rest of their gangs, take part again: what held them is open."""
     await db.executemany(
-        "UPDATE queue q SET held_by = '', held_sentence = '', retries = 0, retry_at = 0"
+        "UPDATE queue q SET held_by = '', held_sentence = '', retries = 0, retry_at = 0"  # noqa: S608  # constant texts only
         " FROM queue one WHERE one.org_id = $1 AND one.queue_id = $2 AND q.org_id = one.org_id"
-        " AND q.pool_id = one.pool_id AND q.state = 0 AND (q.queue_id = one.queue_id"
+        f" AND q.pool_id = one.pool_id AND q.{IS_WAITING} AND (q.queue_id = one.queue_id"
         " OR (one.gang <> '' AND q.gang = one.gang AND q.account = one.account))",
         keys,
     )
@@ -54,6 +57,15 @@ async def hold_on(db: Connection, held: Sequence[Return]) -> None:
     """Note that the gate is still closed, for the requests that were asked about."""
     await db.executemany(
         f"UPDATE queue SET {HELD}"  # noqa: S608  # constant texts only
-        " WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND state = 0",
+        f" WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND {IS_WAITING}",
         held,
+    )
+
+
+async def put_off(db: Connection, keys: Sequence[Key], *, wait_us: int) -> None:
+    """Ask about requests later: others come first."""
+    await db.executemany(
+        "UPDATE queue SET retry_at = ledger_now() + $3"  # noqa: S608  # constant texts only
+        f" WHERE org_id = $1 AND queue_id = $2 AND {IS_WAITING}",
+        [(*key, wait_us) for key in keys],
     )

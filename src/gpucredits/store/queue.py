@@ -34,6 +34,11 @@ class QueueState(IntEnum):
         return self < QueueState.ADMITTED
 
 
+IS_WAITING: Final = f"state = {QueueState.WAITING:d}"
+IS_ADMITTING: Final = f"state = {QueueState.ADMITTING:d}"
+IS_OPEN: Final = f"state < {QueueState.ADMITTED:d}"  # as in the indexes of those who wait
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTicket:
     """A request that is to wait; ``command`` has the fields of its reserve as JSON."""
@@ -115,7 +120,7 @@ READ: Final = (
     "SELECT "  # noqa: S608  # names of columns
     + ", ".join(f"q.{name}" for name in _PLAIN)
     + ", q.command->>'gpu_type' AS gpu_type, q.command->>'region' AS region,"
-    " q.command->>'job_id' AS job_id, q.state = 0 AND q.deadline <= now AS is_late"
+    f" q.command->>'job_id' AS job_id, q.{IS_WAITING} AND q.deadline <= now AS is_late"
     " FROM queue q CROSS JOIN ledger_now() AS now"
 )
 _NEW: Final = [field.name for field in fields(NewTicket)]
@@ -141,8 +146,8 @@ async def insert(db: Connection, new: NewTicket, *, patience_us: int, deadline: 
 async def count_open(db: Connection, *, org_id: int, pool_id: int, most: int) -> int:
     """How many requests of an org wait in a pool, counted no further than ``most``."""
     number: int = await db.fetchval(
-        "SELECT count(*) FROM (SELECT FROM queue WHERE pool_id = $1 AND org_id = $2 AND state < 2"
-        " LIMIT $3) AS few",
+        "SELECT count(*) FROM (SELECT FROM queue WHERE pool_id = $1 AND org_id = $2"  # noqa: S608  # constant texts only
+        f" AND {IS_OPEN} LIMIT $3) AS few",
         pool_id,
         org_id,
         most,
@@ -174,7 +179,7 @@ async def page(db: Connection, wanted: TicketFilter) -> list[Ticket]:
         where.add("q.command->>'gpu_type' = {} AND q.command->>'region' = {}", *wanted.pool)
     if wanted.states:
         where.add(
-            "CASE WHEN q.state = 0 AND q.deadline <= now THEN {} ELSE q.state END"
+            f"CASE WHEN q.{IS_WAITING} AND q.deadline <= now THEN {{}} ELSE q.state END"
             " = ANY({}::smallint[])",
             int(QueueState.EXPIRED),
             list(wanted.states),
@@ -185,17 +190,21 @@ async def page(db: Connection, wanted: TicketFilter) -> list[Ticket]:
 
 
 async def close(db: Connection, key: tuple[int, int], state: QueueState, outcome: bytes) -> bool:
-    """End a request that still waits, and everything that waits together with it.
+    """End a request that still waits, and its gang: of those with one name who came first is first.
 
     False when there is nothing to end: it has ended, or is being let in.
     """
     closed = await db.fetch(
-        "WITH one AS (SELECT org_id, pool_id, account, gang FROM queue"
-        " WHERE org_id = $1 AND queue_id = $2)"
-        " UPDATE queue q SET state = $3, outcome = $4, ended_at = ledger_now() FROM one"
-        " WHERE q.org_id = one.org_id AND q.state = 0 AND (q.queue_id = $2"
-        " OR (one.gang <> '' AND q.gang = one.gang AND q.account = one.account"
-        " AND q.pool_id = one.pool_id)) RETURNING q.queue_id",
+        "WITH named AS (SELECT q.queue_id,"  # noqa: S608  # constant texts only
+        " (row_number() OVER (ORDER BY q.submitted_at, q.queue_id)"
+        " - 1) / q.gang_size AS run FROM queue q JOIN queue one ON one.org_id = q.org_id"
+        " AND (one.queue_id = q.queue_id OR (one.gang <> '' AND one.gang = q.gang"
+        " AND one.gang_size = q.gang_size AND one.account = q.account"
+        " AND one.pool_id = q.pool_id)) WHERE one.org_id = $1 AND one.queue_id = $2"
+        f" AND q.{IS_WAITING})"
+        " UPDATE queue q SET state = $3, outcome = $4, ended_at = ledger_now() FROM named n"
+        f" WHERE q.org_id = $1 AND q.queue_id = n.queue_id AND q.{IS_WAITING}"
+        " AND n.run = (SELECT run FROM named WHERE queue_id = $2) RETURNING q.queue_id",
         *key,
         int(state),
         outcome,
@@ -206,8 +215,8 @@ async def close(db: Connection, key: tuple[int, int], state: QueueState, outcome
 async def forget_ended(db: Connection, *, older_us: int, limit: int) -> int:
     """Delete requests that ended long ago, except those whose leases still run; how many."""
     rows: list[Any] = await db.fetch(
-        "DELETE FROM queue WHERE (org_id, queue_id) IN (SELECT q.org_id, q.queue_id FROM queue q"
-        " WHERE q.state >= 2 AND q.ended_at < ledger_now() - $1 AND NOT EXISTS (SELECT FROM"
+        "DELETE FROM queue WHERE (org_id, queue_id) IN (SELECT q.org_id, q.queue_id FROM queue q"  # noqa: S608  # constant texts only
+        f" WHERE NOT q.{IS_OPEN} AND q.ended_at < ledger_now() - $1 AND NOT EXISTS (SELECT FROM"
         " reservations r WHERE r.org_id = q.org_id AND r.reservation_id = q.reservation_id"
         " AND r.state = 0) ORDER BY q.ended_at LIMIT $2) RETURNING 1",
         older_us,

@@ -23,12 +23,12 @@ def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
     """Queue every request that could start one day; give back the others with their reasons."""
     outside: list[Waiting] = []
     by_tenant: dict[str, list[Unit]] = {}
-    gangs: dict[tuple[str, str], list[WaitingRequest]] = {}
+    gangs: dict[tuple[str, str, int], list[WaitingRequest]] = {}
     vector, capacity = tree.vector, tree.capacity
     for request in snapshot.waiting:
-        request_id, tenant, amounts, priority, submitted_at, duration_ms, gang, _, gate = request
+        request_id, tenant, amounts, priority, submitted_at, duration_ms, gang, size, gate = request
         if gang:
-            gangs.setdefault((tenant, gang), []).append(request)
+            gangs.setdefault((tenant, gang, size), []).append(request)
             continue
         need = vector(amounts)
         if gate or tree.lacks_a_resource or max(need, default=0) > capacity:
@@ -41,12 +41,14 @@ def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
             by_tenant[tenant].append(unit)
         else:
             by_tenant[tenant] = [unit]
-    for (tenant, _), members in gangs.items():
-        unit = _gang_unit(sorted(members), tree)
-        problem = _problem(list(unit.requests), snapshot)
-        outside += problem
-        if not problem:
-            by_tenant.setdefault(tenant, []).append(unit)
+    for (tenant, _, size), members in gangs.items():
+        members.sort(key=_age)  # a name may be used again: who came first is of the first gang
+        for start in range(0, len(members), size):
+            unit = _gang_unit(sorted(members[start : start + size]), tree)
+            problem = _problem(list(unit.requests), snapshot)
+            outside += problem
+            if not problem:
+                by_tenant.setdefault(tenant, []).append(unit)
     for tenant, units in by_tenant.items():
         tree.load_waiting(tree.leaf(tenant), units)
     return sorted(outside)
@@ -87,6 +89,10 @@ def _no_shares(snapshot: PoolSnapshot, tree: Tree) -> tuple[Share, ...]:
     )
 
 
+def _age(request: WaitingRequest) -> tuple[int, str]:
+    return request.submitted_at, request.request_id
+
+
 def _gang_unit(members: list[WaitingRequest], tree: Tree) -> Unit:
     """All members as one: as important as the most important, as old as the oldest."""
     vectors = [tree.vector(member.amounts) for member in members]
@@ -106,7 +112,7 @@ def _problem(members: list[WaitingRequest], snapshot: PoolSnapshot) -> list[Wait
     gates = sorted({member.held_by for member in members if member.held_by})
     if gates:
         return [_outside(member, WaitReason.OTHER_GATE, behind=gates[0]) for member in members]
-    size = max(member.gang_size for member in members) if members[0].gang else 1
+    size = members[0].gang_size if members[0].gang else 1
     if len(members) < size:
         return [
             _outside(member, WaitReason.GANG_INCOMPLETE, needed=size, available=len(members))

@@ -99,6 +99,25 @@ CASES = {
         starts="next",
         waits="g0:exceeds_pool g1:exceeds_pool g2:exceeds_pool",
     ),
+    "a name that is used again is another gang, which starts when it is complete": Case(
+        3,
+        waiting=(
+            ask("m1", "a", 1, gang="g", gang_size=2),
+            ask("m3", "a", 1, gang="g", gang_size=2, submitted_at=NOW),
+            ask("m9", "a", 1, gang="g", gang_size=2),
+        ),
+        starts="m1 m9",
+        waits="m3:gang_incomplete",
+    ),
+    "two gangs of one name and unlike sizes do not fill each other up": Case(
+        4,
+        waiting=(
+            *(ask(f"m{n}", "a", 1, gang="g", gang_size=2) for n in range(2)),
+            ask("n0", "a", 1, gang="g", gang_size=3),
+        ),
+        starts="m0 m1",
+        waits="n0:gang_incomplete",
+    ),
     "a gang waits for its missing members": Case(
         4,
         waiting=(ask("g0", "a", 1, gang="g", gang_size=2),),

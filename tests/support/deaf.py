@@ -1,0 +1,53 @@
+"""A ledger that is deaf to one org: it is too busy, cannot decide, breaks, or never answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpucredits.core.reasons import InvariantBroken
+from gpucredits.service.errors import Busy
+from gpucredits.service.ledger import Ledger
+
+
+async def never() -> None:
+    """No answer, ever."""
+    await asyncio.Event().wait()
+
+
+def raising(error: Exception) -> Callable[[], Any]:
+    """An answer that is an error."""
+
+    async def fail() -> None:
+        raise error
+
+    return fail
+
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "busy": raising(Busy(1.0)),
+    "undecidable": raising(InvariantBroken("the rows contradict themselves")),
+    "broken": raising(KeyError("price")),
+    "silent": never,
+}
+
+
+class Deaf:
+    """How often an org was asked about in vain."""
+
+    def __init__(self, ledger: Ledger, org_id: int, way: str, patch: pytest.MonkeyPatch) -> None:
+        self.asked = 0
+        for name in ("submit_all", "sweep"):
+            patch.setattr(ledger, name, self._instead(getattr(ledger, name), org_id, WAYS[way]))
+
+    def _instead(self, answer: Any, org_id: int, way: Callable[[], Any]) -> Any:
+        async def instead(org: int, *args: Any, **options: Any) -> Any:
+            if org != org_id:
+                return await answer(org, *args, **options)
+            self.asked += 1
+            return await way()
+
+        return instead
