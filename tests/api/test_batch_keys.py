@@ -269,12 +269,15 @@ def test_a_batch_that_is_done_in_part_says_so_and_goes_on_from_there(
     """Half of a batch loses its database: 503 that says it; the same again does the rest, once."""
     key = fresh_name("part")
     batch = {"items": [{"account": each, "amount": "1"} for each in (org, other) for _ in "ab"]}
-    with gate_at(database_of_server, other) as gate, ThreadPoolExecutor(1) as threads:
+    with gate_at(database_of_server, other) as gate, ThreadPoolExecutor(2) as threads:
+        ahead = threads.submit(admin.post, ISSUE, {"account": other, "amount": "1"})
+        until(gate.is_reached)  # so that this org's part of the batch waits behind it
         waiting = threads.submit(admin.post, f"{ISSUE}:batch", batch, key=key)
         until(lambda: admin.read(f"/v1/accounts/{org}/balance")["available"] == "2")
         while not waiting.done():
             gate.cut()
         answer = waiting.result()
+        assert problem(ahead.result()) == (503, "unavailable")
     assert problem(answer) == (503, "batch_incomplete")
     assert answer.headers["retry-after"] == "1"
     assert "2 of 4" in answer.json()["detail"]
@@ -291,21 +294,23 @@ def test_a_server_that_is_killed_in_the_middle_of_a_batch(database: str, data_di
     batch = {"items": [{"account": each, "amount": "1"} for each in ("acme", "beta") for _ in "ab"]}
     with (
         running_server(data_dir, *options) as first,
-        ThreadPoolExecutor(1) as threads,
+        ThreadPoolExecutor(2) as threads,
         httpx.Client(base_url=first.url, timeout=30) as http,
     ):
         admin = Caller(http, first.admin_secret)
         for path in ("acme", "beta"):
             admin.made("/v1/accounts", {"path": path})
         with gate_at(database, "beta") as gate:
+            ahead = threads.submit(admin.post, ISSUE, {"account": "beta", "amount": "1"})
+            until(gate.is_reached)  # so that this org's part of the batch waits behind it
             waiting = threads.submit(admin.post, f"{ISSUE}:batch", batch, key="killed")
             until(lambda: admin.read("/v1/accounts/acme/balance")["available"] == "2")
-            until(gate.is_reached)
             first.process.send_signal(signal.SIGKILL)
             first.process.wait(10)
             gate.cut()
-        with pytest.raises(httpx.TransportError):
-            waiting.result()
+        for each in (ahead, waiting):
+            with pytest.raises(httpx.TransportError):
+                each.result()
     with (
         running_server(data_dir, *options) as second,
         httpx.Client(base_url=second.url, timeout=30) as http,
