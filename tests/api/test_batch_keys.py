@@ -241,9 +241,11 @@ class Gate:
         return bool(sql(self.dsn, f"SELECT count(*) FROM pg_locks WHERE {self._held_up}"))
 
     def cut(self) -> None:
-        """End the connections of those who are held up."""
-        sql(self.dsn, f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE {self._held_up}")
-        until(lambda: not self.is_reached())
+        """End the connections of those who are held up; others may come after them."""
+        sql(
+            self.dsn,
+            f"SELECT pg_terminate_backend(pid, 20000) FROM pg_locks WHERE {self._held_up}",
+        )
 
     @property
     def _held_up(self) -> str:
