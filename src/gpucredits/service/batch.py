@@ -207,7 +207,7 @@ async def commit_if_true(
     minutes = Minutes()
     is_large = needs.only_renews
     if is_large:
-        await stride()
+        await stride(urgent=True)
     with driver_errors():
         pages, guard = await look_up(connection, needs, shelf)
     try:
@@ -220,7 +220,7 @@ async def commit_if_true(
             return None  # a key that leaves no trace has to be looked for
         guard = replace(guard, nodes=new_on_nodes(pages))
     if is_large:
-        await stride()
+        await stride(urgent=True)
     verdict = await save_if(connection, guard, pages, minutes)
     shelf.learn(verdict)
     if not verdict.holds:
@@ -270,7 +270,7 @@ async def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[R
             beats += job.size
             if beats > BEATS_AT_A_STRETCH:
                 beats = job.size
-                await stride()
+                await stride(urgent=True)
         elif results:
             await asyncio.sleep(0)
         results.append(job.run(pages.get(job.org_id), minutes))

@@ -18,7 +18,15 @@ from gpucredits.service.waiting import OrgBeat, Terms
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import LEASES_MAX, Shelf
 
-BEATS = Terms(batch_max=500, turn_max=100, org_waiting_max=20_000, linger_s=0.05, linger_below=300)
+BEATS = Terms(
+    batch_max=500,
+    turn_max=100,
+    org_waiting_max=20_000,
+    linger_s=0.05,
+    linger_below=300,
+    beside_s=0.2,
+    beside_below=500,
+)
 COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=8, org_waiting_max=2_000)
 
 

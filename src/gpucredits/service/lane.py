@@ -26,25 +26,28 @@ class Lane:
     def __init__(self, pool: Pool, terms: Terms, shelf: Shelf, *, at_once: int) -> None:
         self.waiting = Waiting(terms)
         self.is_closing = False
+        self._at_once = at_once
         self._idle = [Carrier(pool, shelf) for _ in range(at_once)]
         self._under_way: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._wake_at = 1  # how many must be ready before the lane is woken
-        self._ended_at = 0.0  # when the last batch was answered
+        self._moved_at = 0.0  # when a batch last began or ended
 
     def put(self, job: Job) -> None:
         """Let a job wait; Busy when its org has too much waiting."""
         if self.is_closing:
             raise Closing
         self.waiting.put(job)
-        self._wake_if_ready()
+        if self._idle and self.waiting.ready >= self._wake_at:
+            self._wake.set()
 
     def put_beats(self, beats: Sequence[OrgBeat], call: BeatCall) -> None:
         """Let heartbeats wait; those for which there is no room are told so in their places."""
         if self.is_closing:
             raise Closing
         self.waiting.put_beats(beats, call, asyncio.get_running_loop().time())
-        self._wake_if_ready()
+        if self._idle and self.waiting.ready >= self._wake_at:
+            self._wake.set()
 
     def ensure_room(self, org_id: int, size: int) -> None:
         """Busy when so much more of an org cannot wait now."""
@@ -68,6 +71,7 @@ class Lane:
 
     def _begin(self, jobs: Sequence[Job]) -> None:
         """Carry out a batch beside those that are under way."""
+        self._moved_at = asyncio.get_running_loop().time()
         task = asyncio.create_task(self._carry_out(self._idle.pop(), jobs))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -79,38 +83,38 @@ class Lane:
                 await carrier.serve(wanted)
         finally:
             self._idle.append(carrier)
-            self._ended_at = asyncio.get_running_loop().time()
+            self._moved_at = asyncio.get_running_loop().time()
             self.waiting.give_back({job.org_id for job in jobs})
-            self._wake_if_ready()
+            self._wake.set()
 
     async def _can_begin(self) -> bool:
         """Wait until a batch should begin; False when none will any more."""
-        while not (self.waiting.ready and self._idle):
+        loop = asyncio.get_running_loop()
+        while True:
             if self.is_closing and not self.waiting.queues:
                 return False
-            await self._woken(1)
-        await self._linger()
-        return True
+            least, until = self._company()
+            if self.waiting.ready and self._idle:
+                if self.waiting.ready >= least or loop.time() >= until or self.is_closing:
+                    return True
+                timer = loop.call_at(until, self._wake.set)
+                await self._woken(least)
+                timer.cancel()
+            else:
+                await self._woken(1)
 
-    async def _linger(self) -> None:
-        """While batches follow each other, wait until enough is ready for the next."""
-        terms, loop = self.waiting.terms, asyncio.get_running_loop()
-        follows = self._under_way or loop.time() - self._ended_at <= terms.linger_s
-        if self.waiting.ready >= terms.linger_below or not follows or self.is_closing:
-            return
-        timer = loop.call_later(terms.linger_s, self._wake.set)
-        await self._woken(terms.linger_below)
-        timer.cancel()
+    def _company(self) -> tuple[int, float]:
+        """How much should be ready before a batch begins, and until when it waits for that."""
+        terms = self.waiting.terms
+        if len(self._idle) < self._at_once:
+            return terms.beside_below, self._moved_at + terms.beside_s
+        return terms.linger_below, self._moved_at + terms.linger_s
 
     async def _woken(self, least: int) -> None:
-        """Sleep until so much is ready and can be carried out, or somebody knows better."""
+        """Sleep until so much is ready and can be carried out, or a batch has ended."""
         self._wake.clear()
         self._wake_at = least
         await self._wake.wait()
-
-    def _wake_if_ready(self) -> None:
-        if self.is_closing or (self._idle and self.waiting.ready >= self._wake_at):
-            self._wake.set()
 
 
 def still_wanted(jobs: Sequence[Job]) -> list[Job]:

@@ -1,6 +1,7 @@
 """Long steps of work: one in each round of the event loop, so that a short one waits for one only.
 
-Owns: whose long step is next, which is that of whoever asked first.
+Owns: whose long step is next: that of a batch under way, which others wait for, and otherwise that
+of whoever asked first.
 Must not: know what a step does.
 """
 
@@ -15,10 +16,11 @@ class Strides:
     """The long steps of one event loop."""
 
     def __init__(self) -> None:
+        self._urgent: deque[asyncio.Future[None]] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_taken = False
 
-    async def next(self) -> None:
+    async def next(self, *, urgent: bool) -> None:
         """Wait for a round that has no long step yet."""
         loop = asyncio.get_running_loop()
         if not self._is_taken:
@@ -26,13 +28,13 @@ class Strides:
             loop.call_soon(self._pass_on)
             return
         turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(turn)
+        (self._urgent if urgent else self._waiting).append(turn)
         await turn
 
     def _pass_on(self) -> None:
         """A round has gone by: the next one is for whoever waits first and still does."""
-        while self._waiting:
-            turn = self._waiting.popleft()
+        while queue := self._urgent or self._waiting:
+            turn = queue.popleft()
             if not turn.done():
                 turn.set_result(None)
                 asyncio.get_running_loop().call_soon(self._pass_on)
@@ -43,10 +45,13 @@ class Strides:
 _OF_LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, Strides] = WeakKeyDictionary()
 
 
-async def stride() -> None:
-    """Wait until this task may take a long step: about a millisecond without letting others go."""
+async def stride(*, urgent: bool = False) -> None:
+    """Wait until this task may take a long step: about a millisecond without letting others go.
+
+    ``urgent``: others wait for what it is at work on, so it goes before those that begin.
+    """
     loop = asyncio.get_running_loop()
     strides = _OF_LOOPS.get(loop)
     if strides is None:
         strides = _OF_LOOPS[loop] = Strides()
-    await strides.next()
+    await strides.next(urgent=urgent)

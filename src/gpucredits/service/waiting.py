@@ -24,8 +24,9 @@ OrgBeat = tuple[int, Beat]  # an org's number, and what one of its leases report
 class Terms:
     """Bounds of one lane, in commands or heartbeats.
 
-    A batch that follows another at once waits up to ``linger_s`` for ``linger_below``: large
-    batches cost less for each of their commands. After a pause nothing waits for company.
+    A batch that follows another at once waits up to ``linger_s`` for ``linger_below``, one that
+    begins beside others up to ``beside_s`` for ``beside_below``: large batches of few orgs cost
+    less for each of their commands. After a pause nothing waits for company.
     """
 
     batch_max: int
@@ -34,6 +35,8 @@ class Terms:
     org_waiting_max: int
     linger_s: float = 0.0
     linger_below: int = 0
+    beside_s: float = 0.0
+    beside_below: int = 0
 
 
 @dataclass(slots=True, eq=False)

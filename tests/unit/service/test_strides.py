@@ -48,3 +48,21 @@ def test_who_gives_up_is_passed_over() -> None:
         return seen
 
     assert asyncio.run(act()) == [0, 2, 3, 9]
+
+
+def test_a_batch_under_way_goes_before_those_that_begin() -> None:
+    """Others wait for what it is at work on."""
+
+    async def act() -> list[str]:
+        seen: list[str] = []
+
+        async def long(name: str, *, urgent: bool) -> None:
+            await stride(urgent=urgent)
+            seen.append(name)
+
+        await asyncio.gather(
+            *(long(name, urgent=name == "batch") for name in ("first", "report", "batch", "answer"))
+        )
+        return seen
+
+    assert asyncio.run(act()) == ["first", "batch", "report", "answer"]
