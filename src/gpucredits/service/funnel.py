@@ -35,7 +35,7 @@ class FunnelOptions:
     """Bounds of the funnel."""
 
     beats_at_once: int = 4  # batches: enough that database and process need not wait for each other
-    commands_at_once: int = 2
+    commands_at_once: int = 3  # one that floods the server has one of them at most
     beats: Terms = BEATS
     commands: Terms = COMMANDS
     kept_leases_max: int = LEASES_MAX
