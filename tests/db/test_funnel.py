@@ -233,6 +233,31 @@ def test_batches_of_different_orgs_are_under_way_at_once(database: str) -> None:
     play(database, act)
 
 
+def test_a_small_batch_does_not_begin_beside_another(database: str) -> None:
+    """While one is under way the next waits until it is large enough; then it goes beside it."""
+    patient = replace(DEFAULTS.beats, linger_s=0.0, linger_below=0, beside_s=30.0, beside_below=5)
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "quiet")
+        stuck, quiet = await stage.ledger.org_id("acme"), await stage.ledger.org_id("quiet")
+        assert stuck is not None
+        assert quiet is not None
+        waiting = stage.ledger.funnel.beats.waiting
+        async with asyncio.timeout(10), stage.pool.acquire() as holder, holder.transaction():
+            await holder.execute("SELECT 1 FROM orgs WHERE org_id = $1 FOR UPDATE", stuck)
+            first = asyncio.create_task(stage.ledger.beat([(stuck, Beat(999, 1, 1))]))
+            await stage.do(Issue(account="quiet", amount=1), org="quiet")
+            small = asyncio.create_task(stage.ledger.beat([(quiet, Beat(999, 1, 1))] * 4))
+            await stage.do(Issue(account="quiet", amount=1), org="quiet")
+            assert waiting.ready == 4
+            await stage.ledger.beat([(quiet, Beat(999, 1, 1))])
+            await small
+            assert not first.done()
+        await first
+
+    play(database, act, options=FunnelOptions(beats=patient))
+
+
 def test_a_command_waits_for_no_heartbeats(database: str) -> None:
     """While a batch of heartbeats hangs in the database, another org's admission goes through."""
 

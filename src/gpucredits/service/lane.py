@@ -38,16 +38,14 @@ class Lane:
         if self.is_closing:
             raise Closing
         self.waiting.put(job)
-        if self._idle and self.waiting.ready >= self._wake_at:
-            self._wake.set()
+        self._wake_if_ready()
 
     def put_beats(self, beats: Sequence[OrgBeat], call: BeatCall) -> None:
         """Let heartbeats wait; those for which there is no room are told so in their places."""
         if self.is_closing:
             raise Closing
         self.waiting.put_beats(beats, call, asyncio.get_running_loop().time())
-        if self._idle and self.waiting.ready >= self._wake_at:
-            self._wake.set()
+        self._wake_if_ready()
 
     def ensure_room(self, org_id: int, size: int) -> None:
         """Busy when so much more of an org cannot wait now."""
@@ -115,6 +113,10 @@ class Lane:
         self._wake.clear()
         self._wake_at = least
         await self._wake.wait()
+
+    def _wake_if_ready(self) -> None:
+        if self._idle and self.waiting.ready >= self._wake_at:
+            self._wake.set()
 
 
 def still_wanted(jobs: Sequence[Job]) -> list[Job]:
