@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,10 @@ from support.http import RunningServer, running_server
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# Tests that run in the background may have been told to ignore these, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
