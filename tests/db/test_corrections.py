@@ -74,28 +74,34 @@ def test_a_refund_finds_the_grants_that_repaid_a_debt(database: str) -> None:
     play(database, act)
 
 
+async def pay_for_an_hour(stage: Scene, amount: int = 50) -> int:
+    """A confirmed top-up, whose credits end in an hour."""
+    now = await stage.pool.fetchval("SELECT ledger_now()")
+    topped = await stage.do(
+        TopUp(
+            account="acme",
+            amount=amount * CREDIT,
+            payment_reference="wire",
+            confirmed=True,
+            expires_at=now + HOUR_US,
+        )
+    )
+    assert isinstance(topped, ToppedUp)
+    return topped.topup.topup_id
+
+
 def test_a_reversal_finds_what_expired_unspent(database: str) -> None:
     """A payment that nobody used before its credits ended is owed by nobody."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
-        now = await stage.pool.fetchval("SELECT ledger_now()")
-        topped = await stage.do(
-            TopUp(
-                account="acme",
-                amount=50 * CREDIT,
-                payment_reference="wire",
-                confirmed=True,
-                expires_at=now + HOUR_US,
-            )
-        )
-        assert isinstance(topped, ToppedUp)
+        payment = await pay_for_an_hour(stage)
         await stage.advance(3_600)
         assert (await stage.balance()).available == 100 * CREDIT
         await stage.do(Issue(account="acme", amount=1))  # it is written down that they are gone
-        refused = await stage.do(FailTopUp(topup_id=topped.topup.topup_id))  # looks at it as well
+        refused = await stage.do(FailTopUp(topup_id=payment))  # looks at it as well
         assert isinstance(refused, Refused)
-        await stage.do(ReverseTopUp(topup_id=topped.topup.topup_id))
+        await stage.do(ReverseTopUp(topup_id=payment))
         balance = await stage.balance()
         assert (balance.available, balance.overrun) == (100 * CREDIT + 1, 0)
         await stage.assert_sound()
@@ -115,17 +121,7 @@ def test_a_reversal_finds_what_was_moved_on_and_expired(
         await stage.fund("acme/p/u", credits_each=0)
         if limited:
             await quota(stage, "acme", Dimension.CREDITS_PER_JOB, 60 * CREDIT)
-        now = await stage.pool.fetchval("SELECT ledger_now()")
-        topped = await stage.do(
-            TopUp(
-                account="acme",
-                amount=50 * CREDIT,
-                payment_reference="wire",
-                confirmed=True,
-                expires_at=now + HOUR_US,
-            )
-        )
-        assert isinstance(topped, ToppedUp)
+        payment = await pay_for_an_hour(stage)
         await stage.do(Transfer(source="acme", target="acme/p", amount=40 * CREDIT))
         await stage.do(Transfer(source="acme/p", target="acme/p/u", amount=30 * CREDIT))
         lease = (await stage.reserve("acme/p/u")).reservation.reservation_id
@@ -134,7 +130,7 @@ def test_a_reversal_finds_what_was_moved_on_and_expired(
         await stage.advance(3_600)
         for path in ("acme/p/u", "acme/p", "acme") if sweeps else ():
             await stage.do(Issue(account=path, amount=1))
-        await stage.do(ReverseTopUp(topup_id=topped.topup.topup_id))
+        await stage.do(ReverseTopUp(topup_id=payment))
         balance = await stage.balance()
         assert (balance.available // CREDIT, balance.overrun) == (95, 0)
         await stage.assert_sound()
@@ -149,21 +145,11 @@ def test_a_refund_to_a_grant_that_has_ended_pays_what_is_owed(database: str) -> 
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=0)
-        now = await stage.pool.fetchval("SELECT ledger_now()")
-        topped = await stage.do(
-            TopUp(
-                account="acme",
-                amount=10 * CREDIT,
-                payment_reference="wire",
-                confirmed=True,
-                expires_at=now + HOUR_US,
-            )
-        )
-        assert isinstance(topped, ToppedUp)
+        payment = await pay_for_an_hour(stage, 10)
         lease = (await stage.reserve()).reservation.reservation_id
         await stage.advance(9)
         await stage.do(Settle(reservation_id=lease, used_ms=9_000))
-        await stage.do(ReverseTopUp(topup_id=topped.topup.topup_id))
+        await stage.do(ReverseTopUp(topup_id=payment))
         assert (await stage.balance()).overrun == 9 * CREDIT
         await stage.advance(3_600)
         await stage.do(Refund(reservation_id=lease, amount=9 * CREDIT))
