@@ -87,7 +87,7 @@ class Needs:
             page = kept.get(org_id)
             wanted = ids
             if page is not None and (self.only_renews or not page.gated):
-                wanted = ids - page.book.reservations.keys()
+                wanted = ids.difference(page.book.reservations)  # a walk over ids alone
             if wanted:
                 leases[org_id] = wanted
         return replace(self, leases=leases)
