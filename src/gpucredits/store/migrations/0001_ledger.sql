@@ -666,8 +666,12 @@ BEGIN
             NULL::bigint[]
         FROM unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
         JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
-        JOIN reservations x ON x.org_id + 0 = a.org_id AND x.account_id = a.account_id
-            AND x.job_id = w.job_id AND x.state = 0 AND x.node <> ''
+        CROSS JOIN LATERAL (
+            SELECT r.reservation_id, r.expires_at, r.job_id, r.node FROM reservations r
+            WHERE r.org_id + 0 = a.org_id AND r.account_id = a.account_id
+                AND r.job_id = w.job_id AND r.state = 0 AND r.node <> ''
+            OFFSET 0 -- one job after the other: a plan made while the table was empty stays good
+        ) AS x
         ORDER BY x.reservation_id;
     END IF;
     IF cardinality(keys) > 0 THEN

@@ -42,7 +42,8 @@ ALTER TABLE reservations
     ADD COLUMN cap_part bigint NOT NULL DEFAULT -1 CHECK (cap_part >= -1),
     ADD COLUMN cap_seen bigint NOT NULL DEFAULT 0;
 -- Asked for by (org_id + 0), which no other index has: one that begins with org_id alone would read
--- every live lease of the org, and the planner cannot tell before it has statistics.
+-- every live lease of the org, and the planner cannot tell before it has statistics. For the same
+-- reason jobs are looked up one by one (LATERAL with OFFSET 0): joined, all leases would be read.
 CREATE INDEX reservations_live_job ON reservations ((org_id + 0), account_id, job_id)
     WHERE state = 0;
 CREATE INDEX reservations_ended_job ON reservations ((org_id + 0), account_id, job_id)
@@ -244,16 +245,24 @@ BEGIN
         JOIN unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
             ON w.org_id = c.org_id
         JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
-        JOIN reservations x ON x.org_id + 0 = a.org_id AND x.account_id = a.account_id
-            AND x.job_id = w.job_id AND x.state = 0
+        CROSS JOIN LATERAL (
+            SELECT l.org_id, l.reservation_id FROM reservations l
+            WHERE l.org_id + 0 = a.org_id AND l.account_id = a.account_id
+                AND l.job_id = w.job_id AND l.state = 0
+            OFFSET 0
+        ) AS x
         UNION
         SELECT x.org_id, x.reservation_id
         FROM capped c
         JOIN unnest(lease_orgs, lease_ids) AS w(org_id, id) ON w.org_id = c.org_id AND c.shares
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
             AND r.cap_part >= 0 AND r.state = 0
-        JOIN reservations x ON x.org_id + 0 = r.org_id AND x.account_id = r.account_id
-            AND x.job_id = r.job_id AND x.state = 0
+        CROSS JOIN LATERAL (
+            SELECT l.org_id, l.reservation_id FROM reservations l
+            WHERE l.org_id + 0 = r.org_id AND l.account_id = r.account_id
+                AND l.job_id = r.job_id AND l.state = 0
+            OFFSET 0
+        ) AS x
     ), named AS MATERIALIZED (
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
