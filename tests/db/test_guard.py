@@ -52,8 +52,9 @@ async def take_turns(stage: Scene) -> int:
 
 NODES = """NOT EXISTS (SELECT FROM unnest($6::text::integer[], $7::text::bigint[], $8::text[],
             $9::text[]) AS n(org_id, account_id, job_id, node)
-            JOIN reservations r ON r.org_id + 0 = n.org_id AND r.account_id = n.account_id
-                AND r.job_id = n.job_id AND r.state = 0 AND r.node = n.node)"""
+            CROSS JOIN LATERAL (SELECT FROM reservations r WHERE r.org_id + 0 = n.org_id
+                AND r.account_id = n.account_id AND r.job_id = n.job_id AND r.state = 0
+                AND r.node = n.node OFFSET 0) AS taken)"""
 
 
 def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:

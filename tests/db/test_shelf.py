@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from gpucredits.core.account import lineage
+from gpucredits.core.book import Book
 from gpucredits.core.command import (
     AddBoost,
     Cancel,
@@ -25,6 +27,7 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.outcome import QuotaSaved, RateLimitSaved
+from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
@@ -40,11 +43,20 @@ from support.scene import CREDIT, QUICK, Scene, play
 
 STEPS = 60
 RESETTING = (CreateAccount, UpdateAccount)
+ASKED_BY_BEATS = (Dimension.CREDITS_PER_WINDOW, Dimension.CREDITS_PER_JOB)
 
 
 def as_read(lease: Reservation) -> Reservation:
     """A lease without what no rule reads of a running one."""
     return replace(lease, region="", node="", price_id=0, metadata={}, job_id="", gpu_type="")
+
+
+def lasting(book: Book, account_id: int) -> set[int]:
+    """The limits of an account without which no beat can be decided."""
+    quotas = book.limits.quotas.get(account_id, ())
+    bucket = book.limits.buckets.get(account_id)
+    windows = {each.quota_id for each in quotas if each.dimension in ASKED_BY_BEATS}
+    return windows if bucket is None else windows | {bucket.bucket_id}
 
 
 async def assert_true(stage: Scene) -> int:
@@ -72,6 +84,8 @@ async def assert_true(stage: Scene) -> int:
         for number, lease in held.reservations.items():
             beat_at = lease.beat_at if page.gated else fresh.reservations[number].beat_at
             assert as_read(fresh.reservations[number]) == replace(as_read(lease), beat_at=beat_at)
+            assert held.grants[lease.payer_id] == fresh.grants[lease.payer_id]
+            assert not page.gated or set(lineage(lease.account)) <= held.paths.keys()
             compared += 1
         if page.gated:
             counters = fresh.limits.counters
@@ -80,6 +94,8 @@ async def assert_true(stage: Scene) -> int:
             for number, bucket in held.limits.buckets.items():
                 known = fresh.limits.buckets[number]
                 assert tokens(known, page.now) == tokens(bucket, page.now)
+            for number in held.accounts:
+                assert lasting(held, number) == lasting(fresh, number)
             stored = {(row["quota_id"], row["starts_at"]): row["used"] for row in tallies}
             for number, every in held.limits.tallies.items():
                 assert all(stored.get((number, at), 0) == each.used for at, each in every.items())
@@ -173,6 +189,63 @@ def test_beats_of_kept_leases_read_nothing(database: str, monkeypatch: pytest.Mo
         await stage.advance(11)  # every lease has lapsed: the account is due
         assert (await stage.beat(leases[0], 4, 4)).decision == "stop"
         assert len(reads) == 1
+
+    play(database, act)
+
+
+async def pass_by(stage: Scene, seconds: float) -> None:
+    """Let time pass, and let the server learn of it by what it does for another org."""
+    await stage.advance(seconds)
+    await stage.fund(f"org{seconds}")
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_page_outlives_what_comes_due(
+    database: str, monkeypatch: pytest.MonkeyPatch, gated: bool
+) -> None:
+    """When a payer comes due its lapsed leases are read; others that run on are not read again."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p", credits_each=1_000)
+        if gated:
+            some: Any = {"account": "acme", "limit": 900 * CREDIT}
+            month = {"dimension": Dimension.CREDITS_PER_WINDOW, "calendar": Calendar.MONTH}
+            await stage.do(SetQuota(**some | {"dimension": Dimension.CONCURRENT_GPUS, "limit": 9}))
+            await stage.do(SetQuota(**some | month))
+        silent = await stage.reserve("acme/p", job_id="silent")
+        leases = [await stage.reserve("acme/p", job_id=f"job-{number}") for number in range(3)]
+        other = await stage.reserve("acme", job_id="other")
+        await stage.advance(6)
+        for lease in (*leases, other):
+            assert (await stage.beat(lease, 1, 6_000)).decision == "continue"
+        await pass_by(stage, 5)  # the silent one has lapsed, and would the others without their beat
+        reads = counted_reads(monkeypatch)
+        for lease in leases:
+            assert (await stage.beat(lease, 2, 11_000)).decision == "continue"
+        assert (await stage.beat(other, 2, 11_000)).decision == "continue"
+        named = [set().union(*read.leases.values()) for read in reads]
+        assert named[0] == {leases[0].reservation.reservation_id}
+        assert len(named) == 1 if gated else len(named) == 2, named  # without limits each payer is
+        assert (await stage.beat(silent, 1, 9_000)).decision == "stop"
+        await assert_true(stage)
+
+    play(database, act)
+
+
+def test_an_account_that_is_due_does_not_concern_others_without_limits(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beats of one payer read nothing though another of the org is due, and stays so."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p", "acme/q")
+        await stage.reserve("acme/q", job_id="silent")
+        running = await stage.reserve("acme/p", window_ms=60_000)
+        await pass_by(stage, 11)
+        reads = counted_reads(monkeypatch)
+        for seq in (1, 2):
+            assert (await stage.beat(running, seq, seq * 1_000)).decision == "continue"
+        assert reads == []
 
     play(database, act)
 

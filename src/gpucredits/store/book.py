@@ -98,14 +98,16 @@ async def load_and_lock(connection: Connection, needs: Needs, shelf: Shelf) -> P
     kept, true = shelf.take(needs), Pages()
     for org_id, version, now, is_due, *_ in found:
         page = kept.get(org_id)
-        if page is None or is_due or version != page.book.org.version or not is_fresh(page, now):
+        if page is None or is_due or version != page.book.org.version:
             continue
         page.now = now
-        true[org_id] = page
+        if is_usable(page, needs, now):
+            true[org_id] = page
     if found:
         shelf.watch.told(*found[0][4:])
     if not (needs.only_renews and is_enough(needs, true)):
         true = await fill(connection, needs, true, shelf.board)
+        remember(kept, true)
     return opened(true, needs)
 
 
@@ -114,10 +116,10 @@ async def look_up(connection: Connection, needs: Needs, shelf: Shelf) -> tuple[P
 
     Nothing is locked. What is asked about known leases, accounts and prices needs no reading.
     """
-    kept, watch, board = shelf.take(needs), shelf.watch, shelf.board
-    now = watch.now()
+    known, watch, board = shelf.take(needs), shelf.watch, shelf.board
+    kept, now = known, watch.now()
     if now is not None:
-        kept = {org_id: page for org_id, page in kept.items() if is_fresh(page, now)}
+        kept = {org_id: page for org_id, page in known.items() if is_usable(page, needs, now)}
         latest = max((now, *(page.book.org.clock for page in kept.values())))
         if is_enough(needs, kept) and board.answers(needs.prices, latest):
             for page in kept.values():
@@ -126,6 +128,7 @@ async def look_up(connection: Connection, needs: Needs, shelf: Shelf) -> tuple[P
             version = board.version if needs.prices else None
             return opened(kept, needs), guard_of(kept, now, watch.offset_us, version)
     pages = await fill(connection, needs, kept, board)
+    remember(known, pages)
     needs.were_read = True
     read_at = min((page.read_at for page in pages.values()), default=0)
     return opened(pages, needs), guard_of(pages, read_at)
@@ -169,7 +172,7 @@ async def fill(connection: Connection, needs: Needs, kept: Pages, board: PriceBo
     stale = {
         org_id
         for org_id, page in kept.items()
-        if pages.get(org_id) is not page or not is_fresh(page, page.now)
+        if pages.get(org_id) is not page or not is_usable(page, needs, page.now)
     }
     if stale:
         await read(connection, needs.of(stale), pages, {})
@@ -179,6 +182,34 @@ async def fill(connection: Connection, needs: Needs, kept: Pages, board: PriceBo
 def is_fresh(page: Page, now: int) -> bool:
     """Whether the clock has made nothing due that a page read anew would hold."""
     return max(now, page.book.org.clock) < page.fresh_until and not page.book.complete
+
+
+def is_usable(page: Page, needs: Needs, now: int) -> bool:
+    """Whether the clock has made nothing due that a batch on the page would have to see.
+
+    Without limits a beat sees its payer only; with them, whatever has lapsed in the org.
+    """
+    if is_fresh(page, now):
+        return True
+    if page.gated or not needs.only_renews:
+        return False
+    book, now = page.book, max(now, page.book.org.clock)
+    leases, accounts = book.reservations, book.accounts
+    payers = {
+        leases[number].payer_id
+        for number in needs.leases[book.org.org_id]
+        if number in leases
+    }
+    return all(accounts[payer].due_at > now for payer in payers - book.complete)
+
+
+def remember(known: Pages, pages: Pages) -> None:
+    """Let pages that were read anew take over, in the end, what was known before and still holds."""
+    for org_id, older in known.items():
+        page = pages.get(org_id)
+        if page is not None and page is not older:
+            if page.book.org.version == older.book.org.version:
+                page.older = older
 
 
 async def read(

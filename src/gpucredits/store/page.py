@@ -5,12 +5,12 @@ Owns: turning a page, which makes of the book of one batch the book of the next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpucredits.core import bounds
-from gpucredits.core.account import Account
+from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book, Row
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Tally
@@ -54,6 +54,7 @@ class Page:
     weight: int = 0  # as counted when it was put on the shelf
     outdated: bool = False  # what was set for the org has changed: read it anew
     read_at: int = 0  # the database's time when it was read or last added to
+    older: Page | None = None  # what was known of the org, of the same version, when it was read
 
     def was_delinquent(self, account_id: int) -> bool:
         """Whether an account was paused for what it owes when it was read."""
@@ -119,6 +120,8 @@ def is_special(lease: Reservation) -> bool:
 
 def turn(page: Page) -> None:
     """Make a page whose changes are committed ready for another batch."""
+    if page.older is not None:
+        take_over(page, page.older)
     book = page.book
     org = book.org
     if book.changed:
@@ -140,6 +143,105 @@ def turn(page: Page) -> None:
         page.fresh_until = next_change(book)
 
 
+def take_over(page: Page, older: Page) -> None:
+    """Take over what an older page of the same version holds beyond this one.
+
+    Nothing of that has changed, because a batch changes only rows that it has read. Accounts of
+    which the clock has made something due stay behind, with the leases that they pay for or limit,
+    and so do leases whose next slice reaches back into a window that is over.
+    """
+    page.older = None
+    page.fresh_until = 0  # to be found anew
+    book, known = page.book, older.book
+    behind = {
+        number
+        for number in known.accounts
+        if number not in book.accounts and is_due(known, number, page.now)
+    }
+    for number, account in known.accounts.items():
+        if number in book.accounts:
+            take_over_grants(page, older, number)
+        elif number not in behind:
+            take_over_account(page, older, account)
+    leases = known.reservations
+    if behind or page.gated:
+        leases = {
+            number: lease
+            for number, lease in leases.items()
+            if lease.payer_id not in behind and not reaches_back(lease, page, behind)
+        }
+    book.reservations = leases | book.reservations
+    for number, state in older.lease_states.items():
+        if number in leases:
+            page.lease_states.setdefault(number, state)
+
+
+def take_over_grants(page: Page, older: Page, account_id: int) -> None:
+    """Take over the grants of an account of which only the limits were read this time."""
+    account = page.book.accounts[account_id]
+    if page.book.grants[account_id] or id(account) in page.book.changed:
+        return
+    page.book.grants[account_id] = older.book.grants[account_id]
+    for grant in older.book.grants[account_id]:
+        page.book.lots[grant.grant_id] = grant
+        page.grant_states[grant.grant_id] = older.grant_states[grant.grant_id]
+
+
+def take_over_account(page: Page, older: Page, account: Account) -> None:
+    """Take over an account with its grants and limits."""
+    number = account.account_id
+    page.book.accounts[number] = page.book.paths[account.path] = account
+    page.settings[number] = older.settings[number]
+    page.book.grants[number] = []
+    take_over_grants(page, older, number)
+    if not page.gated:
+        return
+    limits, others = page.book.limits, older.book.limits
+    targets = [quota.quota_id for quota in others.quotas.get(number, ())]
+    if targets:
+        limits.quotas[number] = others.quotas[number]
+    for quota_id in targets:
+        page.owners[quota_id] = number
+        if quota_id in others.counters:
+            limits.counters[quota_id] = others.counters[quota_id]
+    bucket = others.buckets.get(number)
+    if bucket is not None:
+        limits.buckets[number] = bucket
+        page.terms[bucket.bucket_id] = older.terms[bucket.bucket_id]
+        targets.append(bucket.bucket_id)
+    for target in targets:
+        if target in others.boosts:
+            limits.boosts[target] = others.boosts[target]
+
+
+def is_due(book: Book, account_id: int, now: int) -> bool:
+    """Whether the clock has made something of an account or of its windows due."""
+    if book.accounts[account_id].due_at <= now:
+        return True
+    return book.gated and any(window.ends_at <= now for window in windows_of(book, account_id))
+
+
+def reaches_back(lease: Reservation, page: Page, behind: set[int]) -> bool:
+    """Whether what limits a lease stays behind, or has turned since its last beat."""
+    if not page.gated:
+        return False
+    for path in lineage(lease.account):
+        account = page.book.paths.get(path)
+        if account is None or account.account_id in behind:
+            return True
+        windows = windows_of(page.book, account.account_id)
+        if any(window.starts_at > lease.beat_at for window in windows):
+            return True
+    return False
+
+
+def windows_of(book: Book, account_id: int) -> Iterator[Counter]:
+    """What the quotas of an account on credits in windows count."""
+    for quota in book.limits.quotas.get(account_id, ()):
+        if quota.dimension is Dimension.CREDITS_PER_WINDOW and not quota.ended_at:
+            yield book.limits.counters[quota.quota_id]
+
+
 def forget_passing(page: Page) -> None:
     """Let go of what was read for the commands of one batch only."""
     book = page.book
@@ -155,16 +257,5 @@ def next_change(book: Book) -> int:
     soonest = min((each.due_at for each in book.accounts.values()), default=bounds.NEVER_US)
     if not book.gated:
         return soonest
-    counters = book.limits.counters
-    return min(
-        soonest,
-        min(
-            (
-                counters[quota.quota_id].ends_at
-                for quotas in book.limits.quotas.values()
-                for quota in quotas
-                if quota.dimension is Dimension.CREDITS_PER_WINDOW and not quota.ended_at
-            ),
-            default=bounds.NEVER_US,
-        ),
-    )
+    ends = (window.ends_at for number in book.limits.quotas for window in windows_of(book, number))
+    return min(soonest, min(ends, default=bounds.NEVER_US))
