@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 
-from gpucredits.core.command import Reserve
+from gpucredits.core.command import (
+    AddBoost,
+    Beat,
+    Cancel,
+    Command,
+    Reserve,
+    SetBudget,
+    SetQuota,
+    SetRateLimit,
+    Settle,
+    Sweep,
+)
+from gpucredits.core.outcome import QuotaSaved
+from gpucredits.core.period import Calendar
+from gpucredits.core.quota import Dimension
 from gpucredits.store.book import load
 from gpucredits.store.book_save import Minutes, save_if
 from gpucredits.store.connection import Connection
 from gpucredits.store.guard import Guard
 from gpucredits.store.lane import close_lane, open_lane
 from gpucredits.store.needs import Needs
-from support.scene import Scene, play
+from support.scene import CREDIT, Scene, play
 
 ASKING = 20
 RUNNING = 600
@@ -77,3 +92,88 @@ def test_what_an_admission_reads_is_its_job(database: str, ask: Ask) -> None:
         assert ASKING <= read < RUNNING, read
 
     play(database, act)
+
+
+OTHERS = 600
+COPY_TO_OTHER_ORGS = """
+INSERT INTO {table} SELECT (jsonb_populate_record(t, jsonb_build_object('org_id', other))).*
+FROM {table} t CROSS JOIN generate_series(1001, 1000 + $1) AS other WHERE t.org_id = 1"""
+TABLES = (
+    "accounts",
+    "grants",
+    "reservations",
+    "quotas",
+    "slots",
+    "tallies",
+    "token_buckets",
+    "meters",
+    "boosts",
+    "budgets",
+    "budget_periods",
+    "topups",
+)
+READ_MUCH = """
+SELECT relname, seq_tup_read, idx_tup_fetch FROM pg_stat_xact_user_tables
+WHERE coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) >= $1"""
+
+
+async def limit_acme(stage: Scene) -> None:
+    """Limits of every kind, a boost and a budget."""
+    quota: dict[str, Any] = {"account": "acme", "limit": 1_000_000 * CREDIT}
+    for dimension in (Dimension.CONCURRENT_GPUS, Dimension.CONCURRENT_JOBS):
+        saved = await stage.do(SetQuota(**quota, dimension=dimension))
+    assert isinstance(saved, QuotaSaved)
+    for terms in ({"calendar": Calendar.DAY}, {"rolling_hours": 24}):
+        await stage.do(SetQuota(**quota, dimension=Dimension.CREDITS_PER_WINDOW, **terms))
+    await stage.do(SetQuota(**quota, dimension=Dimension.CREDITS_PER_JOB))
+    rate = {"capacity": 1_000_000 * CREDIT, "refill_per_hour": CREDIT}
+    await stage.do(SetRateLimit(account="acme", **rate))
+    later = await stage.pool.fetchval("SELECT ledger_now()") + 10**12
+    await stage.do(AddBoost(target_id=saved.quota.quota_id, amount=1, ends_at=later))
+    budget = {"name": "daily", "allowance": CREDIT, "calendar": Calendar.DAY}
+    await stage.do(SetBudget(account="acme", **budget))
+
+
+def asked(commands: Sequence[Command], *, only_renews: bool = False) -> Needs:
+    """What commands of acme need."""
+    needs = Needs(only_renews=only_renews)
+    for command in commands:
+        needs.add(1, command)
+    return needs
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_what_a_batch_reads_is_of_its_orgs(database: str, limited: bool) -> None:
+    """Beats, admissions, ends and sweeps read no row for each other org."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1_000)
+        if limited:
+            await limit_acme(stage)
+        leases = [
+            (await stage.reserve(job_id=f"job-{each}", window_ms=window_ms)).reservation
+            for each, window_ms in enumerate((10_000, 60_000, 60_000))
+        ]
+        ids = [lease.reservation_id for lease in leases]
+        batches = [
+            asked([Beat(number, 1, 5) for number in ids], only_renews=True),
+            asked([job(number) for number in range(3)]),
+            asked([Settle(reservation_id=ids[1], used_ms=0), Cancel(reservation_id=ids[2])]),
+            asked([Sweep(account_id=leases[0].payer_id)]),
+        ]
+        await stage.advance(11)  # the first lease has lapsed: its payer is due
+        lane = await open_lane(stage.pool, timeout_s=5.0)
+        try:
+            for needs in batches:
+                assert await load(lane, needs)  # planned here for the first time
+            for table in TABLES:
+                await stage.pool.execute(COPY_TO_OTHER_ORGS.format(table=table), OTHERS)
+            await stage.pool.execute("ANALYZE")  # as the database does by itself before long
+            for needs in batches:
+                async with lane.transaction():
+                    assert await load(lane, needs)
+                    assert await lane.fetch(READ_MUCH, OTHERS) == []
+        finally:
+            await close_lane(stage.pool, lane)
+
+    play(database, act, stays_sound=False)

@@ -218,7 +218,7 @@ def test_a_page_outlives_what_comes_due(
         await stage.advance(6)
         for lease in (*leases, other):
             assert (await stage.beat(lease, 1, 6_000)).decision == "continue"
-        await pass_by(stage, 5)  # the silent one has lapsed, and would the others without their beat
+        await pass_by(stage, 5)  # the silent one has lapsed
         reads = counted_reads(monkeypatch)
         for lease in leases:
             assert (await stage.beat(lease, 2, 11_000)).decision == "continue"

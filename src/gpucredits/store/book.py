@@ -7,6 +7,7 @@ Must not: decide anything or write (book_save does).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -59,6 +60,7 @@ SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
     m.now, m.offset_us
 FROM locked l CROSS JOIN moment m"""
 GRANT, PRICE = 3, 6  # kinds of rows
+ROWS_AT_A_STRETCH = 1_000  # taken in without letting others go
 FILL: tuple[Callable[[Page, StoredRow], None], ...] = (
     fill_suspended,  # never used: orgs are opened, not filled
     fill_suspended,
@@ -196,20 +198,19 @@ def is_usable(page: Page, needs: Needs, now: int) -> bool:
     book, now = page.book, max(now, page.book.org.clock)
     leases, accounts = book.reservations, book.accounts
     payers = {
-        leases[number].payer_id
-        for number in needs.leases[book.org.org_id]
-        if number in leases
+        leases[number].payer_id for number in needs.leases[book.org.org_id] if number in leases
     }
     return all(accounts[payer].due_at > now for payer in payers - book.complete)
 
 
 def remember(known: Pages, pages: Pages) -> None:
-    """Let pages that were read anew take over, in the end, what was known before and still holds."""
+    """Let pages that were read anew take over, in the end, what was known before and holds."""
     for org_id, older in known.items():
         page = pages.get(org_id)
-        if page is not None and page is not older:
-            if page.book.org.version == older.book.org.version:
-                page.older = older
+        if page is None or page is older:
+            continue
+        if page.book.org.version == older.book.org.version:
+            page.older = older
 
 
 async def read(
@@ -239,7 +240,9 @@ async def read(
     with_grants: dict[int, Page] = {}
     if board is not None and needs.prices and rows:
         learn_prices(board, needs, rows)
-    for row in rows:
+    for place, row in enumerate(rows, start=1):
+        if place % ROWS_AT_A_STRETCH == 0:
+            await asyncio.sleep(0)
         kind, org_id = row[0], row[1]
         if kind == 0:
             pages[org_id] = begin_page(row, kept.get(org_id))

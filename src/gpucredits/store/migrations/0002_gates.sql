@@ -320,8 +320,12 @@ BEGIN
             WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
                 AND l.expires_at > h.instant_now
         ) AS upcoming
-        JOIN reservations r ON r.org_id = h.org_id AND r.payer_id = h.account_id
-            AND r.state = 0 AND r.expires_at <= coalesce(upcoming.next_at, h.instant_now)
+        CROSS JOIN LATERAL (
+            SELECT * FROM reservations l
+            WHERE l.org_id = h.org_id AND l.payer_id = h.account_id
+                AND l.state = 0 AND l.expires_at <= coalesce(upcoming.next_at, h.instant_now)
+            OFFSET 0 -- one payer after the other, whatever the plan
+        ) AS r
         WHERE h.due_at <= h.instant_now
         UNION ALL
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
