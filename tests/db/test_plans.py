@@ -130,7 +130,7 @@ async def limit_acme(stage: Scene) -> None:
     await stage.do(SetRateLimit(account="acme", **rate))
     later = await stage.pool.fetchval("SELECT ledger_now()") + 10**12
     await stage.do(AddBoost(target_id=saved.quota.quota_id, amount=1, ends_at=later))
-    budget = {"name": "daily", "allowance": CREDIT, "calendar": Calendar.DAY}
+    budget: dict[str, Any] = {"name": "daily", "allowance": CREDIT, "calendar": Calendar.DAY}
     await stage.do(SetBudget(account="acme", **budget))
 
 
