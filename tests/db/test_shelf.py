@@ -250,6 +250,31 @@ def test_an_account_that_is_due_does_not_concern_others_without_limits(
     play(database, act)
 
 
+def test_a_window_that_is_over_concerns_those_that_it_limits(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beats below one limit read nothing though a window of another account has ended."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p", "acme/q", credits_each=9_000)
+        terms: Any = {"dimension": Dimension.CREDITS_PER_WINDOW, "limit": 9_000 * CREDIT}
+        for path in ("acme/p", "acme/q"):
+            await stage.do(SetQuota(account=path, rolling_hours=24, **terms))
+        first, other = [
+            await stage.reserve(path, window_ms=3_600_000) for path in ("acme/p", "acme/q")
+        ]
+        await pass_by(stage, 25 * 60)
+        assert (await stage.beat(first, 1, 1_000)).decision == "continue"
+        reads = counted_reads(monkeypatch)
+        assert (await stage.beat(first, 2, 2_000)).decision == "continue"
+        assert reads == []
+        assert (await stage.beat(other, 1, 1_000)).decision == "continue"
+        assert reads
+        await assert_true(stage)
+
+    play(database, act)
+
+
 def test_admissions_of_known_accounts_at_known_prices_read_nothing(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
