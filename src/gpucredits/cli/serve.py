@@ -27,9 +27,9 @@ from gpucredits.store.cluster import Layout
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.embedded import lock
 from gpucredits.store.errors import Unavailable
+from gpucredits.store.memory import leases_that_fit
 from gpucredits.store.migrate import MigrationError
 from gpucredits.store.run_as import EmbeddedPostgresError
-from gpucredits.store.shelf import LEASES_MAX
 
 START_ERRORS = (
     ClockMovedError,
@@ -100,8 +100,8 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
 @click.option(
     "--leases-in-memory",
     type=click.IntRange(0, 10_000_000),
-    default=LEASES_MAX,
-    show_default=True,
+    default=leases_that_fit,
+    show_default="what fits in an eighth of the memory, at most 2,000,000",
     envvar="GPUCREDITS_LEASES_IN_MEMORY",
     show_envvar=True,
     help="How many running leases to remember, at about 1 KB each, instead of reading them again;"

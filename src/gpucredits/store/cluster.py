@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucredits.store import leftovers
+from gpucredits.store.memory import memory_bytes
 from gpucredits.store.run_as import EmbeddedPostgresError, RunAs
 
 ROLE = "gpucredits"
@@ -247,15 +248,6 @@ def settings(layout: Layout, *, sockets: Path) -> dict[str, str]:
 def quoted_list_item(path: Path) -> str:
     """A path as one item of a PostgreSQL list setting, whatever characters it has."""
     return '"' + str(path).replace('"', '""') + '"'
-
-
-def memory_bytes() -> int:
-    """The memory this process may use: the machine's, or the container's where that is less."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # cgroup v2, then v1
-        with suppress(OSError, ValueError):
-            limits.append(int(Path("/sys/fs/cgroup", name).read_text(encoding="ascii")))
-    return min(limits)
 
 
 def rotate_log(layout: Layout) -> None:
