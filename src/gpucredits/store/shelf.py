@@ -93,5 +93,6 @@ def weight_of(page: Page) -> int:
     """How many rows a page holds, and what it takes by itself."""
     book = page.book
     rows = len(book.reservations) + len(book.accounts) + len(book.lots)
-    counts = len(book.limits.counters) + sum(map(len, book.limits.tallies.values()))
-    return PAGE_WEIGHT + rows + counts
+    if book.gated:
+        rows += len(book.limits.counters) + sum(map(len, book.limits.tallies.values()))
+    return PAGE_WEIGHT + rows

@@ -28,6 +28,7 @@ def test_a_page_that_is_too_large_by_itself_drives_nobody_out() -> None:
 def test_what_limits_have_counted_takes_room() -> None:
     """Counters and past windows of quotas are weighed like any other row."""
     page = page_of(1, accounts=1)
+    page.book.gated = True
     page.book.limits.index(Counter(1))
     for starts_at in range(3):
         page.book.limits.index(Tally(1, starts_at, starts_at + 1, 1))
