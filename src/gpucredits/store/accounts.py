@@ -25,6 +25,7 @@ SELECT coalesce(sum(remaining - reserved - debt), 0)::bigint AS available,
     count(*) AS accounts
 FROM accounts WHERE [where] AND due_at > [now]
 """
+NUMBERS = "SELECT account_id FROM accounts WHERE [where]"
 DUE = "SELECT account_id FROM accounts WHERE [where] AND due_at <= [now]"
 PENDING = """
 SELECT coalesce(sum(g.remaining), 0)::bigint FROM accounts a
@@ -123,3 +124,20 @@ async def sum_pending(connection: Connection, org_id: int, path: str, now: int) 
         where.into(PENDING, now=where.value(now)), *where.values
     )
     return pending
+
+
+async def accounts_under(
+    connection: Connection, org_id: int, path: str, *, tree: bool
+) -> list[int] | None:
+    """The numbers of an account, or of all accounts in its subtree; None if that is the org."""
+    below_org = "/" in path
+    where = Where()
+    where.add("org_id = {}", org_id)
+    if tree and below_org:
+        where.under("path", path)
+    else:
+        where.add("path = {}", path)
+    numbers = [
+        row["account_id"] for row in await connection.fetch(where.into(NUMBERS), *where.values)
+    ]
+    return None if tree and numbers and not below_org else numbers
