@@ -13,8 +13,10 @@ from gpucredits.core.command import Command, Refund, Reserve, Settle
 from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reservation import ReservationState
+from gpucredits.store.accounts import accounts_under
 from gpucredits.store.connection import Connection
 from gpucredits.store.entries import EntryFilter, list_entries
+from gpucredits.store.history import sums_at, take_snapshots
 from gpucredits.store.orgs import find_org
 from gpucredits.store.reservations import ReservationFilter, list_reservations
 from gpucredits.store.usage import sum_spent
@@ -30,6 +32,7 @@ SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables W
 HOUR_MS = 3_600_000
 
 Ask = Callable[[Connection, int], Awaitable[int]]
+Prepare = Callable[[Connection, int], Awaitable[None]]
 
 
 @dataclass
@@ -102,29 +105,36 @@ def history(postgres: TestServer) -> Iterator[History]:
         yield told
 
 
-async def count_read(dsn: str, table: str, ask: Ask, *, statistics: bool) -> int:
+async def nothing(connection: Connection, org_id: int) -> None:
+    """What most questions need to be there before they are asked."""
+
+
+async def count_read(
+    dsn: str, table: str, ask: Ask, prepare: Prepare, *, statistics: bool
+) -> int:
     """How many rows of a table a question reads, that finds something."""
     connection = await asyncpg.connect(dsn, timeout=30, command_timeout=30)
     transaction = connection.transaction()
     await transaction.start()
     try:
-        if statistics:
-            await connection.execute("ANALYZE")
         org_id = await find_org(connection, "acme")
         assert org_id is not None
+        await prepare(connection, org_id)
+        if statistics:
+            await connection.execute("ANALYZE")
         before: int = await connection.fetchval(READ, table)
         assert await ask(connection, org_id), "there is something to find"
         after: int = await connection.fetchval(READ, table)
     finally:
-        await transaction.rollback()  # the statistics too
+        await transaction.rollback()  # statistics and all
         await connection.close()
     return after - before
 
 
-def rows_read(history: History, table: str, ask: Ask) -> int:
+def rows_read(history: History, table: str, ask: Ask, prepare: Prepare = nothing) -> int:
     """As many as are read in the worse case, whether the planner has statistics or not."""
     return max(
-        asyncio.run(count_read(history.dsn, table, ask, statistics=statistics))
+        asyncio.run(count_read(history.dsn, table, ask, prepare, statistics=statistics))
         for statistics in (False, True)
     )
 
@@ -209,4 +219,22 @@ def test_listing_entries_reads_those_around_them(history: History, name: str) ->
         return len(await list_entries(connection, org_id, wanted))
 
     read = rows_read(history, "entries", ask)
+    assert read < FEW * 2, read
+
+
+@pytest.mark.parametrize("place", [0, 7, -1])
+def test_a_past_balance_reads_around_its_instant(history: History, place: int) -> None:
+    """With snapshots, the balance of any instant takes the entries of few segments."""
+    at = history.rounds[place]
+
+    async def ask(connection: Connection, org_id: int) -> int:
+        busy = await accounts_under(connection, org_id, "acme/busy", tree=False)
+        assert busy
+        return sum(await sums_at(connection, org_id, busy, at=at))
+
+    async def take(connection: Connection, org_id: int) -> None:
+        while await take_snapshots(connection, org_id, entries_max=AT_ONCE):
+            pass
+
+    read = rows_read(history, "entries", ask, prepare=take)
     assert read < FEW * 2, read
