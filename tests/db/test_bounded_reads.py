@@ -11,6 +11,7 @@ from gpucredits.core.command import Command, CreateAccount, Reserve, SetBudget, 
 from gpucredits.core.entry import EntryType
 from gpucredits.core.period import Calendar
 from gpucredits.core.reservation import Reservation
+from gpucredits.store import entries, reservations
 from gpucredits.store.entries import EntryFilter, EntryRow
 from gpucredits.store.reservations import ReservationFilter
 from support.parity import PATHS, Players
@@ -131,9 +132,13 @@ async def check_leases(stage: Scene, leases: list[Reservation]) -> None:
             assert await found(account=path, job_id=job_id, limit=ALL) == of_job
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_what_is_bounded_finds_all(database: str, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "probed"), [(0, 100), (1, 1)])
+def test_what_is_bounded_finds_all(
+    database: str, monkeypatch: pytest.MonkeyPatch, seed: int, probed: int
+) -> None:
     """Whatever happened, and however late it was written down, no read leaves any of it out."""
+    monkeypatch.setattr(entries, "ACCOUNTS_PROBED_MAX", probed)
+    monkeypatch.setattr(reservations, "ACCOUNTS_PROBED_MAX", probed)
 
     async def act(stage: Scene) -> None:
         instants = await walk(stage, seed)

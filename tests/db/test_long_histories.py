@@ -109,9 +109,7 @@ async def nothing(connection: Connection, org_id: int) -> None:
     """What most questions need to be there before they are asked."""
 
 
-async def count_read(
-    dsn: str, table: str, ask: Ask, prepare: Prepare, *, statistics: bool
-) -> int:
+async def count_read(dsn: str, table: str, ask: Ask, prepare: Prepare, *, statistics: bool) -> int:
     """How many rows of a table a question reads, that finds something."""
     connection = await asyncpg.connect(dsn, timeout=30, command_timeout=30)
     transaction = connection.transaction()

@@ -333,6 +333,7 @@ CREATE TABLE outbox (
     payload jsonb NOT NULL,
     PRIMARY KEY (org_id, event_id)
 );
+CREATE INDEX outbox_age ON outbox (recorded_at); -- exports go by it, a minute at a time
 
 CREATE TABLE usage_events (
     org_id integer NOT NULL,
