@@ -12,6 +12,7 @@ from gpucredits.store.book_rows import MODELS, STATUSES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
+ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading their org in order is cheaper
 LIST = """
 SELECT account_id, path, model, credit_limit, status, remaining, reserved, spent, debt,
     overrun, version, due_at, funded_until, has_budget, created_at, metadata::text AS metadata,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.entry import Entry, EntryType
-from gpucredits.store.accounts import accounts_under
+from gpucredits.store.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
-ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading the org's entries in order is cheaper
 COLUMNS = """e.entry_id, e.effective_at, e.type, e.account_id, e.amount, e.reserve, e.grant_id,
     e.other_id, e.other_grant_id, e.reservation_id, e.seq, e.recorded_at"""
 IN_ORDER = "SELECT [columns] FROM entries e WHERE [where] ORDER BY entry_id DESC LIMIT [limit]"

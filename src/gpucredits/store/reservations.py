@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.store.accounts import accounts_under
+from gpucredits.store.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 from gpucredits.store.book_gates import EXHAUSTIONS, WHYS
 from gpucredits.store.book_rows import DECISIONS, LEASE_STATES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
-ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading the org's leases in order is cheaper
 COLUMNS = """r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_type,
     r.gpu_count, r.region, r.node, r.price, r.price_id, r.window_ms, r.admitted_at, r.expires_at,
     r.escrow_windows, r.max_amount, r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq,
