@@ -12,6 +12,7 @@ from gpucredits.store.book_rows import MODELS, STATUSES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
+ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading their org in order is cheaper
 LIST = """
 SELECT account_id, path, model, credit_limit, status, remaining, reserved, spent, debt,
     overrun, version, due_at, funded_until, has_budget, created_at, metadata::text AS metadata,
@@ -25,6 +26,7 @@ SELECT coalesce(sum(remaining - reserved - debt), 0)::bigint AS available,
     count(*) AS accounts
 FROM accounts WHERE [where] AND due_at > [now]
 """
+NUMBERS = "SELECT account_id FROM accounts WHERE [where]"
 DUE = "SELECT account_id FROM accounts WHERE [where] AND due_at <= [now]"
 PENDING = """
 SELECT coalesce(sum(g.remaining), 0)::bigint FROM accounts a
@@ -123,3 +125,20 @@ async def sum_pending(connection: Connection, org_id: int, path: str, now: int) 
         where.into(PENDING, now=where.value(now)), *where.values
     )
     return pending
+
+
+async def accounts_under(
+    connection: Connection, org_id: int, path: str, *, tree: bool
+) -> list[int] | None:
+    """The numbers of an account, or of all accounts in its subtree; None if that is the org."""
+    below_org = "/" in path
+    where = Where()
+    where.add("org_id = {}", org_id)
+    if tree and below_org:
+        where.under("path", path)
+    else:
+        where.add("path = {}", path)
+    numbers = [
+        row["account_id"] for row in await connection.fetch(where.into(NUMBERS), *where.values)
+    ]
+    return None if tree and numbers and not below_org else numbers

@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.entry import Entry, EntryType
+from gpucredits.store.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
-ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading the org's entries in order is cheaper
 COLUMNS = """e.entry_id, e.effective_at, e.type, e.account_id, e.amount, e.reserve, e.grant_id,
     e.other_id, e.other_grant_id, e.reservation_id, e.seq, e.recorded_at"""
 IN_ORDER = "SELECT [columns] FROM entries e WHERE [where] ORDER BY entry_id DESC LIMIT [limit]"
 BY_ACCOUNT = """
-SELECT DISTINCT s.* FROM unnest([accounts]::bigint[]) AS w(account_id)
+SELECT DISTINCT s.* FROM ([accounts]) AS w(account_id, beyond)
 CROSS JOIN LATERAL (
     (SELECT [columns] FROM entries e
-    WHERE [where] AND e.account_id = w.account_id ORDER BY entry_id DESC LIMIT [limit])
+    WHERE [where] AND e.account_id = w.account_id AND e.entry_id < w.beyond
+    ORDER BY entry_id DESC LIMIT [limit])
     UNION ALL
     (SELECT [columns] FROM entries e
-    WHERE [where] AND e.other_id = w.account_id AND e.other_id <> 0
+    WHERE [where] AND e.other_id = w.account_id AND e.other_id <> 0 AND e.entry_id < w.beyond
     ORDER BY entry_id DESC LIMIT [limit])
 ) AS s ORDER BY entry_id DESC LIMIT [limit]
 """
@@ -32,8 +33,31 @@ LEFT JOIN accounts o ON o.org_id = a.org_id AND o.account_id = e.other_id
 LEFT JOIN reservations r ON r.org_id = a.org_id AND r.reservation_id = e.reservation_id
 ORDER BY e.entry_id DESC
 """
-LEASES = "SELECT reservation_id, payer_id, first_entry_id FROM reservations WHERE [where]"
-ACCOUNTS = "SELECT account_id FROM accounts WHERE [where]"
+ACCOUNTS = "SELECT unnest([numbers]::bigint[]), 9223372036854775807"
+ACCOUNTS_UNTIL = """
+SELECT w.number, entry_after([org], w.number, [until])
+FROM unnest([numbers]::bigint[]) AS w(number) OFFSET 0
+"""
+# By payer. After the end of a lease only corrections come: entry_after() knows how late the end was
+# written down.
+LEASES = """
+SELECT payer_id, array_agg(reservation_id) AS leases, min(first_entry_id) AS first,
+    CASE WHEN bool_and(state <> 0 AND adjusted = 0 AND refunded = 0)
+        THEN entry_after([org], payer_id, max(ended_at)) END AS beyond
+FROM reservations WHERE [where] GROUP BY payer_id
+"""
+# These take effect when they are recorded; the clock alone makes the others, or may.
+AT_ONCE = frozenset(
+    {
+        EntryType.TOPUP,
+        EntryType.RESERVE,
+        EntryType.SETTLE,
+        EntryType.REFUND,
+        EntryType.ADJUST,
+        EntryType.OVERRUN,
+        EntryType.REVERSE,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,31 +89,19 @@ class EntryRow:
 async def list_entries(connection: Connection, org_id: int, wanted: EntryFilter) -> list[EntryRow]:
     """Entries of an org, newest first."""
     where = Where()
-    where.add("e.org_id = {}", org_id)
-    if wanted.before:
-        where.add("e.entry_id < {}", wanted.before)
-    if wanted.types:
-        where.add(
-            "(e.type = ANY({0}::smallint[])"
-            " OR e.reserve > 0 AND {1} = ANY({0}::smallint[])"
-            " OR e.reserve < 0 AND {2} = ANY({0}::smallint[]))",
-            list(wanted.types),
-            int(EntryType.RESERVE),
-            int(EntryType.RELEASE),
-        )
-    if wanted.since is not None:
-        where.add("e.effective_at >= {}", wanted.since)
-    if wanted.until is not None:
-        where.add("e.effective_at < {}", wanted.until)
+    add_filters(where, org_id, wanted)
     payers: list[int] | None = None
     if wanted.job_id or wanted.reservation_id:
         payers = await add_leases(connection, org_id, wanted, where)
     if wanted.account:
         accounts = await accounts_under(connection, org_id, wanted.account, tree=wanted.tree)
-        payers = accounts if payers is None else sorted({*payers} & {*accounts})
+        if payers is None:
+            payers = accounts
+        elif accounts is not None:
+            payers = sorted({*payers} & {*accounts})
     if payers == []:
         return []
-    page = page_of(where, payers, wanted.limit)
+    page = page_of(where, org_id, payers, wanted)
     query = where.into(LIST, page=page, org=where.value(org_id))
     rows = await connection.fetch(query, *where.values)
     return [
@@ -104,44 +116,66 @@ async def list_entries(connection: Connection, org_id: int, wanted: EntryFilter)
     ]
 
 
+def add_filters(where: Where, org_id: int, wanted: EntryFilter) -> None:
+    """What is wanted of each entry, whoever it is about."""
+    where.add("e.org_id = {}", org_id)
+    if wanted.before:
+        where.add("e.entry_id < {}", wanted.before)
+    if wanted.types:
+        where.add(
+            "(e.type = ANY({0}::smallint[])"
+            " OR e.reserve > 0 AND {1} = ANY({0}::smallint[])"
+            " OR e.reserve < 0 AND {2} = ANY({0}::smallint[]))",
+            list(wanted.types),
+            int(EntryType.RESERVE),
+            int(EntryType.RELEASE),
+        )
+    if wanted.since is not None:
+        where.add("e.effective_at >= {}", wanted.since)
+        where.add("e.entry_id >= (SELECT entry_at({}, {}))", org_id, wanted.since)
+    if wanted.until is not None:
+        where.add("e.effective_at < {}", wanted.until)
+        if wanted.types and AT_ONCE.issuperset(wanted.types):
+            where.add("e.entry_id < (SELECT entry_at({}, {}))", org_id, wanted.until)
+
+
 async def add_leases(
     connection: Connection, org_id: int, wanted: EntryFilter, where: Where
 ) -> list[int]:
-    """Narrow the entries down to those of a job's leases; returns who pays for them."""
+    """Narrow the entries down to those of a job's leases; returns who pays for them.
+
+    What their payers have recorded from the beginning of the first to the end of the last is read,
+    and up to now if one of them runs or was corrected.
+    """
     own = Where()
     own.add("org_id = {}", org_id)
     if wanted.job_id:
         own.add("job_id = {}", wanted.job_id)
     if wanted.reservation_id:
         own.add("reservation_id = {}", wanted.reservation_id)
-    rows = await connection.fetch(own.into(LEASES), *own.values)
-    where.add("e.reservation_id = ANY({}::bigint[])", [row["reservation_id"] for row in rows])
-    where.add("e.entry_id >= {}", min((row["first_entry_id"] for row in rows), default=0))
-    return sorted({row["payer_id"] for row in rows})
+    rows = await connection.fetch(own.into(LEASES, org=own.value(org_id)), *own.values)
+    leases = [number for row in rows for number in row["leases"]]
+    where.add("e.reservation_id = ANY({}::bigint[])", leases)
+    where.add("e.entry_id >= {}", min((row["first"] for row in rows), default=0))
+    beyond = [row["beyond"] for row in rows]
+    if beyond and None not in beyond:
+        where.add("e.entry_id < {}", max(beyond))
+    return sorted(row["payer_id"] for row in rows)
 
 
-async def accounts_under(
-    connection: Connection, org_id: int, path: str, *, tree: bool
-) -> list[int]:
-    """The numbers of an account, or of all accounts in its subtree."""
-    where = Where()
-    where.add("org_id = {}", org_id)
-    if tree:
-        where.under("path", path)
-    else:
-        where.add("path = {}", path)
-    rows = await connection.fetch(where.into(ACCOUNTS), *where.values)
-    return [row["account_id"] for row in rows]
-
-
-def page_of(where: Where, accounts: list[int] | None, limit: int) -> str:
+def page_of(where: Where, org_id: int, accounts: list[int] | None, wanted: EntryFilter) -> str:
     """The query for one page: account by account where they are few, else the org in order."""
-    places = {"limit": where.value(limit), "columns": COLUMNS}
-    if accounts is not None and len(accounts) <= ACCOUNTS_PROBED_MAX:
-        return where.into(BY_ACCOUNT, accounts=where.value(accounts), **places)
-    if accounts is not None:
-        place = where.value(accounts)
+    places = {"limit": where.value(wanted.limit), "columns": COLUMNS}
+    if accounts is None:
+        return where.into(IN_ORDER, **places)
+    numbers = where.value(accounts)
+    if len(accounts) > ACCOUNTS_PROBED_MAX:
         where.texts.append(
-            f"(e.account_id = ANY({place}::bigint[]) OR e.other_id = ANY({place}::bigint[]))"
+            f"(e.account_id = ANY({numbers}::bigint[]) OR e.other_id = ANY({numbers}::bigint[]))"
         )
-    return where.into(IN_ORDER, **places)
+        return where.into(IN_ORDER, **places)
+    chosen = ACCOUNTS
+    if wanted.until is not None:
+        chosen = ACCOUNTS_UNTIL
+        places |= {"org": where.value(org_id), "until": where.value(wanted.until)}
+    return where.into(BY_ACCOUNT, accounts=chosen, numbers=numbers, **places)

@@ -30,10 +30,14 @@ CROSS JOIN LATERAL (
 ) AS bounds
 CROSS JOIN LATERAL (
     SELECT sum(m.available) AS available, sum(m.reserved) AS reserved, sum(m.spent) AS spent
-    FROM entry_moves m
-    WHERE m.org_id = $1 AND m.account_id = a.account_id AND m.effective_at <= $3
-        AND m.entry_id > coalesce(base.entry_id, 0)
-        AND (m.entry_id <= bounds.until_id OR m.entry_id > bounds.last_id)
+    FROM (VALUES (coalesce(base.entry_id, 0), bounds.until_id),
+        (bounds.last_id, 9223372036854775807)) AS span(after_id, until_id)
+    CROSS JOIN LATERAL (
+        SELECT sum(available) AS available, sum(reserved) AS reserved, sum(spent) AS spent
+        FROM entry_moves
+        WHERE org_id = $1 AND account_id = a.account_id AND effective_at <= $3
+            AND entry_id > span.after_id AND entry_id <= span.until_id
+    ) AS m
 ) AS since
 """
 BEHIND = """

@@ -8,23 +8,42 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.store.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 from gpucredits.store.book_gates import EXHAUSTIONS, WHYS
 from gpucredits.store.book_rows import DECISIONS, LEASE_STATES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
-LIST = """
-SELECT r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_type,
+COLUMNS = """r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_type,
     r.gpu_count, r.region, r.node, r.price, r.price_id, r.window_ms, r.admitted_at, r.expires_at,
     r.escrow_windows, r.max_amount, r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq,
     r.state, r.decision, r.ended_at, r.paid, r.metadata::text AS metadata, r.exhaustion,
     r.grace_ms, r.overdraft, r.overdrawn, r.leaving, r.stopping_at, r.why, r.promised,
     r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms,
-    p.path AS payer,
-    lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows) AS beat_at
-FROM reservations r
-JOIN accounts p ON p.org_id = r.org_id AND p.account_id = r.payer_id
+    lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows) AS beat_at"""
+IN_ORDER = """
+SELECT [columns] FROM reservations r
 WHERE [where] ORDER BY r.reservation_id DESC LIMIT [limit]
+"""
+BY_ACCOUNT = """
+SELECT s.* FROM unnest([accounts]::bigint[]) AS w(account_id)
+CROSS JOIN LATERAL (
+    SELECT [columns] FROM reservations r
+    WHERE [where] AND r.account_id = w.account_id ORDER BY r.reservation_id DESC LIMIT [limit]
+) AS s ORDER BY s.reservation_id DESC LIMIT [limit]
+"""
+# All leases of the job are read, and nothing else, whatever the planner expects of the order.
+OF_JOB = """
+SELECT [columns] FROM (
+    SELECT * FROM reservations WHERE org_id = [org] AND job_id = [job] OFFSET 0
+) AS r
+WHERE [where] ORDER BY r.reservation_id DESC LIMIT [limit]
+"""
+LIST = """
+WITH page AS ([page])
+SELECT r.*, p.path AS payer FROM page r
+JOIN accounts p ON p.org_id = [org] AND p.account_id = r.payer_id
+ORDER BY r.reservation_id DESC
 """
 
 
@@ -62,27 +81,55 @@ async def list_reservations(
     connection: Connection, org_id: int, wanted: ReservationFilter, now: int
 ) -> list[tuple[Reservation, str]]:
     """Reservations as stored, with the paths of their payers; a state is that of ``now``."""
+    accounts = None
+    if wanted.account:
+        accounts = await accounts_under(connection, org_id, wanted.account, tree=wanted.tree)
+    if accounts == []:
+        return []
     where = Where()
-    where.add("r.org_id = {}", org_id)
+    page = page_of(where, org_id, wanted, accounts, now)
+    query = where.into(LIST, page=page, org=where.value(org_id))
+    rows = await connection.fetch(query, *where.values)
+    return [(reservation_from_row(row), row["payer"]) for row in rows]
+
+
+def page_of(
+    where: Where, org_id: int, wanted: ReservationFilter, accounts: list[int] | None, now: int
+) -> str:
+    """The query for one page: of a job, account by account where they are few, else in order."""
+    by_account = (
+        accounts is not None
+        and len(accounts) <= ACCOUNTS_PROBED_MAX
+        and not (wanted.job_id or wanted.node or wanted.numbers)
+    )
+    if by_account and wanted.state is ReservationState.ACTIVE:
+        where.add("r.org_id + 0 = {}", org_id)  # as the index of live leases has it
+    else:
+        where.add("r.org_id = {}", org_id)
+    add_filters(where, wanted, now)
+    places = {"limit": where.value(wanted.limit), "columns": COLUMNS}
+    if by_account:
+        return where.into(BY_ACCOUNT, accounts=where.value(accounts), **places)
+    if accounts is not None:
+        where.add("r.account_id = ANY({}::bigint[])", accounts)
+    if wanted.job_id:
+        places |= {"org": where.value(org_id), "job": where.value(wanted.job_id)}
+        return where.into(OF_JOB, **places)
+    return where.into(IN_ORDER, **places)
+
+
+def add_filters(where: Where, wanted: ReservationFilter, now: int) -> None:
+    """What is wanted of each lease, whoever has it."""
     if wanted.before:
         where.add("r.reservation_id < {}", wanted.before)
     if wanted.numbers:
         where.add("r.reservation_id = ANY({}::bigint[])", list(wanted.numbers))
-    if wanted.account:
-        if wanted.tree:
-            where.under("r.account", wanted.account)
-        else:
-            where.add("r.account = {}", wanted.account)
-    if wanted.job_id:
-        where.add("r.job_id = {}", wanted.job_id)
     if wanted.node:
-        where.add("r.node = {}", wanted.node)
+        where.add("r.node = {} AND r.node <> ''", wanted.node)
     if wanted.state is not None:
         add_state(where, wanted.state, now)
     if wanted.metadata:
         where.add("r.metadata @> {}::text::jsonb", msgspec.json.encode(wanted.metadata).decode())
-    rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
-    return [(reservation_from_row(row), row["payer"]) for row in rows]
 
 
 def add_state(where: Where, state: ReservationState, now: int) -> None:

@@ -155,6 +155,7 @@ CREATE TABLE reservations (
 CREATE INDEX reservations_live ON reservations (org_id, payer_id) WHERE state = 0;
 CREATE INDEX reservations_job ON reservations (org_id, job_id);
 CREATE INDEX reservations_account ON reservations (org_id, account_id, reservation_id);
+CREATE INDEX reservations_node ON reservations (org_id, node, reservation_id) WHERE node <> '';
 
 -- The ledger. Ids are without a gap within an org and in the order of commits, because they are
 -- given under the org's lock.
@@ -181,6 +182,40 @@ CREATE INDEX entries_repaid ON entries (org_id, account_id, entry_id) -- of what
 CREATE INDEX entries_receiver ON entries (org_id, other_id, entry_id) WHERE other_id <> 0;
 CREATE TRIGGER entries_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- The first entry of an org that was recorded at or after an instant, or the next one to come if
+-- there is none: entries are recorded in the order of their ids, and no id is missing.
+CREATE FUNCTION entry_at(org integer, at bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+DECLARE
+    least bigint := 1;
+    beyond bigint;
+    middle bigint;
+BEGIN
+    SELECT o.next_entry_id INTO beyond FROM orgs o WHERE o.org_id = org;
+    WHILE least < beyond LOOP
+        middle := (least + beyond) / 2;
+        IF (SELECT e.recorded_at FROM entries e WHERE e.org_id = org AND e.entry_id = middle) < at
+        THEN least := middle + 1;
+        ELSE beyond := middle;
+        END IF;
+    END LOOP;
+    RETURN least;
+END $$;
+
+-- The first entry of an org from which on none of an account took effect before an instant. What the
+-- clock alone has made true of an account is written down together, before anything else of it is:
+-- so whatever is late is among the first that were recorded at or after the instant.
+CREATE FUNCTION entry_after(org integer, account bigint, at bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
+DECLARE
+    first_id bigint := entry_at(org, at);
+BEGIN
+    RETURN coalesce((
+        SELECT entry_at(org, e.recorded_at + 1) FROM entries e
+        WHERE e.org_id = org AND e.account_id = account AND e.entry_id >= first_id
+        ORDER BY e.entry_id LIMIT 1), first_id);
+END $$;
 
 -- The type of each entry: its name and the two buckets its amount moves between.
 CREATE TABLE entry_types (
@@ -298,6 +333,7 @@ CREATE TABLE outbox (
     payload jsonb NOT NULL,
     PRIMARY KEY (org_id, event_id)
 );
+CREATE INDEX outbox_age ON outbox (recorded_at); -- exports go by it, a minute at a time
 
 CREATE TABLE usage_events (
     org_id integer NOT NULL,
