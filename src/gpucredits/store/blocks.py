@@ -43,8 +43,10 @@ SELECT coalesce(sum(entries), 0)::bigint FROM sealed
 
 
 HEADS = """
-(SELECT DISTINCT ON (org_id) org_id, block_id, last_entry_id, encode(hash, 'hex'), 'entries'
-FROM blocks ORDER BY org_id, block_id DESC)
+(SELECT o.org_id, newest.* FROM orgs o CROSS JOIN LATERAL (
+    SELECT b.block_id, b.last_entry_id, encode(b.hash, 'hex'), 'entries' FROM blocks b
+    WHERE b.org_id = o.org_id ORDER BY b.block_id DESC LIMIT 1
+) AS newest ORDER BY o.org_id)
 UNION ALL
 SELECT org_id, place, 0, encode(hash, 'hex'), 'audit' FROM audit_heads
 """

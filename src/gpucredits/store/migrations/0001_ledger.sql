@@ -273,7 +273,7 @@ CREATE TABLE idempotency (
     created_at bigint NOT NULL,
     PRIMARY KEY (org_id, key)
 );
-CREATE INDEX idempotency_age ON idempotency USING brin (created_at);
+CREATE INDEX idempotency_age ON idempotency (created_at);
 
 CREATE TABLE decisions (
     org_id integer NOT NULL,
@@ -287,7 +287,7 @@ CREATE TABLE decisions (
     detail jsonb NOT NULL,
     PRIMARY KEY (org_id, decision_id)
 );
-CREATE INDEX decisions_age ON decisions USING brin (decided_at);
+CREATE INDEX decisions_age ON decisions (decided_at);
 
 CREATE TABLE outbox (
     org_id integer NOT NULL,

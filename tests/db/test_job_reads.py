@@ -1,0 +1,126 @@
+"""Background jobs: what a tick reads does not grow with what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import pytest
+
+from gpucredits.core.bounds import DAY_US
+from gpucredits.store import probing, requests
+from gpucredits.store.blocks import chain_heads
+from gpucredits.store.connection import Connection
+from gpucredits.store.queue import forget_ended
+from gpucredits.store.retention import forget_answers, forget_decisions
+from support.counting import rows_read
+from support.scene import Scene, play
+
+MANY = 5_000
+FEW = 100
+
+Forget = Callable[..., Awaitable[int]]
+
+ANSWERS = """
+INSERT INTO idempotency (org_id, key, request_hash, outcome, created_at)
+SELECT 1, 'key ' || $1::bigint || ' ' || n, '', '', ledger_now() - $1
+FROM generate_series(1, $2::integer) AS n"""
+DECISIONS = """
+INSERT INTO decisions (org_id, decided_at, command, decision, reason, reservation_id, actor, detail)
+SELECT 1, ledger_now() - $1::bigint, 'reserve', 'refused', 'x', 0, '', '{}'
+FROM generate_series(1, $2::integer) AS n"""
+TICKETS = """
+INSERT INTO queue (org_id, pool_id, account, command, gpus, cpus, memory, priority, gang, gang_size,
+    expected_ms, preemptible, is_patient, allow_partial, submitted_at, deadline, actor, request_id,
+    state, ended_at)
+SELECT 1, 0, 'acme', '{}', 1, 0, 0, 0, '', 1, 0, true, true, false, 0, 0, '', '', 3,
+    ledger_now() - $1::bigint
+FROM generate_series(1, $2::integer) AS n"""
+
+
+@pytest.mark.parametrize(
+    ("table", "fill", "forget"),
+    [
+        ("idempotency", ANSWERS, forget_answers),
+        ("decisions", DECISIONS, forget_decisions),
+        ("queue", TICKETS, forget_ended),
+    ],
+)
+def test_forgetting_reads_what_is_old(database: str, table: str, fill: str, forget: Forget) -> None:
+    """Where nothing is old next to nothing is read, and what is old goes, a measure at a time."""
+
+    async def act(stage: Scene) -> None:
+        async with stage.pool.acquire() as db:
+            # As after the first cycle: what is new lies where what was forgotten had been.
+            for age_us, rows in ((2 * DAY_US, 2 * FEW), (0, MANY), (3 * DAY_US, FEW)):
+                await db.execute(fill, age_us, rows)
+            await db.execute(f"ANALYZE {table}")
+            old = partial(forget, older_us=DAY_US, limit=FEW)
+            assert await old(db) == FEW
+            left = f"SELECT count(*) FROM {table}"
+            assert await db.fetchval(left) == MANY + 2 * FEW
+            assert [await old(db) for _ in range(3)] == [FEW, FEW, 0]
+            assert await rows_read(db, table, old) < MANY // 10
+            assert await db.fetchval(left) == MANY
+
+    play(database, act, stays_sound=False)
+
+
+HELD = """
+UPDATE queue SET state = 0, held_by = 'credits', deadline = ledger_now() * 2, account = queue_id"""
+ASKED = """
+INSERT INTO requests (org_id, account, kind, unit, target_id, budget, amount, refill_per_hour,
+    ends_at, reason, asked_by, asked_at, expires_at, state, decided_by, decided_at, note,
+    given_amount, given_refill_per_hour, given_ends_at, taken_from, attempt, result, refusal)
+SELECT 1, 'acme', 0, 0, 0, '', 1, 0, 0, '', '', ledger_now(), ledger_now() * 2, 0, '', 0, '',
+    0, 0, 0, '', 0, '', '' FROM generate_series(1, $1::integer) AS n"""
+
+
+async def unfinished(db: Connection) -> None:
+    """Requests that are to be looked after."""
+    assert await requests.unfinished(db, limit=200) == []
+
+
+async def probes(db: Connection) -> None:
+    """Requests in a queue that may be asked about again."""
+    assert len(await probing.probes(db, 0, each=4, limit=200)) == FEW
+
+
+@pytest.mark.parametrize("look", [unfinished, probes])
+def test_the_clock_is_read_once(
+    database: str, look: Callable[[Connection], Awaitable[None]]
+) -> None:
+    """Not once for each row that is compared with it."""
+
+    async def act(stage: Scene) -> None:
+        async with stage.pool.acquire() as db:
+            await db.execute(ASKED, FEW)
+            await db.execute(TICKETS, 0, FEW)
+            await db.execute(HELD)
+            assert await rows_read(db, "clock", look) == 1
+
+    play(database, act, stays_sound=False)
+
+
+BLOCKS = """
+INSERT INTO blocks (org_id, block_id, first_entry_id, last_entry_id, previous_hash, hash, sealed_at)
+SELECT o.org_id, n, n, n, '', int8send(n), 0 FROM orgs o, generate_series(1, $1::bigint) AS n
+WHERE o.org_id > 0"""
+
+
+def test_the_heads_of_chains_are_read_without_the_chains(database: str) -> None:
+    """Of each org its newest block, however many came before."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta", "gamma", credits_each=0)
+        async with stage.pool.acquire() as db:
+            await db.execute(BLOCKS, MANY)
+            await db.execute("ANALYZE blocks")
+            heads = [head for head in await chain_heads(db) if head.chain == "entries"]
+            assert [(head.org_id, head.block_id) for head in heads] == [
+                (row["org_id"], MANY)
+                for row in await db.fetch("SELECT org_id FROM orgs WHERE org_id > 0 ORDER BY 1")
+            ]
+            assert await rows_read(db, "blocks", chain_heads) < FEW
+
+    play(database, act, stays_sound=False)
