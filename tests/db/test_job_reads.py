@@ -11,6 +11,7 @@ from gpucredits.core.bounds import DAY_US
 from gpucredits.store import probing, requests
 from gpucredits.store.blocks import chain_heads
 from gpucredits.store.connection import Connection
+from gpucredits.store.due import find_due
 from gpucredits.store.queue import forget_ended
 from gpucredits.store.retention import forget_answers, forget_decisions
 from support.counting import rows_read
@@ -122,5 +123,40 @@ def test_the_heads_of_chains_are_read_without_the_chains(database: str) -> None:
                 for row in await db.fetch("SELECT org_id FROM orgs WHERE org_id > 0 ORDER BY 1")
             ]
             assert await rows_read(db, "blocks", chain_heads) < FEW
+
+    play(database, act, stays_sound=False)
+
+
+ACCOUNTS = """
+INSERT INTO accounts (org_id, account_id, parent_id, path, created_at, model, credit_limit,
+    credit_limit_max, status, metadata, remaining, reserved, spent, debt, overrun, version, due_at,
+    funded_until)
+SELECT 100 + n % 10, n, 0, 'p' || n, 0, $1, 0, 0, 0, '{}', 0, 0, 0, 0, 0, 0, ledger_now() * 2, 0
+FROM generate_series(1, $2::bigint) AS n"""
+ORGS = "INSERT INTO orgs (org_id, path) SELECT n, 'o' || n FROM generate_series(100, 109) AS n"
+
+
+def test_the_sweeper_reads_who_is_due(database: str) -> None:
+    """Accounts of which nothing is to be written down are not read, whichever org they are of."""
+
+    async def act(stage: Scene) -> None:
+        async with stage.pool.acquire() as db:
+            await db.execute(ORGS)
+            await db.execute(ACCOUNTS, 0, MANY)
+            await db.execute("UPDATE accounts SET due_at = 5 WHERE account_id <= 4")
+            await db.execute("ANALYZE accounts")
+            bounds = {"orgs_max": 5, "accounts_max": 10, "grace_us": 0}
+            found: dict[int, list[int]] = {}
+            ends: list[int] = []
+
+            async def walk(db: Connection) -> None:
+                last = 0
+                while not ends or last:
+                    due, last = await find_due(db, last, **bounds)
+                    found.update(due)
+                    ends.append(last)
+
+            assert await rows_read(db, "accounts", walk) < FEW
+        assert (found, ends) == ({100 + n: [n] for n in range(1, 5)}, [104, 109, 0])
 
     play(database, act, stays_sound=False)

@@ -12,7 +12,9 @@ from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.sweeper import Sweeper
+from gpucredits.service import asking
 from gpucredits.store.errors import Unavailable
+from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, HOUR_US, Scene, play, scene
 
 
@@ -29,7 +31,7 @@ def test_sweepers_write_down_what_the_clock_made_true(database: str) -> None:
             await stage.reserve(org)
         await stage.advance(2 * 3_600)
         async with scene(database) as other:
-            sweepers = [Sweeper(server.ledger, walk_max=2) for server in (stage, other, stage)]
+            sweepers = [Sweeper(server.ledger, orgs_max=2) for server in (stage, other, stage)]
 
             async def walk(sweeper: Sweeper) -> None:
                 while await sweeper.tick():
@@ -39,6 +41,57 @@ def test_sweepers_write_down_what_the_clock_made_true(database: str) -> None:
             assert sum(sweeper.entries for sweeper in sweepers) == 5 * 2  # a release and an expiry
         assert await stage.pool.fetchval("SELECT count(*) FROM reservations WHERE state = 3") == 5
         assert await stage.pool.fetchval("SELECT sum(remaining) FROM grants") == 0
+
+    play(database, act)
+
+
+SWEPT = """
+SELECT count(*) FROM reservations r JOIN orgs o USING (org_id) WHERE r.state = 3 AND o.path = $1"""
+
+
+def test_an_org_with_much_to_sweep_leaves_others_their_turn(database: str) -> None:
+    """Each org has a bounded part of each round; what is left of it follows without a rest."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", *(f"acme/{number}" for number in range(7)), "beta")
+        for number in range(7):
+            await stage.reserve(f"acme/{number}")
+        await stage.reserve("beta")
+        await stage.advance(60)
+        sweeper = Sweeper(stage.ledger, orgs_max=1, accounts_max=3)
+        goes_on, seen = True, []
+        while goes_on:
+            goes_on = await sweeper.tick()
+            seen.append(tuple([await stage.pool.fetchval(SWEPT, org) for org in ("acme", "beta")]))
+        assert seen[:2] == [(3, 0), (3, 1)]
+        assert seen[-1] == (7, 1)
+        assert sweeper.entries == 8
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_org_without_an_answer_leaves_others_their_turn(
+    database: str, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Others in the same tick are swept, the next tick goes on, and a rest follows the round."""
+    monkeypatch.setattr(asking, "DONE_WITHIN_S", 0.5)
+
+    async def act(stage: Scene) -> None:
+        orgs = ("deaf", "acme", "beta")
+        await stage.fund(*orgs)
+        for org in orgs:
+            await stage.reserve(org)
+        await stage.advance(60)
+        org_id = await stage.ledger.org_id("deaf")
+        assert org_id is not None
+        sweeper = Sweeper(stage.ledger, orgs_max=2, accounts_max=1)
+        with monkeypatch.context() as patch:
+            Deaf(stage.ledger, org_id, way, patch)
+            for _ in range(4):
+                await sweeper.tick()
+            assert [await stage.pool.fetchval(SWEPT, org) for org in orgs] == [0, 1, 1]
+            assert [await sweeper.tick() for _ in range(2)] == [True, False]
 
     play(database, act)
 
