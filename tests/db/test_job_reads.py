@@ -8,12 +8,14 @@ from functools import partial
 import pytest
 
 from gpucredits.core.bounds import DAY_US
-from gpucredits.store import probing, requests
+from gpucredits.store import probing, requests, statements
+from gpucredits.store.anomalies import MARKS_KEPT_HOURS, mark_hour
 from gpucredits.store.blocks import chain_heads
 from gpucredits.store.connection import Connection
-from gpucredits.store.due import find_due
+from gpucredits.store.due import Place, find_due
 from gpucredits.store.queue import forget_ended
 from gpucredits.store.retention import forget_answers, forget_decisions
+from gpucredits.store.statements import Step
 from support.counting import rows_read
 from support.scene import Scene, play
 
@@ -158,5 +160,71 @@ def test_the_sweeper_reads_who_is_due(database: str) -> None:
 
             assert await rows_read(db, "accounts", walk) < FEW
         assert (found, ends) == ({100 + n: [n] for n in range(1, 5)}, [104, 109, 0])
+
+    play(database, act, stays_sound=False)
+
+
+async def open_months(db: Connection, step: Step) -> Place:
+    """Months that are to be closed."""
+    return (await statements.open_months(db, step, until=0, reached=0))[1]
+
+
+async def misjudged(db: Connection, step: Step) -> Place:
+    """Who is to be paused or resumed."""
+    return (await statements.misjudged(db, step))[1]
+
+
+@pytest.mark.parametrize("look", [open_months, misjudged])
+def test_a_step_over_those_who_pay_later_is_bounded(
+    database: str, look: Callable[[Connection, Step], Awaitable[Place]]
+) -> None:
+    """It reads so many of them and nobody else; step by step all of them have their turn."""
+
+    async def act(stage: Scene) -> None:
+        async with stage.pool.acquire() as db:
+            await db.execute(ORGS)
+            await db.execute(ACCOUNTS, 0, MANY)
+            await db.execute(f"UPDATE accounts SET model = 1 WHERE account_id <= {4 * FEW}")
+            await db.execute("ANALYZE accounts")
+            places = [Place()]
+
+            async def one_step(db: Connection) -> None:
+                places.append(await look(db, Step(places[-1], FEW, 1)))
+
+            for _ in range(5):
+                assert await rows_read(db, "accounts", one_step) < 3 * FEW
+            late = await db.fetch(
+                "SELECT org_id, account_id FROM accounts WHERE model = 1 ORDER BY 1, 2"
+            )
+        ends = [Place(*late[end * FEW - 1]) for end in range(1, 5)]
+        assert places == [Place(), *ends, Place()]
+
+    play(database, act, stays_sound=False)
+
+
+MARKS = """
+INSERT INTO spend_marks (org_id, account_id, hour, spent)
+SELECT a.org_id, a.account_id, n, n FROM accounts a, generate_series(1, $1::integer) AS n"""
+HOURS = 200
+
+
+def test_forgetting_marks_reads_those_that_are_old(database: str) -> None:
+    """Of each account the last old one and what is before it; what is kept is not read."""
+
+    async def act(stage: Scene) -> None:
+        async with stage.pool.acquire() as db:
+            await db.execute(ORGS)
+            await db.execute(ACCOUNTS, 0, FEW)
+            await db.execute(MARKS, HOURS)
+            await db.execute("UPDATE accounts SET spent = 1000")
+            await db.execute("ANALYZE")
+
+            async def mark(db: Connection) -> None:
+                hour = MARKS_KEPT_HOURS + 3
+                await mark_hour(db, Place(), hour=hour, walk_max=FEW)
+
+            assert await rows_read(db, "spend_marks", mark) < 20 * FEW
+            left = "SELECT min(hour), count(*) FROM spend_marks"
+            assert tuple(await db.fetchrow(left)) == (3, FEW * (HOURS - 2 + 1))
 
     play(database, act, stays_sound=False)

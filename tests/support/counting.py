@@ -13,7 +13,7 @@ SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables W
 async def rows_read(
     db: Connection, table: str, work: Callable[[Connection], Awaitable[object]]
 ) -> int:
-    """Rows of the table that the work reads, in a transaction of its own."""
+    """Rows of the table that the work reads; those found by an index may count twice."""
     async with db.transaction():
         before: int = await db.fetchval(READ, table)
         await work(db)
