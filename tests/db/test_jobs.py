@@ -103,7 +103,7 @@ def test_sealed_blocks_chain_every_entry(database: str) -> None:
         await stage.fund("acme", "beta", credits_each=1)
         for _ in range(10):
             await stage.do(Issue(account="acme", amount=CREDIT))
-        sealers = [Sealer(stage.pool, entries_max=3) for _ in range(2)]
+        sealers = [Sealer(stage.pool, entries_max=3, age_us=0) for _ in range(2)]
         for _ in range(6):
             await asyncio.gather(*(sealer.tick() for sealer in sealers))
         rows = await stage.pool.fetch(
@@ -112,6 +112,34 @@ def test_sealed_blocks_chain_every_entry(database: str) -> None:
         )
         assert [tuple(row) for row in rows] == [(1, 3), (4, 6), (7, 9), (10, 11)]
         assert sum(sealer.entries for sealer in sealers) == 12
+
+    play(database, act)
+
+
+def test_a_block_is_sealed_for_many_entries_or_after_a_while(database: str) -> None:
+    """The first entry of an org at once; then few entries wait for more, but not for long."""
+
+    async def act(stage: Scene) -> None:
+        sealer = Sealer(stage.pool, entries_min=3, age_us=HOUR_US)
+        await stage.fund("acme", credits_each=0)
+        sealed = []
+
+        async def step(entries: int, seconds: float) -> None:
+            for _ in range(entries):
+                await stage.do(Issue(account="acme", amount=CREDIT))
+            await stage.advance(seconds)
+            await sealer.tick()
+            sealed.append(sealer.entries)
+
+        await step(1, 0)
+        await step(1, 3_600)
+        assert sealed == [1, 2]  # the last block is old
+        await step(2, 0)
+        await step(1, 0)
+        assert sealed == [1, 2, 2, 5]  # three are enough
+        await step(1, 0)
+        await step(0, 3_600)
+        assert sealed == [1, 2, 2, 5, 5, 6]
 
     play(database, act)
 
