@@ -149,7 +149,9 @@ def test_snapshotters_at_once_store_each_sum_once(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/vision")
-        snapshotters = [Snapshotter(stage.pool, entries_between=1) for _ in range(3)]
+        snapshotters = [
+            Snapshotter(stage.pool, entries_between=1, entries_each=0) for _ in range(3)
+        ]
         await asyncio.gather(*(each.tick() for each in snapshotters))
         assert await stage.pool.fetchval("SELECT count(*) FROM snapshots") == 2
 

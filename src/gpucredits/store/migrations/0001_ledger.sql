@@ -354,10 +354,11 @@ CREATE TABLE snapshots (
     spent bigint NOT NULL,
     PRIMARY KEY (org_id, account_id, entry_id)
 );
--- How far an org's history is in snapshots.
+-- How far an org's history is in snapshots, and how many more entries the next ones are worth.
 CREATE TABLE snapshot_marks (
     org_id integer PRIMARY KEY,
-    entry_id bigint NOT NULL
+    entry_id bigint NOT NULL,
+    enough bigint NOT NULL DEFAULT 0
 );
 
 -- Kept for the edge: keys, and who did what.
