@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +12,14 @@ import pytest
 from gpucredits.core.account import Status
 from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.command import Refund, Settle, UpdateAccount
+from gpucredits.core.risk import AnomalyTerms, check_spend, hourly_sums
 from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.service import anomalies
 from gpucredits.service.acts import Act
 from gpucredits.service.anomalies import AnomalyFilter, TermsRow
 from gpucredits.store import anomalies as rows
 from gpucredits.store.anomalies import MARKS_KEPT_HOURS
+from gpucredits.store.due import Place
 from support.scene import CREDIT, Scene, play, scene
 
 ALL = AnomalyFilter(before=2**62)
@@ -25,7 +29,7 @@ async def spend(stage: Scene, amount: int, account: str = "acme") -> int:
     """Spend so many credits now; the lease that did."""
     lease = await stage.reserve(account, gpu_count=amount, window_ms=1_000)
     number = lease.reservation.reservation_id
-    await stage.do(Settle(reservation_id=number, used_ms=1_000))
+    await stage.do(Settle(reservation_id=number, used_ms=1_000), org=account)
     return number
 
 
@@ -206,3 +210,68 @@ def test_old_marks_go_but_for_the_last(database: str) -> None:
         assert len(await anomalies.list_anomalies(stage.pool, ALL)) == 1
 
     play(database, act)
+
+
+def test_only_hours_above_the_floor_are_looked_into(database: str) -> None:
+    """An account's own floor, or else that of all; nobody asks about the others one by one."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta", "gamma", "delta", credits_each=1_000)
+        await terms(stage, floor=5 * CREDIT)
+        job = Anomalies(stage.ledger)
+        await hours(stage, job, 1)
+        for account, amount in (("acme", 6), ("beta", 6), ("gamma", 100), ("delta", 101)):
+            await spend(stage, amount, account)
+        await next_hour(stage)
+        hour = await anomalies.hour_now(stage.pool) - 1
+        async with stage.pool.acquire() as db:
+            spenders, _ = await rows.mark_hour(db, Place(), hour=hour, walk_max=10)
+        assert {spender.path for spender in spenders} == {"acme", "delta"}
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_left_out_would_not_have_been_found(database: str, seed: int) -> None:
+    """With quiet and missed hours, and refunds: judging everybody finds the same."""
+    chance = random.Random(seed)  # a test's
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta", credits_each=100_000)
+        await terms(stage, floor=10 * CREDIT)
+        job = Anomalies(stage.ledger)
+        expected: set[tuple[str, int]] = set()
+        for _ in range(30):
+            for account in ("acme", "beta"):
+                amount = chance.choice((0, 0, 1, 9, 10, 11, 50, 100, 101, 400))
+                if amount:
+                    lease = await spend(stage, amount, account)
+                    if chance.random() < 0.2:
+                        back = Refund(reservation_id=lease, amount=amount * CREDIT // 2)
+                        await stage.do(back, org=account)
+            await next_hour(stage)
+            if chance.random() < 0.2:
+                continue  # nobody looked at this hour
+            await walk(job)
+            async with stage.pool.acquire() as db:
+                for account in ("acme", "beta"):
+                    expected |= await found_by_hand(db, account, job.hour)
+        listed = await anomalies.list_anomalies(stage.pool, replace(ALL, limit=1_000))
+        judged = {(row.account, row.starts_at // HOUR_US) for row in listed}
+        assert judged == expected
+        assert expected
+
+    play(database, act)
+
+
+async def found_by_hand(db: Any, account: str, hour: int) -> set[tuple[str, int]]:
+    """What the rule says of an hour of an account, whatever was spent in it."""
+    org_id, account_id = await db.fetchrow(
+        "SELECT org_id, account_id FROM accounts WHERE path = $1", account
+    )
+    own = await rows.terms_of(db, org_id, account_id)
+    rule = AnomalyTerms(ratio_percent=own.ratio_percent, floor=own.floor)
+    spender = rows.Spender(org_id, account_id, account)
+    marks = await rows.marks_of(db, spender, hour=hour, hours=rule.hours)
+    sums = hourly_sums(marks, hour, rule.hours)
+    return {(account, hour)} if sums and check_spend(sums, rule).unusual else set()

@@ -86,6 +86,26 @@ def test_a_warning_is_announced_once(database: str) -> None:
     play(database, act)
 
 
+def test_budgets_are_looked_at_once_in_a_round_of_all_orgs(database: str) -> None:
+    """However many ticks a round takes, each begins with the next few budgets."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        await stage.fund("beta", "gamma", credits_each=0)
+        for name in ("a", "b"):
+            await stage.do(SetBudget(account=ALICE, name=name, allowance=1, calendar=Calendar.DAY))
+        sweeper = Sweeper(stage.ledger, orgs_max=1, budgets_max=1)
+        places = []
+        for _ in range(3):  # rounds
+            while await sweeper.tick():
+                places.append(sweeper.budget_place)
+        assert len(places) == 3 * 3
+        assert [len(set(places[first : first + 3])) for first in (0, 3, 6)] == [1, 1, 1]
+        assert len(set(places)) == 3  # at one, at the other, at the end
+
+    play(database, act)
+
+
 def test_periods_tell_what_became_of_their_allowance(database: str) -> None:
     """Used, left, rolled on and expired add up, before anybody has written the new day down."""
 

@@ -11,14 +11,15 @@ from gpucredits.core.command import SetQuota, Settle
 from gpucredits.core.outcome import QuotaSaved, Reserved
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
+from gpucredits.jobs.dispatcher import Dispatching
 from gpucredits.service import queue as queue_service
 from gpucredits.service.admitting import Admitting
-from gpucredits.service.dispatcher import Dispatcher
+from gpucredits.service.dispatcher import USAGE_EVERY_US, Dispatcher
 from gpucredits.service.queue import QueueFull, answer_of
 from gpucredits.store import dispatch
 from gpucredits.store.dispatch import Claimed
 from gpucredits.store.queue import QueueState
-from support.scene import Scene, play, scene
+from support.scene import HOUR_US, Scene, play, scene
 from support.stage import CAPACITY, Stage, stage_on
 
 
@@ -291,5 +292,28 @@ def test_lapsed_leases_give_their_room_back(database: str) -> None:
             await dispatcher.cycle(stage.pool_id)
             assert await stage.states([second]) == [QueueState.ADMITTED]
             assert await stage.held() == CAPACITY
+
+    play(database, act)
+
+
+def test_a_pool_whose_past_use_is_kept_is_no_work_in_between(database: str) -> None:
+    """While nobody waits it is looked at when its use is to be kept, and not each second."""
+
+    async def act(base: Scene) -> None:
+        async with stage_on(base, half_life_ms=3_600_000) as stage:
+            await stage.fund("acme")
+            job = Dispatching(base.ledger, stage.pools)
+            kept = "UPDATE pool_dispatch SET used_until = ledger_now() - $1 WHERE pool_id = $2"
+            cycles = []
+            for ago_us in (USAGE_EVERY_US, -HOUR_US, USAGE_EVERY_US):
+                await base.pool.execute(kept, ago_us, stage.pool_id)
+                await job.tick()
+                cycles.append(job.cycles)
+            assert cycles == [1, 1, 2]
+            await base.pool.execute(kept, -HOUR_US, stage.pool_id)
+            key = await stage.ask("acme")
+            await job.tick()
+            assert job.cycles == 3
+            assert await stage.states([key]) == [QueueState.ADMITTED]
 
     play(database, act)

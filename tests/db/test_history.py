@@ -31,7 +31,7 @@ def test_every_past_balance_is_what_it_was(database: str, snapshots: bool) -> No
     """Asked later, each instant gives the balance that was given then, tree sums included."""
 
     async def act(stage: Scene) -> None:
-        snapshotter = Snapshotter(stage.pool, entries_between=1)
+        snapshotter = Snapshotter(stage.pool, entries_between=1, entries_each=0)
         await stage.fund("acme", "acme/vision")
         seen: list[tuple[Balance, Balance]] = []
 
@@ -87,11 +87,31 @@ def test_snapshots_save_reading_entries_again(database: str) -> None:
         for _ in range(30):
             await stage.do(Issue(account="acme", amount=CREDIT))
             instants.append((await stage.balance()).as_of)
-            await Snapshotter(stage.pool, entries_between=5).tick()
+            await Snapshotter(stage.pool, entries_between=5, entries_each=1).tick()
             await stage.advance(1)
         for count, instant in enumerate(instants, start=1):
             assert (await stage.balance(at=instant)).available == count * CREDIT
         assert await stage.pool.fetchval("SELECT count(*) FROM snapshots") == 6
+
+    play(database, act)
+
+
+@pytest.mark.parametrize(("each", "enough"), [(1, 5), (4, 20), (100, 50)])
+def test_snapshots_are_few_beside_the_entries(database: str, each: int, enough: int) -> None:
+    """They wait for so many entries for each account that moved, up to ten measures in all."""
+
+    async def act(stage: Scene) -> None:
+        paths = ["acme", *(f"acme/{number}" for number in range(4))]
+        await stage.fund(*paths, credits_each=0)
+        snapshotter = Snapshotter(stage.pool, entries_between=5, entries_each=each)
+        taken = []
+        for number in range(enough):
+            await stage.do(Issue(account=paths[number % 5], amount=CREDIT))
+            await snapshotter.tick()
+            taken.append(await stage.pool.fetchval("SELECT count(*) FROM snapshots"))
+            async with stage.pool.acquire() as db:  # nobody reads the same entries again
+                assert await history.orgs_behind(db, entries=5, limit=1) == []
+        assert taken == [0] * (enough - 1) + [5]
 
     play(database, act)
 

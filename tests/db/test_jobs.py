@@ -12,7 +12,9 @@ from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.sweeper import Sweeper
+from gpucredits.service import asking
 from gpucredits.store.errors import Unavailable
+from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, HOUR_US, Scene, play, scene
 
 
@@ -29,7 +31,7 @@ def test_sweepers_write_down_what_the_clock_made_true(database: str) -> None:
             await stage.reserve(org)
         await stage.advance(2 * 3_600)
         async with scene(database) as other:
-            sweepers = [Sweeper(server.ledger, walk_max=2) for server in (stage, other, stage)]
+            sweepers = [Sweeper(server.ledger, orgs_max=2) for server in (stage, other, stage)]
 
             async def walk(sweeper: Sweeper) -> None:
                 while await sweeper.tick():
@@ -43,6 +45,57 @@ def test_sweepers_write_down_what_the_clock_made_true(database: str) -> None:
     play(database, act)
 
 
+SWEPT = """
+SELECT count(*) FROM reservations r JOIN orgs o USING (org_id) WHERE r.state = 3 AND o.path = $1"""
+
+
+def test_an_org_with_much_to_sweep_leaves_others_their_turn(database: str) -> None:
+    """Each org has a bounded part of each round; what is left of it follows without a rest."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", *(f"acme/{number}" for number in range(7)), "beta")
+        for number in range(7):
+            await stage.reserve(f"acme/{number}")
+        await stage.reserve("beta")
+        await stage.advance(60)
+        sweeper = Sweeper(stage.ledger, orgs_max=1, accounts_max=3)
+        goes_on, seen = True, []
+        while goes_on:
+            goes_on = await sweeper.tick()
+            seen.append(tuple([await stage.pool.fetchval(SWEPT, org) for org in ("acme", "beta")]))
+        assert seen[:2] == [(3, 0), (3, 1)]
+        assert seen[-1] == (7, 1)
+        assert sweeper.entries == 8
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_org_without_an_answer_leaves_others_their_turn(
+    database: str, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Others in the same tick are swept, the next tick goes on, and a rest follows the round."""
+    monkeypatch.setattr(asking, "DONE_WITHIN_S", 0.5)
+
+    async def act(stage: Scene) -> None:
+        orgs = ("deaf", "acme", "beta")
+        await stage.fund(*orgs)
+        for org in orgs:
+            await stage.reserve(org)
+        await stage.advance(60)
+        org_id = await stage.ledger.org_id("deaf")
+        assert org_id is not None
+        sweeper = Sweeper(stage.ledger, orgs_max=2, accounts_max=1)
+        with monkeypatch.context() as patch:
+            Deaf(stage.ledger, org_id, way, patch)
+            for _ in range(4):
+                await sweeper.tick()
+            assert [await stage.pool.fetchval(SWEPT, org) for org in orgs] == [0, 1, 1]
+            assert [await sweeper.tick() for _ in range(2)] == [True, False]
+
+    play(database, act)
+
+
 def test_sealed_blocks_chain_every_entry(database: str) -> None:
     """Blocks cover all entries without a gap, and two sealers at once seal each block once."""
 
@@ -50,7 +103,7 @@ def test_sealed_blocks_chain_every_entry(database: str) -> None:
         await stage.fund("acme", "beta", credits_each=1)
         for _ in range(10):
             await stage.do(Issue(account="acme", amount=CREDIT))
-        sealers = [Sealer(stage.pool, entries_max=3) for _ in range(2)]
+        sealers = [Sealer(stage.pool, entries_max=3, age_us=0) for _ in range(2)]
         for _ in range(6):
             await asyncio.gather(*(sealer.tick() for sealer in sealers))
         rows = await stage.pool.fetch(
@@ -63,12 +116,42 @@ def test_sealed_blocks_chain_every_entry(database: str) -> None:
     play(database, act)
 
 
+def test_a_block_is_sealed_for_many_entries_or_after_a_while(database: str) -> None:
+    """The first entry of an org at once; then few entries wait for more, but not for long."""
+
+    async def act(stage: Scene) -> None:
+        sealer = Sealer(stage.pool, entries_min=3, age_us=HOUR_US)
+        await stage.fund("acme", credits_each=0)
+        sealed = []
+
+        async def step(entries: int, seconds: float) -> None:
+            for _ in range(entries):
+                await stage.do(Issue(account="acme", amount=CREDIT))
+            await stage.advance(seconds)
+            await sealer.tick()
+            sealed.append(sealer.entries)
+
+        await step(1, 0)
+        await step(1, 3_600)
+        assert sealed == [1, 2]  # the last block is old
+        await step(2, 0)
+        await step(1, 0)
+        assert sealed == [1, 2, 2, 5]  # three are enough
+        await step(1, 0)
+        await step(0, 3_600)
+        assert sealed == [1, 2, 2, 5, 5, 6]
+
+    play(database, act)
+
+
 def test_snapshotters_at_once_store_each_sum_once(database: str) -> None:
     """Snapshots may be taken by several at a time."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/vision")
-        snapshotters = [Snapshotter(stage.pool, entries_between=1) for _ in range(3)]
+        snapshotters = [
+            Snapshotter(stage.pool, entries_between=1, entries_each=0) for _ in range(3)
+        ]
         await asyncio.gather(*(each.tick() for each in snapshotters))
         assert await stage.pool.fetchval("SELECT count(*) FROM snapshots") == 2
 

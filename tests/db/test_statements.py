@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
-from gpucredits.core.account import Status
+from gpucredits.core.account import Model, Status
 from gpucredits.core.bounds import DAY_US
 from gpucredits.core.command import (
     Adjust,
+    CreateAccount,
     Issue,
     Refund,
     Reserve,
@@ -64,6 +65,31 @@ def test_a_month_is_closed_into_its_lines(database: str) -> None:
         }
         events = "SELECT count(*) FROM outbox WHERE type = 'statement.closed'"
         assert await stage.pool.fetchval(events) == 2
+
+    play(database, act)
+
+
+def test_months_of_all_are_caught_up_however_small_the_steps(database: str) -> None:
+    """Each walk closes one month of each account: as long as there are any, another follows."""
+
+    async def act(stage: Scene) -> None:
+        await open_acme(stage)
+        for number in range(4):
+            path = f"acme/{number}"
+            await stage.do(CreateAccount(path=path, model=Model.POSTPAID, credit_limit=1))
+        for _ in range(2):
+            await next_month(stage)
+        job = Statements(stage.ledger, walk_max=2, accounts_max=1)
+        for _ in range(2 * 5 + 4):
+            await job.tick()
+        assert len(await listed(stage)) == 2 * 5
+        assert not job.is_closing
+        await stage.advance(3_600)
+        await job.tick()
+        assert not job.is_closing  # neither a month nor a minute has passed
+        await next_month(stage)
+        await job.tick()
+        assert len(await listed(stage)) == 2 * 5 + 1
 
     play(database, act)
 

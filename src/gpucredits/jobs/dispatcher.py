@@ -14,7 +14,7 @@ from collections.abc import Awaitable
 from contextlib import suppress
 
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.dispatcher import LEASE_US, Dispatcher
+from gpucredits.service.dispatcher import LEASE_US, USAGE_EVERY_US, Dispatcher
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.pools import GpuPools
 from gpucredits.store.dispatch import pools_with_work
@@ -57,7 +57,7 @@ class Dispatching(Paced):
         await self.gpu_pools.refresh()
         with driver_errors():
             async with self.dispatcher.pool.acquire() as db:
-                pool_ids = await pools_with_work(db)
+                pool_ids = await pools_with_work(db, usage_every_us=USAGE_EVERY_US)
         gate = asyncio.Semaphore(POOLS_AT_ONCE)
 
         async def one(work: Awaitable[bool]) -> bool:

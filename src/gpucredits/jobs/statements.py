@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.pace import Paced
 from gpucredits.service.ledger import Ledger
-from gpucredits.service.statements import ZONE, close_months, review_standings
+from gpucredits.service.statements import (
+    ZONE,
+    Step,
+    close_months,
+    months_over,
+    review_standings,
+)
+from gpucredits.store.due import Place
+
+MONTHS_EVERY_S: Final = 60.0
 
 
 class Statements(Paced):
-    """Looks after a bounded number of accounts in each tick; several may run.
+    """Goes round the accounts that pay later, a bounded number in each tick; several may run.
 
-    Each tick closes one month of an account, so that after a downtime the months follow in order.
+    Months are looked for when one has ended, and each minute for those that got no answer. Each
+    walk closes one month of an account, so that after a downtime the months follow in order.
     """
 
     def __init__(  # one argument for each setting
@@ -20,19 +33,49 @@ class Statements(Paced):
         *,
         rest_s: float = 2.0,
         accounts_max: int = 100,
+        walk_max: int = 1_000,
         zone: str = ZONE,
         due_days: int = DUE_DAYS,
     ) -> None:
         super().__init__(rest_s=rest_s)
         self.ledger = ledger
         self.accounts_max = accounts_max
+        self.walk_max = walk_max
         self.zone = zone
         self.due_days = due_days
+        self.place = Place()
+        self.month_place = Place()
+        self.is_closing = False
+        self._until = 0  # the months that the last walk was about
+        self._again_at = 0.0
+        self._closed = 0  # in this walk
 
     async def tick(self) -> bool:
         """Close months, then look at who is overdue; go on at once while months are open."""
-        closed = await close_months(
-            self.ledger, limit=self.accounts_max, zone=self.zone, due_days=self.due_days
+        closed = await self._close()
+        self.place = await review_standings(self.ledger, self._step(self.place))
+        return closed > 0
+
+    async def _close(self) -> int:
+        """Close months of the next accounts, if it is time to; of how many."""
+        until = await months_over(self.ledger.pool, self.zone)
+        now_s = asyncio.get_running_loop().time()
+        if not self.is_closing and (until != self._until or now_s >= self._again_at):
+            self.is_closing, self._until = True, until
+            self._again_at = now_s + MONTHS_EVERY_S
+        if not self.is_closing:
+            return 0
+        closed, self.month_place = await close_months(
+            self.ledger,
+            self._step(self.month_place),
+            until=until,
+            zone=self.zone,
+            due_days=self.due_days,
         )
-        reviewed = await review_standings(self.ledger, limit=self.accounts_max)
-        return closed > 0 or reviewed == self.accounts_max
+        self._closed += closed
+        if self.month_place == Place():  # who had a month to close may have another
+            self.is_closing, self._closed = self._closed > 0, 0
+        return closed
+
+    def _step(self, after: Place) -> Step:
+        return Step(after, self.walk_max, self.accounts_max)

@@ -8,45 +8,69 @@ Several may run; what one has swept, the others find done.
 from __future__ import annotations
 
 import asyncio
-from itertools import groupby
+from collections.abc import Sequence
+from functools import partial
 
 from gpucredits.jobs.pace import Paced
+from gpucredits.service.asking import Asking
 from gpucredits.service.ledger import Ledger
 from gpucredits.store.due import Place, find_due, find_warned
 
 
 class Sweeper(Paced):
-    """Walks all accounts, a bounded number in each tick, and sweeps those that are due."""
+    """Goes round all orgs, a bounded number in each tick, and sweeps accounts that are due.
+
+    Each round begins with a bounded number of budgets.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
         *,
         rest_s: float = 1.0,
-        walk_max: int = 20_000,
+        orgs_max: int = 200,
+        accounts_max: int = 100,
+        budgets_max: int = 20_000,
         grace_us: int = 1_000_000,
-        start: Place | None = None,
     ) -> None:
         super().__init__(rest_s=rest_s)
         self.ledger = ledger
-        self.walk_max = walk_max
+        self.orgs_max = orgs_max
+        self.accounts_max = accounts_max
+        self.budgets_max = budgets_max
         self.grace_us = grace_us
-        self.place = start or Place()
+        self.asking = Asking()
+        self.after = 0
         self.budget_place = Place()
         self.entries = 0
+        self._left_over = False  # an org had more in this round than fits into its turn
 
     async def tick(self) -> bool:
-        """Sweep what is due among the next accounts; go on at once while there are more."""
-        due, self.place = await find_due(
-            self.ledger.pool, self.place, walk_max=self.walk_max, grace_us=self.grace_us
+        """Sweep what is due in the next orgs; go on at once until all of them are swept."""
+        warned: list[Place] = []
+        if not self.after:
+            self._left_over = False
+            warned, self.budget_place = await find_warned(
+                self.ledger.pool, self.budget_place, walk_max=self.budgets_max
+            )
+        due, self.after = await find_due(
+            self.ledger.pool,
+            self.after,
+            orgs_max=self.orgs_max,
+            accounts_max=self.accounts_max,
+            grace_us=self.grace_us,
         )
-        warned, self.budget_place = await find_warned(
-            self.ledger.pool, self.budget_place, walk_max=self.walk_max
+        full = {org_id for org_id, found in due.items() if len(found) == self.accounts_max}
+        for org_id, account_id in warned:
+            due.setdefault(org_id, []).append(account_id)
+        swept = await asyncio.gather(*(self._sweep(*each) for each in due.items()))
+        self.entries += sum(swept)
+        self._left_over |= any(
+            entries and org_id in full for org_id, entries in zip(due, swept, strict=True)
         )
-        groups = [
-            self.ledger.sweep(org_id, [place.account_id for place in places])
-            for org_id, places in groupby(sorted({*due, *warned}), key=lambda place: place.org_id)
-        ]
-        for swept in await asyncio.gather(*groups):
-            self.entries += swept
-        return self.place != Place()
+        return self.after > 0 or self._left_over
+
+    async def _sweep(self, org_id: int, account_ids: Sequence[int]) -> int:
+        """Sweep accounts of an org; one that the ledger cannot answer for holds up nobody else."""
+        sweep = partial(self.ledger.sweep, org_id, account_ids)
+        return await self.asking.done(org_id, "a sweep", sweep) or 0

@@ -31,11 +31,12 @@ from gpucredits.store import audit, outbox, statements
 from gpucredits.store.audit import SYSTEM, AuditNote
 from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Pool
+from gpucredits.store.due import Place
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.snapshot import snapshot
-from gpucredits.store.statements import Owner, StatementFilter, StatementRow
+from gpucredits.store.statements import Owner, StatementFilter, StatementRow, Step
 
-__all__ = ["Owner", "Seen", "StatementFilter", "StatementRow"]
+__all__ = ["Owner", "Seen", "StatementFilter", "StatementRow", "Step"]
 
 ZONE = "UTC"
 GRACE_US = MINUTE_US  # what took effect in a month's last moment has been written down by then
@@ -103,19 +104,23 @@ async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:
     return ReviewStanding(path=owner.path, bills=bills, refunded=refunded)
 
 
+async def months_over(pool: Pool, zone: str = ZONE) -> int:
+    """The end of the last month that may be closed."""
+    until, _ = month_after(await read_clock(pool) - GRACE_US, zone)
+    return until
+
+
 async def close_months(
-    ledger: Ledger, *, limit: int, zone: str = ZONE, due_days: int = DUE_DAYS
-) -> int:
-    """Close the next open month of some accounts; of how many.
+    ledger: Ledger, step: Step, *, until: int, zone: str = ZONE, due_days: int = DUE_DAYS
+) -> tuple[int, Place]:
+    """Close the next open month, up to ``until``, of some accounts; of how many, where to go on.
 
     Whose ledger does not answer is left for later, and keeps nobody else from being billed.
     """
     with driver_errors():
         async with ledger.pool.acquire() as db:
-            now = await read_clock(db)
-            until, _ = month_after(now - GRACE_US, zone)
-            owners = await statements.open_months(
-                db, until=until, reached=until - SHORTEST_US, limit=limit
+            owners, last = await statements.open_months(
+                db, step, until=until, reached=until - SHORTEST_US
             )
     asking, closed = Asking(), 0
     for owner in owners:
@@ -127,7 +132,7 @@ async def close_months(
         if entries is not None:
             await close_month(ledger.pool, owner, until=until, zone=zone, due_days=due_days)
             closed += 1
-    return closed
+    return closed, last
 
 
 async def close_month(
@@ -175,21 +180,20 @@ async def close_month(
             return number
 
 
-async def review_standings(ledger: Ledger, *, limit: int) -> int:
-    """Pause who is overdue and resume who has paid; how many were looked at.
+async def review_standings(ledger: Ledger, step: Step) -> Place:
+    """Pause who is overdue and resume who has paid, among some accounts; where to go on.
 
     Whose ledger does not answer is left for later.
     """
     with driver_errors():
         async with ledger.pool.acquire() as db:
-            owners = await statements.misjudged(db, limit=limit)
-    asking, reviewed = Asking(), 0
+            owners, last = await statements.misjudged(db, step)
+    asking = Asking()
     for owner in owners:
         request = Request(await review_of(ledger.pool, owner), actor=SYSTEM)
-        outcome = await asking.done(
+        await asking.done(
             owner.org_id,
             f"the standing of {owner.path}",
             partial(ledger.submit, owner.org_id, request),
         )
-        reviewed += outcome is not None
-    return reviewed
+    return last

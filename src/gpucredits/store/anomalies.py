@@ -15,7 +15,8 @@ from gpucredits.store.due import Place
 from gpucredits.store.where import Where
 
 MARKS_KEPT_HOURS = 31 * 24
-# Marks the hour of the next accounts; gives those that had a mark before and have spent since.
+# Marks the hour of the next accounts; gives those that had a mark before and have spent more since
+# than their floor ($5 where they have no terms): no hour up to it is unusual, see core/risk.py.
 MARK = """
 WITH walked AS MATERIALIZED (
     SELECT org_id, account_id, path, spent FROM accounts
@@ -35,17 +36,27 @@ WITH walked AS MATERIALIZED (
 )
 SELECT c.org_id, c.account_id, c.path, false AS is_last
 FROM compared c JOIN added a ON a.org_id = c.org_id AND a.account_id = c.account_id
-WHERE c.marked IS NOT NULL AND c.spent > c.before
+LEFT JOIN anomaly_terms t ON t.org_id = c.org_id AND t.account_id = c.account_id
+WHERE c.marked IS NOT NULL AND c.spent - c.before > coalesce(t.floor, $5)
 UNION ALL
 (SELECT org_id, account_id, path, true FROM walked ORDER BY org_id DESC, account_id DESC LIMIT 1)
 """
 # Of what is old, the last mark of an account stays: what it spends next is compared with that.
 FORGET = """
-DELETE FROM spend_marks m
-WHERE (m.org_id, m.account_id) > ($1::integer, $2::bigint)
-    AND (m.org_id, m.account_id) <= ($3::integer, $4::bigint) AND m.hour < $5
-    AND EXISTS (SELECT 1 FROM spend_marks n WHERE n.org_id = m.org_id
-        AND n.account_id = m.account_id AND n.hour > m.hour AND n.hour <= $5)
+DELETE FROM spend_marks WHERE ctid = ANY (ARRAY(
+    SELECT old.ctid FROM accounts a
+    CROSS JOIN LATERAL (
+        SELECT m.hour FROM spend_marks m
+        WHERE m.org_id = a.org_id AND m.account_id = a.account_id AND m.hour <= $5
+        ORDER BY m.hour DESC LIMIT 1
+    ) AS kept
+    CROSS JOIN LATERAL (
+        SELECT m.ctid FROM spend_marks m
+        WHERE m.org_id = a.org_id AND m.account_id = a.account_id AND m.hour < kept.hour
+        OFFSET 0 -- one account after the other, by the key
+    ) AS old
+    WHERE (a.org_id, a.account_id) > ($1::integer, $2::bigint)
+        AND (a.org_id, a.account_id) <= ($3::integer, $4::bigint)))
 """
 MARKS = """
 SELECT hour, spent FROM spend_marks WHERE org_id = $1 AND account_id = $2 AND hour <= $3
@@ -63,7 +74,7 @@ LIST = f"SELECT {COLUMNS} FROM anomalies WHERE [where] ORDER BY anomaly_id DESC 
 
 
 class Spender(NamedTuple):
-    """An account that has spent in the hour that was marked."""
+    """An account that has spent more than its floor in the hour that was marked."""
 
     org_id: int
     account_id: int
@@ -113,8 +124,8 @@ class AnomalyFilter:
 async def mark_hour(
     db: Connection, after: Place, *, hour: int, walk_max: int
 ) -> tuple[list[Spender], Place]:
-    """Mark an hour of the next accounts, once; who has spent in it, and where to go on."""
-    rows = await db.fetch(MARK, after.org_id, after.account_id, walk_max, hour)
+    """Mark an hour of the next accounts, once; who may have overspent, and where to go on."""
+    rows = await db.fetch(MARK, *after, walk_max, hour, FLOOR_DEFAULT)
     spenders = [Spender(row[0], row[1], row[2]) for row in rows if not row[3]]
     last = next((Place(row[0], row[1]) for row in rows if row[3]), Place())
     if last != Place():

@@ -11,10 +11,12 @@ from gpucredits.store.errors import driver_errors
 BEHIND = """
 SELECT o.org_id FROM orgs o
 LEFT JOIN LATERAL (
-    SELECT b.last_entry_id FROM blocks b WHERE b.org_id = o.org_id
+    SELECT b.last_entry_id, b.sealed_at FROM blocks b WHERE b.org_id = o.org_id
     ORDER BY b.block_id DESC LIMIT 1
 ) AS sealed ON true
 WHERE o.next_entry_id - 1 > coalesce(sealed.last_entry_id, 0)
+    AND (o.next_entry_id - 1 - coalesce(sealed.last_entry_id, 0) >= $2
+        OR coalesce(sealed.sealed_at, 0) <= (SELECT ledger_now()) - $3::bigint)
 ORDER BY o.next_entry_id - coalesce(sealed.last_entry_id, 0) DESC LIMIT $1
 """
 SEAL = """
@@ -43,8 +45,10 @@ SELECT coalesce(sum(entries), 0)::bigint FROM sealed
 
 
 HEADS = """
-(SELECT DISTINCT ON (org_id) org_id, block_id, last_entry_id, encode(hash, 'hex'), 'entries'
-FROM blocks ORDER BY org_id, block_id DESC)
+(SELECT o.org_id, newest.* FROM orgs o CROSS JOIN LATERAL (
+    SELECT b.block_id, b.last_entry_id, encode(b.hash, 'hex'), 'entries' FROM blocks b
+    WHERE b.org_id = o.org_id ORDER BY b.block_id DESC LIMIT 1
+) AS newest ORDER BY o.org_id)
 UNION ALL
 SELECT org_id, place, 0, encode(hash, 'hex'), 'audit' FROM audit_heads
 """
@@ -87,10 +91,16 @@ async def lost_heads(
         return [dict(row) for row in await connection.fetch(LOST, *columns, limit)]
 
 
-async def orgs_unsealed(connection: Connection, *, limit: int) -> list[int]:
-    """Orgs with entries that no block covers, the furthest behind first."""
+async def orgs_unsealed(
+    connection: Connection, *, entries_min: int, age_us: int, limit: int
+) -> list[int]:
+    """Orgs with entries that no block covers, the furthest behind first.
+
+    With fewer than ``entries_min`` of them, only once their last block is so old.
+    """
     with driver_errors():
-        return [row["org_id"] for row in await connection.fetch(BEHIND, limit)]
+        rows = await connection.fetch(BEHIND, limit, entries_min, age_us)
+    return [row["org_id"] for row in rows]
 
 
 async def seal(connection: Connection, org_ids: list[int], *, entries_max: int) -> int:

@@ -88,12 +88,15 @@ HELD = (
 )
 
 
-async def pools_with_work(db: Connection) -> list[int]:
-    """Pools in which somebody waits, or whose past use is counted."""
+async def pools_with_work(db: Connection, *, usage_every_us: int) -> list[int]:
+    """Pools in which somebody waits, or whose past use has not been counted for so long."""
     rows = await db.fetch(
-        "SELECT p.pool_id FROM pools p WHERE EXISTS"  # noqa: S608  # constant texts only
+        "SELECT p.pool_id FROM pools p JOIN pool_dispatch d"  # noqa: S608  # constant texts only
+        " ON d.org_id = p.org_id AND d.pool_id = p.pool_id WHERE EXISTS"
         f" (SELECT FROM queue q WHERE q.pool_id = p.pool_id AND q.{IS_OPEN})"
-        " OR p.half_life_ms > 0 ORDER BY p.pool_id"
+        " OR (p.half_life_ms > 0 AND d.used_until <= (SELECT ledger_now()) - $1)"
+        " ORDER BY p.pool_id",
+        usage_every_us,
     )
     return [row["pool_id"] for row in rows]
 

@@ -1,7 +1,6 @@
 """Finding accounts of which the clock has made something true that is not written down.
 
-No index is on when they are due whatever their org: the accounts are walked in order, a bounded
-number at a time.
+Orgs are walked in order, a bounded number at a time; of each, the accounts that are longest due.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from typing import Any, NamedTuple
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
 
-WALK = """
+DUE = """
 WITH walked AS MATERIALIZED (
-    SELECT org_id, account_id, due_at FROM accounts
-    WHERE (org_id, account_id) > ($1::integer, $2::bigint)
-    ORDER BY org_id, account_id LIMIT $3
-), last AS (
-    SELECT org_id, account_id FROM walked ORDER BY org_id DESC, account_id DESC LIMIT 1
+    SELECT org_id FROM orgs WHERE org_id > $1 ORDER BY org_id LIMIT $2
 )
-SELECT w.org_id, w.account_id, false AS is_last FROM walked w
-WHERE w.due_at <= (SELECT ledger_now()) - $4::bigint
+SELECT w.org_id, d.account_id, false AS is_last FROM walked w
+CROSS JOIN LATERAL (
+    SELECT a.account_id FROM accounts a
+    WHERE a.org_id = w.org_id AND a.due_at <= (SELECT ledger_now()) - $4::bigint
+    ORDER BY a.due_at LIMIT $3
+) AS d
 UNION ALL
-SELECT l.org_id, l.account_id, true FROM last l
+SELECT max(org_id), 0, true FROM walked HAVING count(*) = $2
 """
 WARNINGS = """
 WITH walked AS MATERIALIZED (
@@ -57,12 +56,19 @@ class Place(NamedTuple):
 
 
 async def find_due(
-    connection: Connection | Pool, after: Place, *, walk_max: int, grace_us: int
-) -> tuple[list[Place], Place]:
-    """Accounts that are due among the next ones, and where to go on; at the end, from the start."""
+    connection: Connection | Pool, after: int, *, orgs_max: int, accounts_max: int, grace_us: int
+) -> tuple[dict[int, list[int]], int]:
+    """Accounts of the next orgs that are due, some of each, and after which org to go on; or 0.
+
+    Of an org with more than ``accounts_max`` the others have their turn in the next round.
+    """
     with driver_errors():
-        rows = await connection.fetch(WALK, after.org_id, after.account_id, walk_max, grace_us)
-    return _split(rows)
+        rows = await connection.fetch(DUE, after, orgs_max, accounts_max, grace_us)
+    found, last = _split(rows)
+    due: dict[int, list[int]] = {}
+    for org_id, account_id in found:
+        due.setdefault(org_id, []).append(account_id)
+    return due, last.org_id
 
 
 async def find_warned(

@@ -42,13 +42,17 @@ CROSS JOIN LATERAL (
 """
 BEHIND = """
 SELECT o.org_id FROM orgs o LEFT JOIN snapshot_marks m ON m.org_id = o.org_id
-WHERE o.next_entry_id - 1 - coalesce(m.entry_id, 0) >= $1
+WHERE o.next_entry_id - 1 - coalesce(m.entry_id, 0) >= greatest($1, coalesce(m.enough, 0))
 ORDER BY o.org_id LIMIT $2
 """
 MARK = """
 INSERT INTO snapshot_marks (org_id, entry_id) VALUES ($1, 0)
 ON CONFLICT (org_id) DO UPDATE SET entry_id = snapshot_marks.entry_id
 RETURNING entry_id
+"""
+MOVED = """
+SELECT count(DISTINCT account_id) FROM entry_moves
+WHERE org_id = $1 AND entry_id > $2 AND entry_id <= $3
 """
 TAKE = """
 WITH segment AS (
@@ -71,7 +75,7 @@ WITH segment AS (
     ) AS p ON true
     RETURNING 1
 ), marked AS (
-    UPDATE snapshot_marks SET entry_id = $3 WHERE org_id = $1
+    UPDATE snapshot_marks SET entry_id = $3, enough = 0 WHERE org_id = $1
 )
 SELECT count(*) FROM added
 """
@@ -93,14 +97,18 @@ async def sums_at(
 
 
 async def orgs_behind(connection: Connection, *, entries: int, limit: int) -> list[int]:
-    """Orgs with at least so many entries since their last snapshots."""
+    """Orgs with at least so many entries since their last snapshots, and enough for new ones."""
     with driver_errors():
         return [row["org_id"] for row in await connection.fetch(BEHIND, entries, limit)]
 
 
-async def take_snapshots(connection: Connection, org_id: int, *, entries_max: int) -> int:
+async def take_snapshots(
+    connection: Connection, org_id: int, *, entries_each: int, entries_max: int
+) -> int:
     """Store the sums of every account that has entries since the last time; how many there were.
 
+    Not before there are ``entries_each`` entries for each of those accounts, so that snapshots
+    stay few beside entries; but ``entries_max`` always are enough, and no more are looked at.
     Safe to run twice at once: the mark's row is locked, and the second finds nothing left to do.
     """
     with driver_errors():
@@ -111,7 +119,13 @@ async def take_snapshots(connection: Connection, org_id: int, *, entries_max: in
             )
             if head <= mark:
                 return 0
-            taken: int = await connection.fetchval(
-                TAKE, org_id, mark, min(head, mark + entries_max)
-            )
+            last = min(head, mark + entries_max)
+            moved = await connection.fetchval(MOVED, org_id, mark, last)
+            enough = min(moved * entries_each, entries_max)
+            if last - mark < enough:  # fewer accounts they will not become: no need to look sooner
+                await connection.execute(
+                    "UPDATE snapshot_marks SET enough = $2 WHERE org_id = $1", org_id, enough
+                )
+                return 0
+            taken: int = await connection.fetchval(TAKE, org_id, mark, last)
     return taken

@@ -33,7 +33,7 @@ async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list
         f"SELECT {CLAIMED} FROM (SELECT *, row_number() OVER (PARTITION BY account"  # noqa: S608  # columns
         " ORDER BY priority DESC, queue_id) AS place FROM queue WHERE pool_id = $1"
         f" AND {IS_WAITING} AND held_by <> '') AS q"
-        " WHERE q.place <= $2 AND q.retry_at <= ledger_now()"
+        " WHERE q.place <= $2 AND q.retry_at <= (SELECT ledger_now())"
         " ORDER BY q.retry_at LIMIT $3",
         pool_id,
         each,

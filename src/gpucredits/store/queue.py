@@ -215,10 +215,11 @@ async def close(db: Connection, key: tuple[int, int], state: QueueState, outcome
 async def forget_ended(db: Connection, *, older_us: int, limit: int) -> int:
     """Delete requests that ended long ago, except those whose leases still run; how many."""
     rows: list[Any] = await db.fetch(
-        "DELETE FROM queue WHERE (org_id, queue_id) IN (SELECT q.org_id, q.queue_id FROM queue q"  # noqa: S608  # constant texts only
-        f" WHERE NOT q.{IS_OPEN} AND q.ended_at < ledger_now() - $1 AND NOT EXISTS (SELECT FROM"
-        " reservations r WHERE r.org_id = q.org_id AND r.reservation_id = q.reservation_id"
-        " AND r.state = 0) ORDER BY q.ended_at LIMIT $2) RETURNING 1",
+        "DELETE FROM queue WHERE ctid = ANY (ARRAY(SELECT q.ctid FROM queue q"  # noqa: S608  # constant texts only
+        f" WHERE NOT q.{IS_OPEN} AND q.ended_at < (SELECT ledger_now()) - $1"
+        " AND NOT EXISTS (SELECT FROM reservations r WHERE r.org_id = q.org_id"
+        " AND r.reservation_id = q.reservation_id AND r.state = 0)"
+        " ORDER BY q.ended_at LIMIT $2)) RETURNING 1",
         older_us,
         limit,
     )

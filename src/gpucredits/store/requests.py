@@ -41,7 +41,7 @@ LIST = f"SELECT {COLUMNS} FROM requests WHERE [where] ORDER BY request_id DESC L
 # Their org takes its turn with everything else; finding them needs no lock.
 UNFINISHED = f"""
 SELECT {COLUMNS} FROM requests
-WHERE state = 1 OR (state = 0 AND expires_at <= ledger_now())
+WHERE state = 1 OR (state = 0 AND expires_at <= (SELECT ledger_now()))
 ORDER BY request_id LIMIT $1
 """  # noqa: S608  # names of fields only
 

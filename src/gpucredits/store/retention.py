@@ -11,7 +11,8 @@ from gpucredits.store.errors import driver_errors
 FORGET_DECISIONS = """
 WITH gone AS (
     DELETE FROM decisions WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM decisions WHERE decided_at < (SELECT ledger_now()) - $1 LIMIT $2))
+        SELECT ctid FROM decisions WHERE decided_at < (SELECT ledger_now()) - $1
+        ORDER BY decided_at LIMIT $2))
     RETURNING 1
 ) SELECT count(*) FROM gone
 """
@@ -20,7 +21,8 @@ WITH gone AS (
     DELETE FROM idempotency WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM idempotency i WHERE created_at < (SELECT ledger_now()) - $1
         AND NOT (key LIKE 'request %' AND EXISTS ( -- an approval that is still to be finished
-            SELECT 1 FROM requests r WHERE r.org_id = i.org_id AND r.state = 1)) LIMIT $2))
+            SELECT 1 FROM requests r WHERE r.org_id = i.org_id AND r.state = 1))
+        ORDER BY created_at LIMIT $2))
     RETURNING 1
 ) SELECT count(*) FROM gone
 """

@@ -6,11 +6,13 @@ Must not: decide what is owed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gpucredits.core.statement import BILLS_MAX, Bill, Figures, Totals
 from gpucredits.store.connection import Connection
+from gpucredits.store.due import Place
 from gpucredits.store.history import sums_at
 from gpucredits.store.where import Where
 
@@ -29,27 +31,36 @@ LATEST = f"""
 SELECT {COLUMNS} FROM statements s WHERE s.org_id = $1 AND s.account_id = $2
 ORDER BY s.ends_at DESC LIMIT 1
 """  # noqa: S608  # constant texts only
-# Accounts that pay later, at any scope, and have no statement that reaches far enough.
-OPEN_MONTHS = """
-SELECT a.org_id, a.account_id, a.path, a.created_at FROM accounts a
-WHERE (a.model = 1 OR a.delinquent) AND a.model = 1 AND a.created_at < $1
-    AND NOT EXISTS (SELECT 1 FROM statements s WHERE s.org_id = a.org_id
-        AND s.account_id = a.account_id AND s.ends_at >= $2)
-ORDER BY a.org_id, a.account_id LIMIT $3
+# The next accounts, at any scope, that pay later; the last of them, if there may be more behind it.
+WALKED = """
+WITH walked AS MATERIALIZED (
+    SELECT org_id, account_id, path, created_at, model, delinquent, remaining, debt, spent
+    FROM accounts
+    WHERE (model = 1 OR delinquent) AND (org_id, account_id) > ($1::integer, $2::bigint)
+    ORDER BY org_id, account_id LIMIT $3
+)
+(SELECT org_id, account_id, path, created_at, true FROM walked
+ORDER BY org_id, account_id OFFSET $3 - 1)
+UNION ALL
 """
+# Those of them that have no statement that reaches far enough.
+OPEN_MONTHS = f"""{WALKED}
+SELECT a.org_id, a.account_id, a.path, a.created_at, false FROM walked a
+WHERE a.model = 1 AND a.created_at < $4
+    AND NOT EXISTS (SELECT 1 FROM statements s WHERE s.org_id = a.org_id
+        AND s.account_id = a.account_id AND s.ends_at >= $5)
+"""  # noqa: S608  # constant texts only
 # Where what came in and what is overdue say other than the account's mark. The latest bill that is
 # due tells of all before it. The ledger decides; this only finds who is to be looked at.
-MISJUDGED = f"""
-SELECT a.org_id, a.account_id, a.path FROM accounts a
+MISJUDGED = f"""{WALKED}
+SELECT a.org_id, a.account_id, a.path, a.created_at, false FROM walked a
 LEFT JOIN LATERAL (
     SELECT s.charged_through FROM statements s WHERE s.org_id = a.org_id
-        AND s.account_id = a.account_id AND s.due_at <= ledger_now() AND s.amount > 0
+        AND s.account_id = a.account_id AND s.due_at <= (SELECT ledger_now()) AND s.amount > 0
     ORDER BY s.due_at DESC LIMIT 1
 ) AS due ON true
-WHERE (a.model = 1 OR a.delinquent)
-    AND a.delinquent <> coalesce(
-        due.charged_through > a.remaining - a.debt + a.spent + {REFUNDED}, false)
-ORDER BY a.org_id, a.account_id LIMIT $1
+WHERE a.delinquent <> coalesce(
+    due.charged_through > a.remaining - a.debt + a.spent + {REFUNDED}, false)
 """  # noqa: S608  # constant texts only
 BILLS = """
 SELECT statement_id, amount, charged_through, due_at FROM statements
@@ -83,6 +94,14 @@ class Owner(NamedTuple):
     account_id: int
     path: str
     created_at: int = 0
+
+
+class Step(NamedTuple):
+    """A step of a walk over them: from where, over how many, and how many to find at most."""
+
+    after: Place
+    walk_max: int
+    found_max: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,14 +168,27 @@ async def latest(db: Connection, owner: Owner) -> StatementRow | None:
     return None if row is None else statement_of(row)
 
 
-async def open_months(db: Connection, *, until: int, reached: int, limit: int) -> list[Owner]:
-    """Accounts opened before ``until`` whose statements do not reach up to ``reached``."""
-    return [Owner(*row) for row in await db.fetch(OPEN_MONTHS, until, reached, limit)]
+async def open_months(
+    db: Connection, step: Step, *, until: int, reached: int
+) -> tuple[list[Owner], Place]:
+    """Accounts opened before ``until`` whose statements do not reach up to ``reached``.
+
+    Also where to go on; at the end, from the start.
+    """
+    return _found(await db.fetch(OPEN_MONTHS, *step.after, step.walk_max, until, reached), step)
 
 
-async def misjudged(db: Connection, *, limit: int) -> list[Owner]:
-    """Accounts that seem to be paused and have paid, or the other way round."""
-    return [Owner(*row) for row in await db.fetch(MISJUDGED, limit)]
+async def misjudged(db: Connection, step: Step) -> tuple[list[Owner], Place]:
+    """Accounts that seem to be paused and have paid, or the other way round; where to go on."""
+    return _found(await db.fetch(MISJUDGED, *step.after, step.walk_max), step)
+
+
+def _found(rows: Sequence[Sequence[Any]], step: Step) -> tuple[list[Owner], Place]:
+    found = sorted(Owner(*row[:4]) for row in rows if not row[4])
+    if len(found) > step.found_max:
+        found = found[: step.found_max]
+        return found, Place(found[-1].org_id, found[-1].account_id)
+    return found, next((Place(row[0], row[1]) for row in rows if row[4]), Place())
 
 
 async def bills_of(db: Connection, owner: Owner) -> tuple[tuple[Bill, ...], int]:

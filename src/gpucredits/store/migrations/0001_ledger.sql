@@ -308,7 +308,7 @@ CREATE TABLE idempotency (
     created_at bigint NOT NULL,
     PRIMARY KEY (org_id, key)
 );
-CREATE INDEX idempotency_age ON idempotency USING brin (created_at);
+CREATE INDEX idempotency_age ON idempotency (created_at);
 
 CREATE TABLE decisions (
     org_id integer NOT NULL,
@@ -322,7 +322,7 @@ CREATE TABLE decisions (
     detail jsonb NOT NULL,
     PRIMARY KEY (org_id, decision_id)
 );
-CREATE INDEX decisions_age ON decisions USING brin (decided_at);
+CREATE INDEX decisions_age ON decisions (decided_at);
 
 CREATE TABLE outbox (
     org_id integer NOT NULL,
@@ -390,10 +390,11 @@ CREATE TABLE snapshots (
     spent bigint NOT NULL,
     PRIMARY KEY (org_id, account_id, entry_id)
 );
--- How far an org's history is in snapshots.
+-- How far an org's history is in snapshots, and how many more entries the next ones are worth.
 CREATE TABLE snapshot_marks (
     org_id integer PRIMARY KEY,
-    entry_id bigint NOT NULL
+    entry_id bigint NOT NULL,
+    enough bigint NOT NULL DEFAULT 0
 );
 
 -- Kept for the edge: keys, and who did what.
