@@ -116,6 +116,21 @@ def test_sealed_blocks_chain_every_entry(database: str) -> None:
     play(database, act)
 
 
+def test_an_org_with_more_than_a_block_is_sealed_without_a_rest(database: str) -> None:
+    """However much an org writes, its seals keep up; others have their turn in between."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta", credits_each=1)
+        for _ in range(6):
+            await stage.do(Issue(account="acme", amount=CREDIT))
+        sealer = Sealer(stage.pool, entries_max=3, orgs_max=1)
+        goes_on = [await sealer.tick() for _ in range(4)]
+        assert goes_on == [True, True, True, False]
+        assert sealer.entries == 8
+
+    play(database, act)
+
+
 def test_a_block_is_sealed_for_many_entries_or_after_a_while(database: str) -> None:
     """The first entry of an org at once; then few entries wait for more, but not for long."""
 

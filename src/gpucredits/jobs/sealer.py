@@ -34,7 +34,10 @@ class Sealer(Paced):
         self._queue: list[int] = []
 
     async def tick(self) -> bool:
-        """Seal one block each of the next orgs; a round takes in every org that was behind."""
+        """Seal one block each of the next orgs; a round takes in every org that was behind.
+
+        One whose block is full has more to seal, and has its turn again after the others.
+        """
         async with self.pool.acquire() as connection:
             if not self._queue:
                 self._queue = await orgs_unsealed(
@@ -42,5 +45,9 @@ class Sealer(Paced):
                 )
             chosen, self._queue = self._queue[: self.orgs_max], self._queue[self.orgs_max :]
             if chosen:
-                self.entries += await seal(connection, chosen, entries_max=self.entries_max)
+                sealed = await seal(connection, chosen, entries_max=self.entries_max)
+                self.entries += sum(sealed.values())
+                self._queue += [
+                    org_id for org_id, count in sealed.items() if count == self.entries_max
+                ]
         return bool(self._queue)

@@ -38,9 +38,9 @@ WITH span AS (
         block_hash(org_id, first_id, last_id, previous), (SELECT ledger_now())
     FROM span WHERE last_id >= first_id
     ON CONFLICT DO NOTHING
-    RETURNING last_entry_id - first_entry_id + 1 AS entries
+    RETURNING org_id, last_entry_id - first_entry_id + 1 AS entries
 )
-SELECT coalesce(sum(entries), 0)::bigint FROM sealed
+SELECT org_id, entries FROM sealed
 """
 
 
@@ -103,11 +103,10 @@ async def orgs_unsealed(
     return [row["org_id"] for row in rows]
 
 
-async def seal(connection: Connection, org_ids: list[int], *, entries_max: int) -> int:
-    """Seal one more block of each org; how many entries that covered.
+async def seal(connection: Connection, org_ids: list[int], *, entries_max: int) -> dict[int, int]:
+    """Seal one more block of each org; how many entries that covered, by org.
 
     Two at once seal the same block, and one of them does nothing.
     """
     with driver_errors():
-        sealed: int = await connection.fetchval(SEAL, org_ids, entries_max)
-    return sealed
+        return dict(await connection.fetch(SEAL, org_ids, entries_max))
