@@ -189,7 +189,7 @@ class Ledger:
         return repr(
             [
                 [book.org, book.accounts, book.lots, book.grants, book.reservations, book.topups],
-                [book.suspended, book.overdue, book.entries, book.late_use, sorted(book.complete)],
+                [book.suspended, book.entries, book.late_use, sorted(book.complete)],
                 [sorted(book.paths), book.savepoint, sorted(book.changed)],
                 [book.budgets, book.periods, list(stored_policies(book)), book.limits.jobs],
             ]
@@ -209,14 +209,11 @@ class Ledger:
             if lease.state is ReservationState.ACTIVE and lease.node:
                 where = (lease.account_id, lease.job_id, lease.node)
                 book.on_nodes[where] = (lease.reservation_id, lease.expires_at)
-        book.suspended = tuple(
-            account.path
+        book.suspended = {
+            account.path: account.is_overdue
             for account in stored.accounts.values()
             if account.status is Status.SUSPENDED or account.delinquent
-        )
-        book.overdue = tuple(
-            account.path for account in stored.accounts.values() if account.is_overdue
-        )
+        }
         return book
 
     def _needed(self, row: Row, book: Book, command: Command) -> bool:

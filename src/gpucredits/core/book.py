@@ -70,8 +70,7 @@ class Savepoint:
     org: Org
     entries: int
     late_use: int
-    suspended: tuple[str, ...]
-    overdue: tuple[str, ...]
+    suspended: dict[str, bool]
     rows: dict[int, tuple[Row, Row]] = field(default_factory=dict)
     added: list[Row] = field(default_factory=list)
     grants: dict[int, list[Grant]] = field(default_factory=dict)
@@ -87,8 +86,8 @@ class Book:
 
     An account whose live reservations are all in the book is in ``complete``: whoever fills the
     book makes it so for every account whose ``due_at`` has come, so that lapsed leases are seen.
-    ``suspended`` holds the paths of the org's suspended accounts, ``overdue`` of those among them
-    that are suspended by debt alone. ``changed`` maps id(row) to row.
+    ``suspended`` holds the paths of the org's suspended accounts, each with whether it is so by debt
+    alone. ``changed`` maps id(row) to row.
 
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
     due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
@@ -118,8 +117,7 @@ class Book:
     entries: list[Entry] = field(default_factory=list)
     late_use: list[LateUse] = field(default_factory=list)
     changed: dict[int, Row] = field(default_factory=dict)
-    suspended: tuple[str, ...] = ()
-    overdue: tuple[str, ...] = ()
+    suspended: dict[str, bool] = field(default_factory=dict)
     gated: bool = False
     whole: bool = False
     partial: bool = False
@@ -271,7 +269,7 @@ class Book:
         """Remember everything from here on, so that it can be taken back."""
         invariant(self.savepoint is None, "savepoints do not nest")
         self.savepoint = Savepoint(
-            copy(self.org), len(self.entries), len(self.late_use), self.suspended, self.overdue
+            copy(self.org), len(self.entries), len(self.late_use), self.suspended
         )
 
     def keep(self) -> None:
@@ -297,7 +295,7 @@ class Book:
             setattr(self.org, name, getattr(savepoint.org, name))
         del self.entries[savepoint.entries :]
         del self.late_use[savepoint.late_use :]
-        self.suspended, self.overdue = savepoint.suspended, savepoint.overdue
+        self.suspended = savepoint.suspended
         self.limits.lanes.clear()
         self.rolled_at = 0
 

@@ -236,7 +236,7 @@ def begin_page(row: StoredRow, kept: Page | None) -> Page:
     page = open_page(row)
     if kept is None or kept.book.org.version != page.book.org.version:
         return page
-    kept.book.suspended = kept.book.overdue = ()
+    kept.book.suspended = {}
     kept.now, kept.read_at = page.now, page.read_at
     return kept
 
