@@ -157,14 +157,19 @@ class Ledger:
 
     def view(self) -> Book:
         """What a reader sees now: a copy of every row, rolled forward, with nothing written."""
+        book = self.copied()
+        for account in book.accounts.values():
+            roll(book, account, self.now)
+        return book
+
+    def copied(self) -> Book:
+        """A copy of every row."""
         stored = self.stored
         book = Book(copy(stored.org), complete=set(stored.accounts), whole=True)
         for rows in (stored.accounts, stored.lots, stored.reservations, stored.topups):
             book.load(copy(row) for row in rows.values())
         book.load(copy(row) for row in stored_policies(stored))
         book.load(self._jobs(book))
-        for account in book.accounts.values():
-            roll(book, account, self.now)
         return book
 
     def account(self, path: str) -> Account:

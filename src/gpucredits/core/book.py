@@ -8,6 +8,7 @@ Must not: decide anything, and knows no SQL: the store fills it and writes down 
 from __future__ import annotations
 
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
@@ -92,7 +93,8 @@ class Book:
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
     due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
     and every live lease of the org is in the book: new quotas have to count them. ``rolled_at`` is
-    the time to which all its accounts were brought forward, if they were. ``partial`` says that
+    the time to which all its accounts were brought forward, if they were, and ``by_payer`` has every
+    lease by who pays for it, once that was asked. ``partial`` says that
     what a lease's end would change of limits is not in the book, nor quotas on what runs at once
     unless they are exceeded: it is good for beats that renew, and whatever else is NotInBook.
 
@@ -122,6 +124,7 @@ class Book:
     whole: bool = False
     partial: bool = False
     rolled_at: int = 0
+    by_payer: defaultdict[int, list[Reservation]] | None = None
     savepoint: Savepoint | None = None
     past: list[Entry] = field(init=False)
     topups: dict[int, TopUpRow] = field(init=False)
@@ -313,6 +316,8 @@ class Book:
                 self.lots[row.grant_id] = row
             case Reservation():
                 self.reservations[row.reservation_id] = row
+                if self.by_payer is not None:
+                    self.by_payer[row.payer_id].append(row)
                 if row.node:
                     self.note_node(row)
             case TopUpRow():
@@ -336,6 +341,7 @@ class Book:
                 del self.lots[row.grant_id]  # the kept order of its account does not hold it
             case Reservation():
                 del self.reservations[row.reservation_id]
+                self.by_payer = None
                 self.on_nodes.pop((row.account_id, row.job_id, row.node), None)
             case TopUpRow():
                 del self.topups[row.topup_id]
