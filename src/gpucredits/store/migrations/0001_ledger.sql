@@ -153,6 +153,7 @@ CREATE TABLE reservations (
     PRIMARY KEY (org_id, reservation_id)
 ) WITH (fillfactor = 45); -- all leases of a page may report in one transaction: room for both
 CREATE INDEX reservations_live ON reservations (org_id, payer_id) WHERE state = 0;
+CREATE INDEX reservations_ended ON reservations (org_id, ended_at) WHERE state <> 0;
 CREATE INDEX reservations_job ON reservations (org_id, job_id);
 CREATE INDEX reservations_account ON reservations (org_id, account_id, reservation_id);
 
