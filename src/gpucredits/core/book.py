@@ -87,16 +87,17 @@ class Book:
 
     An account whose live reservations are all in the book is in ``complete``: whoever fills the
     book makes it so for every account whose ``due_at`` has come, so that lapsed leases are seen.
-    ``suspended`` holds the paths of the org's suspended accounts, each with whether it is so by debt
-    alone. ``changed`` maps id(row) to row.
+    ``suspended`` holds the paths of the org's suspended accounts, each with whether that is by
+    debt alone. ``changed`` maps id(row) to row.
 
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
-    due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
-    and every live lease of the org is in the book: new quotas have to count them. ``rolled_at`` is
-    the time to which all its accounts were brought forward, if they were, and ``by_payer`` has every
-    lease by who pays for it, once that was asked. ``partial`` says that
-    what a lease's end would change of limits is not in the book, nor quotas on what runs at once
-    unless they are exceeded: it is good for beats that renew, and whatever else is NotInBook.
+    due is in the book, so that lapsed leases count for nothing. ``counts_anew`` says that every
+    live lease below the accounts whose quotas are set is in the book: new ones count them, and are
+    NotInBook without. ``rolled_at`` is the time to which all its accounts were brought forward, if
+    they were, and ``by_payer`` has every lease by who pays for it, once that was asked. ``partial``
+    says that what a lease's end would change of limits is not in the book, nor quotas on what runs
+    at once unless they are exceeded: it is good for beats that renew, and whatever else is
+    NotInBook.
 
     ``past`` holds entries of before this batch, as far as a correction needs them: who has repaid
     what an account owed and was given it back, and what has expired of a payment.
@@ -121,7 +122,7 @@ class Book:
     changed: dict[int, Row] = field(default_factory=dict)
     suspended: dict[str, bool] = field(default_factory=dict)
     gated: bool = False
-    whole: bool = False
+    counts_anew: bool = False
     partial: bool = False
     rolled_at: int = 0
     by_payer: defaultdict[int, list[Reservation]] | None = None

@@ -269,8 +269,8 @@ def test_who_is_suspended_elsewhere_costs_a_beat_a_few_look_ups(
 
     load = Ledger._load
 
-    def loaded(self: Ledger, command: Command) -> Book:
-        book = load(self, command)
+    def loaded(self: Ledger, command: Command, **how: bool) -> Book:
+        book = load(self, command, **how)
         book.suspended = LookedUp(gone)
         return book
 

@@ -89,7 +89,7 @@ def test_an_account_is_brought_forward_by_a_look_at_its_own_leases(ledger: Ledge
     looks = 0
 
     class Looked(dict[int, Reservation]):
-        def values(self) -> ValuesView[Reservation]:
+        def values(self) -> ValuesView[Reservation]:  # type: ignore[override]
             nonlocal looks
             looks += 1
             return super().values()
@@ -129,5 +129,7 @@ def test_a_lease_that_came_or_went_since_is_seen(ledger: Ledger, stays: bool) ->
         book.take_back()
     ledger.wait(s=120)
     roll_due(book, ledger.now)
-    assert {lease.reservation_id for lease in book.reservations.values() if lease.ended_at} == leases
+    assert {
+        lease.reservation_id for lease in book.reservations.values() if lease.ended_at
+    } == leases
     assert (set(book.reservations), book.paths["acme"].reserved) == (leases, 0)
