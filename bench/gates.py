@@ -29,7 +29,7 @@ BEAT_MS = 1_000
 
 def filled_book(*, gated: bool) -> tuple[Book, list[int]]:
     """An org with many running jobs, with limits at all three scopes or with none."""
-    book = Book(Org(1, "acme"), whole=True)
+    book = Book(Org(1, "acme"), counts_anew=True)
     book.prices.append(Price(1, "h100", "default", 36 * CREDIT, 0))
     paths = ["acme", "acme/vision", *(f"acme/vision/user-{n}" for n in range(USERS))]
     for path in paths:

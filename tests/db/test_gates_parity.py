@@ -59,7 +59,7 @@ class GatedShadow(Shadow):
 
     def __init__(self) -> None:
         super().__init__()
-        self.book.whole = True
+        self.book.counts_anew = True
 
     def decide(self, book: Book, command: Command, now: int) -> Outcome:
         """Decide on both."""
@@ -172,7 +172,8 @@ def live_leases(book: Book) -> dict[int, Reservation]:
 
 async def compare(stage: Scene, shadow: Shadow) -> None:
     """Every row of the org, read back, is the row that the rules left in memory."""
-    needs = Needs(orgs={1}, whole={1})
+    paths = {(1, path) for path in PATHS}
+    needs = Needs(orgs={1}, anew={1}, paths=paths, counted={(1, "acme")}, counts_anew=True)
     async with stage.pool.acquire() as connection, connection.transaction():
         page = (await load(connection, needs))[1]
         budgets = await connection.fetch("SELECT * FROM budgets ORDER BY budget_id")

@@ -76,7 +76,6 @@ async def assert_true(stage: Scene) -> int:
         assert not held.changed
         assert not held.entries
         assert held.suspended == fresh.suspended
-        assert held.overdue == fresh.overdue
         for number, account in held.accounts.items():
             assert fresh.accounts[number] == account
             if held.grants[number]:

@@ -11,8 +11,8 @@ from copy import copy, deepcopy
 from typing import Any, TypeVar
 
 from gpucredits.core import command as commands
-from gpucredits.core.account import Account, Status
-from gpucredits.core.book import Book, Org, Row
+from gpucredits.core.account import Account, Status, is_below
+from gpucredits.core.book import Book, NotInBook, Org, Row
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.command import Command
@@ -31,7 +31,7 @@ from gpucredits.core.topup import TopUpRow
 CREDIT = 1_000_000
 MS = 1_000
 SECOND = 1_000_000
-COUNTING = commands.SetQuota | commands.ReplaceQuotas  # they see every live lease
+COUNTING = commands.SetQuota | commands.ReplaceQuotas  # if new, they see what runs below
 START = 1_750_000_000 * SECOND
 
 
@@ -83,7 +83,7 @@ class Ledger:
     def __init__(self, *, fresh: bool = False) -> None:
         self.fresh = fresh
         self.now = START
-        self.stored = Book(Org(1, "acme"), whole=True)
+        self.stored = Book(Org(1, "acme"), counts_anew=True)
         self.batch = self.stored
 
     def do(self, command: Command) -> Outcome:
@@ -91,7 +91,11 @@ class Ledger:
         if not self.fresh:
             return decide(self.stored, command, self.now)
         self.batch = self._load(command)
-        outcome = decide(self.batch, command, self.now)
+        try:
+            outcome = decide(self.batch, command, self.now)
+        except NotInBook:
+            self.batch = self._load(command, counts_anew=True)
+            outcome = decide(self.batch, command, self.now)
         if isinstance(outcome, Refused):
             assert not self.batch.changed, "a refusal changes no row"
             assert not self.batch.entries, "a refusal posts no entry"
@@ -157,14 +161,19 @@ class Ledger:
 
     def view(self) -> Book:
         """What a reader sees now: a copy of every row, rolled forward, with nothing written."""
+        book = self.copied()
+        for account in book.accounts.values():
+            roll(book, account, self.now)
+        return book
+
+    def copied(self) -> Book:
+        """A copy of every row."""
         stored = self.stored
-        book = Book(copy(stored.org), complete=set(stored.accounts), whole=True)
+        book = Book(copy(stored.org), complete=set(stored.accounts), counts_anew=True)
         for rows in (stored.accounts, stored.lots, stored.reservations, stored.topups):
             book.load(copy(row) for row in rows.values())
         book.load(copy(row) for row in stored_policies(stored))
         book.load(self._jobs(book))
-        for account in book.accounts.values():
-            roll(book, account, self.now)
         return book
 
     def account(self, path: str) -> Account:
@@ -189,19 +198,18 @@ class Ledger:
         return repr(
             [
                 [book.org, book.accounts, book.lots, book.grants, book.reservations, book.topups],
-                [book.suspended, book.overdue, book.entries, book.late_use, sorted(book.complete)],
+                [book.suspended, book.entries, book.late_use, sorted(book.complete)],
                 [sorted(book.paths), book.savepoint, sorted(book.changed)],
                 [book.budgets, book.periods, list(stored_policies(book)), book.limits.jobs],
             ]
         )
 
-    def _load(self, command: Command) -> Book:
+    def _load(self, command: Command, *, counts_anew: bool = False) -> Book:
         stored = self.stored
-        counts_anew = isinstance(command, COUNTING | commands.SetRateLimit)
-        book = Book(copy(stored.org), prices=list(stored.prices), whole=counts_anew)
+        book = Book(copy(stored.org), prices=list(stored.prices), counts_anew=counts_anew)
         due = {a.account_id for a in stored.accounts.values() if a.due_at <= self.now}
         book.complete = due
-        book.load(copy(row) for row in self._wanted(command, due))
+        book.load(copy(row) for row in self._wanted(command, due, counts_anew=counts_anew))
         book.load(copy(row) for row in stored_policies(stored) if self._needed(row, book, command))
         book.load(self._jobs(book, command))
         book.past = list(self._past(command))
@@ -209,14 +217,11 @@ class Ledger:
             if lease.state is ReservationState.ACTIVE and lease.node:
                 where = (lease.account_id, lease.job_id, lease.node)
                 book.on_nodes[where] = (lease.reservation_id, lease.expires_at)
-        book.suspended = tuple(
-            account.path
+        book.suspended = {
+            account.path: account.is_overdue
             for account in stored.accounts.values()
             if account.status is Status.SUSPENDED or account.delinquent
-        )
-        book.overdue = tuple(
-            account.path for account in stored.accounts.values() if account.is_overdue
-        )
+        }
         return book
 
     def _needed(self, row: Row, book: Book, command: Command) -> bool:
@@ -277,7 +282,7 @@ class Ledger:
         lease = self.stored.reservations.get(getattr(command, "reservation_id", 0))
         return None if lease is None else (lease.account_id, lease.job_id)
 
-    def _wanted(self, command: Command, due: set[int]) -> Iterator[Row]:
+    def _wanted(self, command: Command, due: set[int], *, counts_anew: bool) -> Iterator[Row]:
         stored = self.stored
         named = getattr(command, "reservation_id", 0)
         payment = stored.topups.get(getattr(command, "topup_id", 0))
@@ -291,7 +296,9 @@ class Ledger:
         yield from stored.accounts.values()
         for lease in stored.reservations.values():
             live = lease.state is ReservationState.ACTIVE
-            wanted = lease.payer_id in due or isinstance(command, COUNTING)
+            wanted = lease.payer_id in due
+            if counts_anew and isinstance(command, COUNTING):
+                wanted = wanted or is_below(lease.account, command.account)
             wanted = wanted or (lease.account_id, lease.job_id) == self._job(command)
             if lease.reservation_id == named or (live and wanted):
                 yield lease

@@ -8,6 +8,7 @@ Must not: decide anything, and knows no SQL: the store fills it and writes down 
 from __future__ import annotations
 
 from bisect import insort
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
@@ -70,8 +71,7 @@ class Savepoint:
     org: Org
     entries: int
     late_use: int
-    suspended: tuple[str, ...]
-    overdue: tuple[str, ...]
+    suspended: dict[str, bool]
     rows: dict[int, tuple[Row, Row]] = field(default_factory=dict)
     added: list[Row] = field(default_factory=list)
     grants: dict[int, list[Grant]] = field(default_factory=dict)
@@ -87,15 +87,17 @@ class Book:
 
     An account whose live reservations are all in the book is in ``complete``: whoever fills the
     book makes it so for every account whose ``due_at`` has come, so that lapsed leases are seen.
-    ``suspended`` holds the paths of the org's suspended accounts, ``overdue`` of those among them
-    that are suspended by debt alone. ``changed`` maps id(row) to row.
+    ``suspended`` holds the paths of the org's suspended accounts, each with whether that is by
+    debt alone. ``changed`` maps id(row) to row.
 
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
-    due is in the book, so that lapsed leases count for nothing. ``whole`` says that every account
-    and every live lease of the org is in the book: new quotas have to count them. ``rolled_at`` is
-    the time to which all its accounts were brought forward, if they were. ``partial`` says that
-    what a lease's end would change of limits is not in the book, nor quotas on what runs at once
-    unless they are exceeded: it is good for beats that renew, and whatever else is NotInBook.
+    due is in the book, so that lapsed leases count for nothing. ``counts_anew`` says that every
+    live lease below the accounts whose quotas are set is in the book: new ones count them, and are
+    NotInBook without. ``rolled_at`` is the time to which all its accounts were brought forward, if
+    they were, and ``by_payer`` has every lease by who pays for it, once that was asked. ``partial``
+    says that what a lease's end would change of limits is not in the book, nor quotas on what runs
+    at once unless they are exceeded: it is good for beats that renew, and whatever else is
+    NotInBook.
 
     ``past`` holds entries of before this batch, as far as a correction needs them: who has repaid
     what an account owed and was given it back, and what has expired of a payment.
@@ -118,12 +120,12 @@ class Book:
     entries: list[Entry] = field(default_factory=list)
     late_use: list[LateUse] = field(default_factory=list)
     changed: dict[int, Row] = field(default_factory=dict)
-    suspended: tuple[str, ...] = ()
-    overdue: tuple[str, ...] = ()
+    suspended: dict[str, bool] = field(default_factory=dict)
     gated: bool = False
-    whole: bool = False
+    counts_anew: bool = False
     partial: bool = False
     rolled_at: int = 0
+    by_payer: defaultdict[int, list[Reservation]] | None = None
     savepoint: Savepoint | None = None
     past: list[Entry] = field(init=False)
     topups: dict[int, TopUpRow] = field(init=False)
@@ -271,7 +273,7 @@ class Book:
         """Remember everything from here on, so that it can be taken back."""
         invariant(self.savepoint is None, "savepoints do not nest")
         self.savepoint = Savepoint(
-            copy(self.org), len(self.entries), len(self.late_use), self.suspended, self.overdue
+            copy(self.org), len(self.entries), len(self.late_use), self.suspended
         )
 
     def keep(self) -> None:
@@ -297,7 +299,7 @@ class Book:
             setattr(self.org, name, getattr(savepoint.org, name))
         del self.entries[savepoint.entries :]
         del self.late_use[savepoint.late_use :]
-        self.suspended, self.overdue = savepoint.suspended, savepoint.overdue
+        self.suspended = savepoint.suspended
         self.limits.lanes.clear()
         self.rolled_at = 0
 
@@ -315,6 +317,8 @@ class Book:
                 self.lots[row.grant_id] = row
             case Reservation():
                 self.reservations[row.reservation_id] = row
+                if self.by_payer is not None:
+                    self.by_payer[row.payer_id].append(row)
                 if row.node:
                     self.note_node(row)
             case TopUpRow():
@@ -338,6 +342,7 @@ class Book:
                 del self.lots[row.grant_id]  # the kept order of its account does not hold it
             case Reservation():
                 del self.reservations[row.reservation_id]
+                self.by_payer = None
                 self.on_nodes.pop((row.account_id, row.job_id, row.node), None)
             case TopUpRow():
                 del self.topups[row.topup_id]

@@ -190,7 +190,7 @@ async def commit(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> l
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     async with shelf.turns.at(needs.orgs):
         results = None
-        if not needs.whole and not shelf.is_contested(needs.orgs):
+        if not needs.anew and not shelf.is_contested(needs.orgs):
             results = await commit_if_true(connection, needs, jobs, shelf)
         if results is None:
             results = await commit_locked(connection, needs, jobs, shelf)
@@ -236,13 +236,14 @@ async def commit_locked(
     minutes = Minutes()
     async with transaction(connection):
         pages = await load_and_lock(connection, needs, shelf)
-        if needs.whole:
-            await tell_spending(connection, pages, jobs)
         try:
+            if needs.anew:
+                await tell_spending(connection, pages, jobs)
             results = await run_all(jobs, pages, minutes)
         except NotInBook:  # nothing was saved, and the orgs stay locked
-            needs.only_renews, minutes = False, Minutes()
+            needs.only_renews, needs.counts_anew, minutes = False, True, Minutes()
             pages = await load(connection, needs)
+            await tell_spending(connection, pages, jobs)
             results = await run_all(jobs, pages, minutes)
         await asyncio.sleep(0)  # no stride: others wait for the locks
         await save(connection, pages, minutes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpucredits.core.book import NotInBook
 from gpucredits.core.command import Command, ReplaceQuotas, SetQuota
 from gpucredits.core.quota import CELLS, Dimension, Quota, window_at
 from gpucredits.core.rules.quotas import check_quota, same_quota
@@ -36,6 +37,8 @@ async def quota_with_spending(connection: Connection, page: Page, command: SetQu
         or same_quota(page.book, account, command) is not None
     ):
         return command
+    if not page.book.counts_anew:
+        raise NotInBook  # it will be read again, maybe in another window
     windows = windows_of(command, page.now)
     org_id = page.book.org.org_id
     spent = await spent_in(connection, org_id, account.path, command.gpu_type, windows)

@@ -45,7 +45,7 @@ from gpucredits.store.statement import numbers
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2::text::integer[], $3::text::bigint[],"
     " $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
-    " $19, $20, $21, $22, $23, $24, $25, $26)"
+    " $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)"
 )
 LOCK_ORGS = """
 WITH locked AS MATERIALIZED (
@@ -157,9 +157,10 @@ def quote(needs: Needs, pages: Pages, board: PriceBoard) -> None:
 
 def opened(pages: Pages, needs: Needs) -> Pages:
     """Pages on which a batch can be decided."""
-    for org_id in needs.whole:
+    for org_id in needs.anew:
         if org_id in pages:
-            pages[org_id].book.whole = pages[org_id].outdated = True
+            pages[org_id].book.counts_anew = needs.counts_anew
+            pages[org_id].outdated = True
     for page in pages.values():
         if page.gated:
             page.book.partial = needs.only_renews and not page.book.complete
@@ -231,7 +232,8 @@ async def read(
         *columns(needs.corrected, 2),
         *columns(needs.prices, 4),
         *columns(needs.keys, 2),
-        sorted(needs.whole),
+        sorted(needs.anew),
+        *columns(needs.counted if needs.counts_anew else (), 2),
         *columns(needs.limits, 2),
         *columns(needs.jobs, 3),
         not needs.only_renews,
@@ -270,7 +272,7 @@ def begin_page(row: StoredRow, kept: Page | None) -> Page:
     page = open_page(row)
     if kept is None or kept.book.org.version != page.book.org.version:
         return page
-    kept.book.suspended = kept.book.overdue = ()
+    kept.book.suspended = {}
     kept.now, kept.read_at = page.now, page.read_at
     return kept
 

@@ -46,9 +46,7 @@ def open_page(row: StoredRow) -> Page:
 
 def fill_suspended(page: Page, row: StoredRow) -> None:
     """An account that is suspended, by an operator (1) or by debt alone (0): (status; path)."""
-    page.book.suspended = (*page.book.suspended, row[21])
-    if not row[3]:
-        page.book.overdue = (*page.book.overdue, row[21])
+    page.book.suspended[row[21]] = not row[3]
 
 
 def fill_account(page: Page, row: StoredRow) -> None:

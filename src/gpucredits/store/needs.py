@@ -60,9 +60,11 @@ class Needs:
     corrected: set[tuple[int, int]] = field(default_factory=set)
     prices: set[tuple[int, str, str, str]] = field(default_factory=set)
     keys: set[tuple[int, str]] = field(default_factory=set)
-    whole: set[int] = field(default_factory=set)
+    anew: set[int] = field(default_factory=set)  # orgs of which limits are set
+    counted: set[tuple[int, str]] = field(default_factory=set)
     limits: set[tuple[int, int]] = field(default_factory=set)
     jobs: set[tuple[int, str, str]] = field(default_factory=set)
+    counts_anew: bool = False  # a quota is new: read what runs below the accounts that are counted
     only_renews: bool = False  # nothing ends: leave out what only the end of a lease needs
     must_read: bool = False  # more than pages and prices that are kept can tell
     were_read: bool = False  # keys were looked for, and the leases of jobs
@@ -108,9 +110,11 @@ class Needs:
             corrected=some(self.corrected),
             prices=some(self.prices),
             keys=some(self.keys),
-            whole=self.whole & orgs,
+            anew=self.anew & orgs,
+            counted=some(self.counted),
             limits=some(self.limits),
             jobs=some(self.jobs),
+            counts_anew=self.counts_anew,
             only_renews=self.only_renews,
             must_read=self.must_read,
         )
@@ -153,7 +157,10 @@ class Needs:
     def _add_policy(self, org_id: int, command: Command) -> None:
         match command:
             case SetQuota() | ReplaceQuotas() | SetRateLimit():
-                self.whole.add(org_id)  # what runs is counted, once what lapsed is gone
+                self.anew.add(org_id)
+                self.paths.add((org_id, command.account))
+                if not isinstance(command, SetRateLimit):
+                    self.counted.add((org_id, command.account))
             case EndRateLimit() | SetBudget() | EndBudget() | ReplaceBudgets():
                 self.paths.add((org_id, command.account))
             case EndQuota():

@@ -138,7 +138,7 @@ def turn(page: Page) -> None:
         forget_passing(page)
     if book.complete:
         book.complete = set()
-    book.rolled_at = 0
+    book.rolled_at, book.by_payer = 0, None
     if page.fresh_until <= page.now:
         page.fresh_until = next_change(book)
 

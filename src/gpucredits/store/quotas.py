@@ -9,12 +9,17 @@ from gpucredits.store.where import Where
 
 # What a lease settled is spread evenly from its admission to its last beat, as its beats were but
 # for their rounding. A window gets what was settled by its end less what was settled by its start,
-# so that windows which follow each other add up to what was spent, to the micro-credit.
+# so that windows which follow each other add up to what was spent, to the micro-credit. Leases that
+# ended before the first window are not read: nobody beats after the end.
 SPENT = """
 WITH leases AS (
     SELECT r.settled, r.admitted_at, greatest(r.admitted_at + 1,
         lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows)) AS until
-    FROM reservations r WHERE [where] AND r.settled > 0
+    FROM (
+        SELECT * FROM reservations r WHERE [where] AND r.state = 0
+        UNION ALL
+        SELECT * FROM reservations r WHERE [where] AND r.state <> 0 AND r.ended_at >= [first]
+    ) AS r WHERE r.settled > 0
 )
 SELECT coalesce(sum(
     div(l.settled::numeric * (least(w.ends_at, l.until) - l.admitted_at), l.until - l.admitted_at)
@@ -40,5 +45,6 @@ async def spent_in(
     if gpu_type:
         where.add("r.gpu_type = {}", gpu_type)
     starts, ends = zip(*windows, strict=True)
-    query = where.into(SPENT, starts=where.value(starts), ends=where.value(ends))
+    places = {"first": min(starts), "starts": starts, "ends": ends}
+    query = where.into(SPENT, **{name: where.value(each) for name, each in places.items()})
     return [row[0] for row in await connection.fetch(query, *where.values)]

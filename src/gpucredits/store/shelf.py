@@ -37,13 +37,13 @@ class Shelf:
         self._contested: dict[int, float] = {}
 
     def take(self, needs: Needs) -> Pages:
-        """Take the pages of a batch's orgs off; one that is to be read whole is no use."""
+        """Take the pages of a batch's orgs off; no use where limits are set."""
         found: Pages = {}
         for org_id in needs.orgs:
             page = self.pages.pop(org_id, None)
             if page is not None:
                 self.weight -= page.weight
-                if org_id not in needs.whole:
+                if org_id not in needs.anew:
                     found[org_id] = page
         return found
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from gpucredits.core.account import Model, Status
-from gpucredits.core.command import Beat, Settle, UpdateAccount
+from gpucredits.core.book import Book
+from gpucredits.core.command import Beat, Command, Settle, UpdateAccount
 from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import AccountSaved, Beaten, Closed
 from gpucredits.core.reservation import Decision, ReservationState
+from gpucredits.core.rules import heartbeats
 from support.ledger import CREDIT, SECOND, START, Ledger
 
 A_WINDOW = 1_200_000
@@ -245,6 +249,38 @@ def test_a_sibling_of_a_suspended_account_runs_on(ledger: Ledger) -> None:
     lease = ledger.lease("acme/vision").reservation_id
     ledger.wait(s=1)
     assert beat(ledger, lease, 1, 1_000).decision is Decision.CONTINUE
+
+
+def test_who_is_suspended_elsewhere_costs_a_beat_a_few_look_ups(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease is renewed in one go, and only accounts on its way are asked about."""
+    ledger.grant("acme", 10 * CREDIT)
+    lease = ledger.lease("acme/vision/alice").reservation_id
+    asked: list[str] = []
+
+    class LookedUp(dict[str, bool]):
+        def __contains__(self, path: object) -> bool:
+            asked.append(str(path))
+            return super().__contains__(path)
+
+        def __iter__(self) -> Iterator[str]:
+            raise AssertionError("every suspended account was looked at")
+
+    load = Ledger._load
+
+    def loaded(self: Ledger, command: Command, **how: bool) -> Book:
+        book = load(self, command, **how)
+        book.suspended = LookedUp(gone)
+        return book
+
+    gone = {f"acme/vision/gone-{number}": False for number in range(9)}
+    monkeypatch.setattr(Ledger, "_load", loaded)
+    monkeypatch.setattr(heartbeats, "charge", None)
+    ledger.stored.suspended = LookedUp(gone)
+    ledger.wait(s=1)
+    assert beat(ledger, lease, 1, 1_000).decision is Decision.CONTINUE
+    assert sorted(asked) == ["acme", "acme/vision", "acme/vision/alice"]
 
 
 def test_a_job_drains_to_its_own_cap(ledger: Ledger) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import ValuesView
+
+import pytest
+
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.core.command import Issue, Reserve, Sweep
+from gpucredits.core.decide import decide
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import GrantState
-from gpucredits.core.outcome import Swept
+from gpucredits.core.outcome import Reserved, Swept
 from gpucredits.core.reasons import Reason
-from support.ledger import SECOND, START, Ledger
+from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.rules.roll import roll_due
+from support.ledger import CREDIT, SECOND, START, Ledger
 
 A_WINDOW = 1_200_000
 
@@ -75,3 +82,54 @@ def test_a_refusal_takes_back_what_the_clock_made_due(ledger: Ledger) -> None:
     ended = Issue(account="acme", amount=1, expires_at=START)
     assert ledger.reason(ended) is Reason.WINDOW_ENDED
     ledger.lease("acme")
+
+
+def test_an_account_is_brought_forward_by_a_look_at_its_own_leases(ledger: Ledger) -> None:
+    """After an outage every payer is due: all leases of the book are looked through once."""
+    looks = 0
+
+    class Looked(dict[int, Reservation]):
+        def values(self) -> ValuesView[Reservation]:  # type: ignore[override]
+            nonlocal looks
+            looks += 1
+            return super().values()
+
+    payers = [f"acme/vision/payer-{number}" for number in range(9)]
+    for path in payers:
+        ledger.open(path)
+        ledger.grant(path, CREDIT * 9)
+        ledger.lease(path)
+    ledger.wait(s=200)
+    book = ledger.copied()
+    book.reservations = Looked(book.reservations)
+    roll_due(book, ledger.now)
+    assert looks == 1
+    assert {lease.state for lease in book.reservations.values()} == {ReservationState.EXPIRED}
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_lease_that_came_or_went_since_is_seen(ledger: Ledger, stays: bool) -> None:
+    """Leases that were sorted out before are not all there are."""
+    ledger.grant("acme", 9 * CREDIT)
+    ledger.grant("acme/vision", 9 * CREDIT, starts_at=START + SECOND)
+    leases = {ledger.lease("acme").reservation_id}
+    ledger.wait(s=1)
+    book = ledger.copied()
+    book.prices = ledger.stored.prices
+    roll_due(book, ledger.now)
+    book.keep()
+    book.begin()
+    ask = Reserve(account="acme", job_id="more", gpu_type="h100", gpu_count=1)
+    outcome = decide(book, ask, ledger.now)
+    assert isinstance(outcome, Reserved)
+    if stays:
+        book.keep()
+        leases.add(outcome.reservation.reservation_id)
+    else:
+        book.take_back()
+    ledger.wait(s=120)
+    roll_due(book, ledger.now)
+    assert {
+        lease.reservation_id for lease in book.reservations.values() if lease.ended_at
+    } == leases
+    assert (set(book.reservations), book.paths["acme"].reserved) == (leases, 0)

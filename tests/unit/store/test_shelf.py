@@ -5,7 +5,9 @@ from __future__ import annotations
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, Org
 from gpucredits.core.quota import Counter, Tally
-from gpucredits.store.page import Page
+from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.rules.roll import roll
+from gpucredits.store.page import Page, turn
 from gpucredits.store.shelf import PAGE_WEIGHT, Shelf, weight_of
 
 
@@ -33,3 +35,18 @@ def test_what_limits_have_counted_takes_room() -> None:
     for starts_at in range(3):
         page.book.limits.index(Tally(1, starts_at, starts_at + 1, 1))
     assert weight_of(page) == PAGE_WEIGHT + 5
+
+
+def test_a_page_that_was_turned_sees_leases_that_are_read_next() -> None:
+    """What was sorted out by payers in one batch is not all that the next one has."""
+    page = Page(Book(Org(1, "org"), complete={1}), 0, 1, 1)
+    book, payer = page.book, Account(1, "org", due_at=0)
+    book.load([payer])
+    roll(book, payer, 0)
+    book.keep()
+    turn(page)
+    lease = Reservation(2, "org", 1, 1, "job", "h100", 1, "", "", 1, 1, 1, 0, 5)
+    book.reservations[2] = lease  # as it is when rows are read into a page
+    book.complete, payer.due_at = {1}, 5
+    roll(book, payer, 5)
+    assert lease.state is ReservationState.EXPIRED

@@ -6,7 +6,7 @@ credits.
 
 from __future__ import annotations
 
-from gpucredits.core.account import Account, Model, Status, is_below, scope_of
+from gpucredits.core.account import Account, Model, Status, lineage, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
 from gpucredits.core.gate import Gate, GateReport, Unit
@@ -28,8 +28,8 @@ def find(book: Book, path: str) -> Account | Refused:
 
 def suspended_above(book: Book, path: str) -> str:
     """The topmost suspended account at or above a path, or an empty string."""
-    above = [suspended for suspended in book.suspended if is_below(path, suspended)]
-    return min(above, key=len, default="")
+    above = [each for each in lineage(path) if each in book.suspended]
+    return above[-1] if above else ""
 
 
 def suspension(book: Book, path: str, now: int) -> Refused | None:
@@ -37,7 +37,7 @@ def suspension(book: Book, path: str, now: int) -> Refused | None:
     above = suspended_above(book, path)
     if not above:
         return None
-    if above in book.overdue:
+    if book.suspended[above]:
         return Refused(
             Reason.ACCOUNT_DELINQUENT,
             f"A statement of {above} is unpaid past its due date, so {above} admits nothing; "
@@ -125,11 +125,12 @@ def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refus
 
 def note_suspension(book: Book, account: Account) -> None:
     """Let the rest of the batch see whether an account is suspended, by an operator or by debt."""
-    others = tuple(path for path in book.suspended if path != account.path)
-    suspended = account.status is Status.SUSPENDED or account.delinquent
-    book.suspended = (*others, account.path) if suspended else others
-    owing = tuple(path for path in book.overdue if path != account.path)
-    book.overdue = (*owing, account.path) if account.is_overdue else owing
+    if book.savepoint is not None and book.suspended is book.savepoint.suspended:
+        book.suspended = book.suspended.copy()  # the savepoint keeps the other
+    if account.status is Status.SUSPENDED or account.delinquent:
+        book.suspended[account.path] = account.is_overdue
+    else:
+        book.suspended.pop(account.path, None)
 
 
 def sweep(book: Book, command: Sweep, now: int) -> Swept:

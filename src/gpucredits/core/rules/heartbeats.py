@@ -25,6 +25,7 @@ from gpucredits.core.reservation import (
     stop_by,
     used_bound_ms,
 )
+from gpucredits.core.rules.accounts import suspended_above
 from gpucredits.core.rules.counting import count_slice, pass_in_full
 from gpucredits.core.rules.lots import consume, end_held_over, join_paid
 from gpucredits.core.rules.renewals import Renewal, renewal
@@ -93,7 +94,7 @@ def renew_in_full(
     lots = book.grants[payer.account_id]
     if (
         not lots
-        or book.suspended
+        or (book.suspended and suspended_above(book, lease.account))
         or lease.max_amount
         or lease.decision is not CONTINUE
         or lease.promised

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Account, is_below
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.command import EndQuota, SetQuota
 from gpucredits.core.outcome import QuotaSaved
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, window_at
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.accounts import find
 from gpucredits.core.rules.job_caps import begin_anew
@@ -37,7 +37,8 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
         return QuotaSaved(quota, account.path)
     if full := too_many("quotas", len(open_quotas(book, account)), bounds.QUOTAS_MAX, account):
         return full
-    invariant(book.whole, "a new quota sees every live lease of its org")
+    if not book.counts_anew:
+        raise NotInBook
     roll_due(book, now)
     quota = Quota(
         quota_id=book.next_id(),

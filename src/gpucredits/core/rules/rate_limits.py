@@ -13,7 +13,7 @@ from gpucredits.core.book import Book
 from gpucredits.core.boost import bucket_terms
 from gpucredits.core.command import EndRateLimit, SetRateLimit
 from gpucredits.core.outcome import RateLimitSaved
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.accounts import find
 from gpucredits.core.rules.roll import roll_due
 from gpucredits.core.token_bucket import TokenBucket, advance
@@ -24,7 +24,6 @@ def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSave
     account = find(book, command.account)
     if isinstance(account, Refused):
         return account
-    invariant(book.whole, "a rate limit sees every lease of its org that has lapsed")
     roll_due(book, now)
     bucket = book.limits.buckets.get(account.account_id)
     if bucket is None or bucket.ended_at:

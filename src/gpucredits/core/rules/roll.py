@@ -6,6 +6,7 @@ Correct whether or not anyone has done it before: reads and writes use the same 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from heapq import heapify, heappop, heappush
 
 from gpucredits.core.account import Account
@@ -21,6 +22,7 @@ from gpucredits.core.rules.lots import collect, end, end_held_over, start
 
 # At one instant: leases lapse, then grants end and roll over, then grants and periods start.
 LAPSE, END, START, ISSUE = 0, 1, 2, 3
+LIVE = ReservationState.ACTIVE  # looked up once, as for heartbeats
 Event = tuple[int, int, int, Reservation | Grant | Budget]  # instant, order, id, row
 
 
@@ -96,12 +98,12 @@ def next_due(book: Book, account: Account) -> int:
 
 
 def live_leases(book: Book, account: Account) -> list[Reservation]:
-    """The account's live leases, as far as they are in the book."""
-    return [
-        lease
-        for lease in book.reservations.values()
-        if lease.payer_id == account.account_id and lease.state is ReservationState.ACTIVE
-    ]
+    """The account's live leases, as far as they are in the book; all of it is sorted out once."""
+    if book.by_payer is None:
+        book.by_payer = defaultdict(list)
+        for lease in book.reservations.values():
+            book.by_payer[lease.payer_id].append(lease)
+    return [lease for lease in book.by_payer.get(account.account_id, ()) if lease.state is LIVE]
 
 
 def roll_due(book: Book, now: int) -> None:

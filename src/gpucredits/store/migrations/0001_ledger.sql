@@ -153,6 +153,8 @@ CREATE TABLE reservations (
     PRIMARY KEY (org_id, reservation_id)
 ) WITH (fillfactor = 45); -- all leases of a page may report in one transaction: room for both
 CREATE INDEX reservations_live ON reservations (org_id, payer_id) WHERE state = 0;
+CREATE INDEX reservations_live_account ON reservations (org_id, account) WHERE state = 0;
+CREATE INDEX reservations_ended ON reservations (org_id, ended_at) WHERE state <> 0;
 CREATE INDEX reservations_job ON reservations (org_id, job_id);
 CREATE INDEX reservations_account ON reservations (org_id, account_id, reservation_id);
 CREATE INDEX reservations_node ON reservations (org_id, node, reservation_id) WHERE node <> '';
@@ -478,7 +480,8 @@ CREATE FUNCTION open_book(
     corrected_orgs integer[], corrected_ids bigint[],
     price_orgs integer[], price_types text[], price_regions text[], price_accounts text[],
     key_orgs integer[], keys text[],
-    whole_orgs integer[], limit_orgs integer[], limit_ids bigint[],
+    anew_orgs integer[], count_orgs integer[], count_paths text[],
+    limit_orgs integer[], limit_ids bigint[],
     job_orgs integer[], job_paths text[], job_ids text[], may_end boolean,
     reference_orgs integer[], reference_texts text[]
 ) RETURNS SETOF book_row LANGUAGE plpgsql STABLE ROWS 500 AS $$
@@ -491,7 +494,7 @@ DECLARE
     lot_orgs integer[];
     lot_ids bigint[];
 BEGIN
-    SELECT array_agg(o.org_id) FILTER (WHERE o.gated OR o.org_id = ANY (whole_orgs)),
+    SELECT array_agg(o.org_id) FILTER (WHERE o.gated OR o.org_id = ANY (anew_orgs)),
         array_agg(o.org_id) FILTER (WHERE o.budgeted)
     INTO gated_orgs, budget_orgs FROM orgs o WHERE o.org_id = ANY (orgs_wanted);
     instant_now := ledger_now();
@@ -532,9 +535,9 @@ BEGIN
     FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND (s.status = 1 OR s.delinquent);
     IF gated_orgs IS NOT NULL OR budget_orgs IS NOT NULL THEN
         RETURN QUERY SELECT * FROM open_gates(
-            instant_now, coalesce(gated_orgs, '{}'), coalesce(budget_orgs, '{}'), whole_orgs,
-            lease_orgs, lease_ids, path_orgs, paths, account_orgs, account_ids, topup_orgs,
-            topup_ids, limit_orgs, limit_ids, job_orgs, job_paths, job_ids, may_end);
+            instant_now, coalesce(gated_orgs, '{}'), coalesce(budget_orgs, '{}'), anew_orgs,
+            count_orgs, count_paths, lease_orgs, lease_ids, path_orgs, paths, account_orgs,
+            account_ids, topup_orgs, topup_ids, limit_orgs, limit_ids, job_orgs, job_paths, job_ids, may_end);
     ELSE
     RETURN QUERY
     WITH named AS MATERIALIZED (

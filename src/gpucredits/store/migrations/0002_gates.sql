@@ -216,12 +216,14 @@ CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHER
 -- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on
 -- the way up from each lease, their limits with what they count, and the leases of each job that
 -- a quota on jobs counts, as far as a command may end it (may_end), or that shares a cap; of orgs with budgets those of
--- accounts that are due or named. Of whole_orgs every account and every live lease is read. Where
+-- accounts that are due or named. Of anew_orgs, where limits are set, also the last one that ended is
+-- read, and of accounts that are counted (count_paths) every live lease below them. Where
 -- nothing can end, quotas on what runs at once are left out unless they are exceeded: a beat that
 -- only renews needs no other.
 
 CREATE FUNCTION open_gates(
-    instant_now bigint, gated_orgs integer[], budget_orgs integer[], whole_orgs integer[],
+    instant_now bigint, gated_orgs integer[], budget_orgs integer[], anew_orgs integer[],
+    count_orgs integer[], count_paths text[],
     lease_orgs integer[], lease_ids bigint[],
     path_orgs integer[], paths text[],
     account_orgs integer[], account_ids bigint[],
@@ -296,9 +298,6 @@ BEGIN
         SELECT a.org_id, a.account_id FROM orgs o
         JOIN accounts a ON a.org_id = o.org_id AND a.due_at <= greatest(instant_now, o.clock)
         WHERE o.org_id = ANY (gated_orgs)
-        UNION
-        SELECT a.org_id, a.account_id FROM accounts a
-        WHERE a.org_id = ANY (gated_orgs) AND a.org_id = ANY (whole_orgs)
     ), held AS MATERIALIZED (
         SELECT a.*, greatest(instant_now, o.clock) AS instant_now
         FROM wanted w
@@ -327,7 +326,7 @@ BEGIN
             OFFSET 0 -- one payer after the other, whatever the plan
         ) AS r
         WHERE h.due_at <= h.instant_now
-        UNION ALL
+        UNION ALL -- what runs below accounts whose new quotas count it
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
@@ -335,7 +334,10 @@ BEGIN
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
                 r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END
-        FROM reservations r WHERE r.org_id = ANY (whole_orgs) AND r.state = 0
+        FROM unnest(count_orgs, count_paths) AS w(org_id, path)
+        JOIN reservations r ON r.org_id = w.org_id AND r.state = 0
+            AND r.account >= w.path AND r.account < w.path || '0'
+            AND (r.account = w.path OR r.account >= w.path || '/')
     ), ways AS MATERIALIZED ( -- up from each account with a lease: its parent and grandparent
         SELECT l.org_id, l.account_id, a.parent_id, coalesce(p.parent_id, 0) AS top_id, l.beat_at
         FROM (
@@ -380,7 +382,7 @@ BEGIN
                 AND t.account_id = s.account_id AND t.kind = 0 AND t.ended_at > 0
             ORDER BY t.bucket_id DESC LIMIT 1
         ) AS e
-        WHERE s.org_id = ANY (whole_orgs)
+        WHERE s.org_id = ANY (anew_orgs)
     ), moment AS MATERIALIZED ( -- the time, and since when slices may be open
         SELECT greatest(instant_now, max(o.clock)) AS now,
             coalesce((SELECT min(w.beat_at) FROM ways w), greatest(instant_now, max(o.clock)))
@@ -393,12 +395,12 @@ BEGIN
             AND (l.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
                 OR l.cap_part >= 0)
         UNION
-        SELECT n.org_id, n.account_id, n.job_id FROM named n WHERE n.org_id = ANY (whole_orgs)
+        SELECT n.org_id, n.account_id, n.job_id FROM named n WHERE n.org_id = ANY (anew_orgs)
         UNION
         SELECT a.org_id, a.account_id, w.job_id
         FROM unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
         JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
-        WHERE w.org_id = ANY (whole_orgs)
+        WHERE w.org_id = ANY (anew_orgs)
             OR w.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension IN (0, 2))
     ), spending AS MATERIALIZED ( -- budgets of accounts that are due or named
         SELECT b.* FROM held h
@@ -475,7 +477,7 @@ BEGIN
             SELECT x.gpu_type, 0, 0, 0, x.settled
             FROM reservations x WHERE x.org_id + 0 = j.org_id AND x.account_id = j.account_id
                 AND x.job_id = j.job_id AND x.state <> 0
-                AND (j.org_id = ANY (whole_orgs)
+                AND (j.org_id = ANY (anew_orgs)
                     OR j.org_id IN (SELECT c.org_id FROM capped c))
         ) AS l
         GROUP BY l.gpu_type

@@ -1,0 +1,22 @@
+"""Stored rows as a book is filled with them."""
+
+from __future__ import annotations
+
+from gpucredits.core.book import Book, Org
+from gpucredits.store.book_rows import fill_suspended
+from gpucredits.store.page import Page, StoredRow
+
+
+def suspended_row(path: str, status: int) -> StoredRow:
+    """A suspended account as it is read."""
+    return [1, 1, None, status, *[None] * 17, path, *[None] * 6]
+
+
+def test_suspended_accounts_are_noted_one_by_one() -> None:
+    """However many there are, none is copied for the sake of the next."""
+    page = Page(Book(Org(1, "acme")), 0, 1, 1)
+    noted = page.book.suspended
+    fill_suspended(page, suspended_row("acme/gone", 1))
+    fill_suspended(page, suspended_row("acme/owing", 0))
+    assert page.book.suspended is noted
+    assert noted == {"acme/gone": False, "acme/owing": True}
