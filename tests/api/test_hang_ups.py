@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from gpucredits.app import App, Config, running
+from gpucredits.app import Config, running
+from support.asgi import GONE, ask
 from support.http import Caller, RunningServer, fresh_name, problem
 from support.waiting import until
 
 USED = {"used_ms": 900_000}
 BODY = json.dumps(USED).encode()
-GONE = {"type": "http.disconnect"}
 
 
 @pytest.fixture
@@ -67,37 +67,6 @@ def test_who_hangs_up_before_the_body_is_there_has_done_nothing(
     after = admin.read(path)
     assert (after["state"], after["settled"]) == ("active", before["settled"])
     assert admin.made(f"{path}:settle", USED, key=key)["used_ms"] == 900_000
-
-
-async def ask(
-    app: App, path: str, body: Any, key: str, messages: list[dict[str, Any]] | None = None
-) -> tuple[int, Any]:
-    """A request to the application itself, which gets just these messages."""
-    content = json.dumps(body).encode()
-    coming = iter(messages or [{"type": "http.request", "body": content, "more_body": False}])
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        return next(coming, GONE)
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    headers = {
-        "authorization": f"Bearer {app.config.admin_key_path.read_text().strip()}",
-        "idempotency-key": key,
-        "content-type": "application/json",
-        "content-length": str(len(content)),
-    }
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": path,
-        "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-    }
-    await app.api(scope, receive, send)
-    return sent[0]["status"], json.loads(sent[1]["body"])
 
 
 def part(body: bytes, *, more: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ change of the org moves, is still the one that the page has.
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from gpucredits.store.guard import Verdict
@@ -33,7 +34,7 @@ class Shelf:
         self.turns = Turns()
         self.watch = Watch()
         self.board = PriceBoard()
-        self.pages: dict[int, Page] = {}
+        self.pages: OrderedDict[int, Page] = OrderedDict()  # the oldest first
         self._contested: dict[int, float] = {}
 
     def take(self, needs: Needs) -> Pages:
@@ -57,7 +58,7 @@ class Shelf:
             self.weight += page.weight
             self.pages[org_id] = page
         while self.weight > self.weight_max:
-            oldest = self.pages.pop(next(iter(self.pages)))
+            _, oldest = self.pages.popitem(last=False)
             self.weight -= oldest.weight
 
     def learn(self, verdict: Verdict) -> None:
