@@ -31,6 +31,9 @@ GIVEN: dict[str, tuple[list[str], dict[str, object]]] = {
     "--partial": ([], {"allow_partial": True}),
     "--priority": (["3"], {"priority": 3}),
     "--expect": (["90s"], {"expected_seconds": 90}),
+    "--cpu": (["8"], {"resources": {"cpu": 8}}),
+    "--memory": (["64", "--cpu", "0"], {"resources": {"cpu": 0, "memory": 64}}),
+    "--not-preemptible": ([], {"preemptible": False}),
 }
 ONLY_RESERVE = {"--wait", "--until", "--idempotency-key", "--dry-run"}
 
@@ -74,6 +77,22 @@ def test_with_partial_it_tells_how_many_gpus_there_would_be(
     asked = [org, "--type", name, "--gpus", "4", "--partial"]
     assert terminal.json("explain", *asked)["gpu_count"] == 2
     assert terminal.json("reserve", *asked, "--job", "j")["gpu_count"] == 2
+
+
+def test_what_a_job_needs_besides_gpus_is_asked_of_its_pool(
+    terminal: Terminal, client: Client, org: str, name: str
+) -> None:
+    """By explain as by reserve; what the pool has too little of is refused."""
+    client.issue(org, "1000")
+    client.set_price(name, "1")
+    client.set_pool(name, capacity=4, resources={"cpu": 16, "memory": 100})
+    asked = [org, "--type", name, "--job", "j", "--cpu", "12", "--memory", "50"]
+    assert terminal.json("explain", *asked)["admitted"]
+    assert terminal.json("reserve", *asked, "--not-preemptible")["gpu_count"] == 1
+    for more in (["--cpu", "5"], ["--memory", "51"]):
+        words = [org, "--type", name, "--job", "k", *more]
+        assert terminal.run("explain", *words).exit_code == 4
+        assert "Refused (fair_share)" in terminal.run("reserve", *words).stderr
 
 
 def test_an_expectation_is_whole_seconds(terminal: Terminal, org: str) -> None:

@@ -13,7 +13,7 @@ from gpucredits.api.batch import begin
 from gpucredits.api.call import Call
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
-from gpucredits.service import batch, carrier, lane
+from gpucredits.service import batch, carrier
 from gpucredits.service.access import Principal, Role
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.batch import Job, Result
@@ -66,7 +66,7 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
         await stage.fund("acme")
         requests = [stage.request(Issue(account="acme", amount=1)) for _ in range(6)]
         with monkeypatch.context() as patched:
-            patched.setattr(lane, "WAIT_MAX_S", -1.0)
+            patched.setattr(carrier, "WAIT_MAX_S", -1.0)
             with pytest.raises(Busy):
                 await stage.ledger.submit_all("acme", requests, atomic=False)
         assert (await stage.balance()).available == 100 * CREDIT
@@ -74,7 +74,7 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
 
         async def slow(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
             results = await real(connection, jobs, shelf)
-            patched.setattr(lane, "WAIT_MAX_S", -1.0)
+            patched.setattr(carrier, "WAIT_MAX_S", -1.0)
             return results
 
         with monkeypatch.context() as patched:

@@ -19,6 +19,7 @@ from gpucredits.service import batch, carrier
 from gpucredits.service.batch import Job
 from gpucredits.service.errors import Busy, Closing
 from gpucredits.service.funnel import DEFAULTS, FunnelOptions
+from gpucredits.store import lane
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import Conflict, Unavailable
 from gpucredits.store.shelf import Shelf
@@ -30,6 +31,12 @@ def reserve(number: int) -> Reserve:
     return Reserve(
         account="acme", job_id=f"job-{number}", gpu_type="h100", gpu_count=1, window_ms=10_000
     )
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches that wait for a lock for as long as a test may take."""
+    monkeypatch.setattr(lane, "SESSION", lane.SESSION.replace("'1s'", "'60s'"))
 
 
 def test_funds_for_k_admit_exactly_k(database: str) -> None:
@@ -205,6 +212,7 @@ def test_a_full_queue_is_busy_for_its_own_org_only(database: str) -> None:
     play(database, act, options=options)
 
 
+@pytest.mark.usefixtures("patient")
 def test_batches_of_different_orgs_are_under_way_at_once(database: str) -> None:
     """While a batch of one org hangs, the same lane carries out another org's, in its order."""
 
@@ -233,6 +241,7 @@ def test_batches_of_different_orgs_are_under_way_at_once(database: str) -> None:
     play(database, act)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_small_batch_does_not_begin_beside_another(database: str) -> None:
     """While one is under way the next waits until it is large enough; then it goes beside it."""
     patient = replace(DEFAULTS.beats, linger_s=0.0, linger_below=0, beside_s=30.0, beside_below=5)
@@ -258,6 +267,7 @@ def test_a_small_batch_does_not_begin_beside_another(database: str) -> None:
     play(database, act, options=FunnelOptions(beats=patient))
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_command_waits_for_no_heartbeats(database: str) -> None:
     """While a batch of heartbeats hangs in the database, another org's admission goes through."""
 

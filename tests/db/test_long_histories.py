@@ -231,7 +231,7 @@ def test_a_past_balance_reads_around_its_instant(history: History, place: int) -
         return sum(await sums_at(connection, org_id, busy, at=at))
 
     async def take(connection: Connection, org_id: int) -> None:
-        while await take_snapshots(connection, org_id, entries_max=AT_ONCE):
+        while await take_snapshots(connection, org_id, entries_each=1, entries_max=AT_ONCE):
             pass
 
     read = rows_read(history, "entries", ask, prepare=take)

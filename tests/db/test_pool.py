@@ -12,7 +12,7 @@ import pytest
 
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.embedded import EmbeddedPostgres
-from gpucredits.store.errors import Conflict, Unavailable, driver_errors, translated
+from gpucredits.store.errors import Conflict, Locked, Unavailable, driver_errors, translated
 from gpucredits.store.pool import PoolOptions, open_pool
 from support.postgres import SMALL, TestServer, sql
 
@@ -206,7 +206,8 @@ def test_defects_of_ours_pass_untouched(database: str) -> None:
         (asyncpg.InternalClientError("got result for unknown state"), type(None)),
         (ConnectionResetError(104, "reset by peer"), Unavailable),
         (TimeoutError(), Unavailable),
-        (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), Conflict),
+        (asyncpg.LockNotAvailableError("canceling statement due to lock timeout"), Locked),
+        (asyncpg.DeadlockDetectedError("deadlock detected"), Conflict),
         (asyncpg.UniqueViolationError("duplicate key"), type(None)),
         (asyncpg.InterfaceError("the server expects 1 argument"), type(None)),
     ],

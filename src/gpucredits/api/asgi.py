@@ -274,16 +274,13 @@ def key_of(route: Route, headers: Headers, *, dry_run: bool) -> str | None:
 
 
 async def read_body(receive: Receive, headers: Headers) -> bytes:
-    """The whole body, unless it is larger than the bound."""
+    """The whole body, unless it is larger than the bound; a caller who is gone has sent none."""
     announced = headers.get("content-length", "")
     if announced.isdigit() and int(announced) > BODY_BYTES_MAX:
         raise _too_large()
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body"):
-        return body if len(body) <= BODY_BYTES_MAX else _raise_too_large()
-    parts, size = [body], len(body)
-    while message.get("more_body"):
+    parts: list[bytes] = []
+    size, is_whole = 0, False
+    while not is_whole:
         message = await receive()
         if message["type"] != "http.request":
             raise ProblemError("malformed_request", "The body ended early.")
@@ -291,7 +288,10 @@ async def read_body(receive: Receive, headers: Headers) -> bytes:
         size += len(parts[-1])
         if size > BODY_BYTES_MAX:
             raise _too_large()
-    return b"".join(parts)
+        is_whole = not message.get("more_body")
+    if announced.isdigit() and int(announced) != size:
+        raise ProblemError("malformed_request", "The body is not as long as was announced.")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def decode_body(prepared: Prepared, headers: Headers, body: bytes) -> Any:
@@ -359,7 +359,3 @@ def _flag(text: str) -> bool:
 
 def _too_large() -> ProblemError:
     return ProblemError("too_large", f"The body must be at most {BODY_BYTES_MAX} bytes.")
-
-
-def _raise_too_large() -> bytes:
-    raise _too_large()

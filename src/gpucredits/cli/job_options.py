@@ -15,7 +15,7 @@ import click
 from gpucredits.cli import values
 from gpucredits.client.reservations import ReserveFields
 from gpucredits.core import bounds
-from gpucredits.wire.reservation import JOB_PRIORITY_MAX, ExhaustionName
+from gpucredits.wire.reservation import JOB_PRIORITY_MAX, SEQ_MAX, ExhaustionName
 
 _OPTIONS = [
     click.option("--type", "gpu_type", required=True, help="The type of GPU, such as h100."),
@@ -57,6 +57,16 @@ _OPTIONS = [
         help="Higher goes first.",
     ),
     click.option("--expect", "expected_ms", type=values.duration, help="How long it will run."),
+    click.option(
+        "--cpu", type=click.IntRange(0, SEQ_MAX), help="CPUs it needs besides, of its pool."
+    ),
+    click.option("--memory", type=click.IntRange(0, SEQ_MAX), help="Memory it needs besides."),
+    click.option(
+        "--not-preemptible",
+        "is_kept",
+        is_flag=True,
+        help="Never stop it for others; for the system's staff only.",
+    ),
 ]
 
 
@@ -65,6 +75,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_job(*args: Any, **given: Any) -> None:
+        resources = {name: given.pop(name) for name in ("cpu", "memory")}
         job: ReserveFields = {
             "job_id": given.pop("job_id"),
             "gpu_type": given.pop("gpu_type"),
@@ -82,6 +93,9 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
             "allow_partial": given.pop("allow_partial") or None,
             "priority": given.pop("priority"),
             "expected_seconds": values.whole_seconds(given.pop("expected_ms"), "--expect"),
+            "preemptible": False if given.pop("is_kept") else None,
+            "resources": {name: each for name, each in resources.items() if each is not None}
+            or None,
         }
         command(*args, job=job, **given)
 

@@ -1,7 +1,7 @@
 """Carrying out batches, one at a time, over a connection that is kept.
 
-Owns: retries, keeping a command that cannot be decided away from its neighbours, and answering
-every caller, whatever happens.
+Owns: retries, keeping an org that somebody else holds and a command that cannot be decided away
+from their neighbours, and answering every caller, whatever happens.
 Must not: choose what is in a batch (waiting does), or know what a command means (core does).
 """
 
@@ -10,18 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
-from gpucredits.service.batch import Job, Result, commit
+from gpucredits.service.batch import Job, commit
+from gpucredits.service.errors import Busy
+from gpucredits.service.waiting import BUSY_RETRY_S
 from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.errors import Conflict, Unavailable
-from gpucredits.store.lane import close_lane, open_lane
+from gpucredits.store.errors import Conflict, Locked, Unavailable
+from gpucredits.store.lane import close_lane, held_by_others, is_open, open_lane
 from gpucredits.store.shelf import Shelf
 
 logger = logging.getLogger(__name__)
 
 ATTEMPTS_MAX = 4
+HELD_MAX_S = 1.5  # after so long nothing more is begun for orgs that somebody else holds
 CONNECT_TIMEOUT_S = 5.0
+WAIT_MAX_S = 10.0
 
 
 class Carrier:
@@ -31,27 +35,72 @@ class Carrier:
         self.pool = pool
         self.shelf = shelf
         self.connection: Connection | None = None
+        self._began_at = 0.0
 
     async def serve(self, jobs: Sequence[Job]) -> None:
-        """Carry out a batch and answer its callers, whatever happens."""
-        try:
-            results = await self._commit(jobs)
-        except (Unavailable, Conflict) as error:
-            await self.disconnect()
-            reported = error if isinstance(error, Unavailable) else Unavailable(str(error))
-            for job in jobs:
-                job.fail(reported)
-        except Exception as error:  # noqa: BLE001  # a guard: every caller must be answered
-            await self._serve_apart(jobs, error)
-        else:
-            for job, result in zip(jobs, results, strict=True):
-                job.deliver(result)
+        """Carry out a batch and answer its callers, whatever happens.
+
+        Orgs that somebody else held for too long, not long ago, go last.
+        """
+        self._began_at = asyncio.get_running_loop().time()
+        orgs = {job.org_id for job in jobs}
+        held = self.shelf.held.among(orgs)
+        for part in (orgs - held, held):
+            await self._serve(those_of(jobs, part), 1)
 
     async def disconnect(self) -> None:
         """Let go of the connection, whatever state it is in."""
         connection, self.connection = self.connection, None
         if connection is not None:
             await close_lane(self.pool, connection)
+
+    async def _serve(self, jobs: Sequence[Job], attempt: int) -> None:
+        """Carry out what is still wanted of some jobs; all of it at once if nothing prevents it."""
+        jobs = still_wanted(jobs)
+        if not jobs:
+            return
+        try:
+            results = await commit(await self._connected(), jobs, self.shelf)
+        except Conflict as conflict:
+            await self._serve_again(jobs, attempt, conflict)
+        except Unavailable as error:
+            await self.disconnect()
+            for job in jobs:
+                job.fail(error)
+        except Exception as error:  # noqa: BLE001  # a guard: every caller must be answered
+            await self._serve_apart(jobs, error)
+        else:
+            for job, result in zip(jobs, results, strict=True):
+                job.deliver(result)
+
+    async def _serve_again(self, jobs: Sequence[Job], attempt: int, conflict: Conflict) -> None:
+        """Others were in the way: try again, a bounded number of times.
+
+        Those whose orgs are held by somebody else go last, so that nobody waits with them; if it
+        cannot be seen which these are, every org goes by itself.
+        """
+        orgs = {job.org_id for job in jobs}
+        is_locked = isinstance(conflict, Locked)
+        held = await self._held(orgs) if is_locked else orgs
+        if attempt >= ATTEMPTS_MAX or (is_locked and held == orgs and self._is_late()):
+            self.shelf.held.add(orgs if is_locked else ())
+            for job in jobs:
+                job.fail(Unavailable(str(conflict)))
+            return
+        # Jitter only keeps two rivals apart; nothing depends on its quality.
+        await asyncio.sleep(0.002 * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311
+        parts = [orgs - held, held] if held else [{org_id} for org_id in sorted(orgs)]
+        for part in parts:
+            await self._serve(those_of(jobs, part), attempt + 1)
+
+    async def _held(self, orgs: set[int]) -> set[int]:
+        """The orgs that somebody else holds: the only one, or whose rows are locked just now."""
+        if len(orgs) == 1 or self.connection is None:
+            return orgs
+        return await held_by_others(self.connection, orgs)
+
+    def _is_late(self) -> bool:
+        return asyncio.get_running_loop().time() - self._began_at > HELD_MAX_S
 
     async def _serve_apart(self, jobs: Sequence[Job], error: Exception) -> None:
         """Something in a batch cannot be decided: find it by carrying out everything singly."""
@@ -61,25 +110,33 @@ class Carrier:
             parts[0].fail(error)
             return
         for part in parts:
-            await self.serve([part])
-
-    async def _commit(self, jobs: Sequence[Job]) -> list[Result]:
-        """Commit a batch; when others were in the way, try again, a bounded number of times."""
-        attempt = 1
-        while True:
-            try:
-                return await commit(await self._connected(), jobs, self.shelf)
-            except Conflict:
-                if attempt >= ATTEMPTS_MAX:
-                    raise
-            # Jitter only keeps two rivals apart; nothing depends on its quality.
-            await asyncio.sleep(0.002 * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311
-            attempt += 1
+            await self._serve([part], 1)
 
     async def _connected(self) -> Connection:
-        """The connection, a new one if there is none."""
+        """The connection, a new one if there is none or it has died since."""
+        if self.connection is not None and not is_open(self.connection):
+            await self.disconnect()
         connection = self.connection
         if connection is None:
             connection = await open_lane(self.pool, timeout_s=CONNECT_TIMEOUT_S)
             self.connection = connection
         return connection
+
+
+def those_of(jobs: Sequence[Job], orgs: Container[int]) -> list[Job]:
+    """The jobs of some orgs, in their order."""
+    return [job for job in jobs if job.org_id in orgs]
+
+
+def still_wanted(jobs: Sequence[Job]) -> list[Job]:
+    """Leave out jobs whose caller is gone, and answer those that have waited too long."""
+    oldest = asyncio.get_running_loop().time() - WAIT_MAX_S
+    wanted = []
+    for job in jobs:
+        if job.is_abandoned:
+            continue
+        if job.queued_at < oldest:
+            job.fail(Busy(BUSY_RETRY_S))
+        else:
+            wanted.append(job)
+    return wanted

@@ -1,7 +1,6 @@
 """A lane of the funnel: what waits there is carried out in batches, several at once.
 
-Owns: when a batch begins, how long it waits for company, and that callers who are gone or have
-waited too long are left out.
+Owns: when a batch begins, and how long it waits for company.
 Must not: know what a command means (batch and core do), or which jobs come to it (funnel does).
 """
 
@@ -12,12 +11,10 @@ from collections.abc import Sequence
 
 from gpucredits.service.batch import BeatCall, Job
 from gpucredits.service.carrier import Carrier
-from gpucredits.service.errors import Busy, Closing
-from gpucredits.service.waiting import BUSY_RETRY_S, OrgBeat, Terms, Waiting
+from gpucredits.service.errors import Closing
+from gpucredits.service.waiting import OrgBeat, Terms, Waiting
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import Shelf
-
-WAIT_MAX_S = 10.0
 
 
 class Lane:
@@ -76,9 +73,7 @@ class Lane:
 
     async def _carry_out(self, carrier: Carrier, jobs: Sequence[Job]) -> None:
         try:
-            wanted = still_wanted(jobs)
-            if wanted:
-                await carrier.serve(wanted)
+            await carrier.serve(jobs)
         finally:
             self._idle.append(carrier)
             self._moved_at = asyncio.get_running_loop().time()
@@ -117,17 +112,3 @@ class Lane:
     def _wake_if_ready(self) -> None:
         if self._idle and self.waiting.ready >= self._wake_at:
             self._wake.set()
-
-
-def still_wanted(jobs: Sequence[Job]) -> list[Job]:
-    """Leave out jobs whose caller is gone, and answer those that have waited too long."""
-    oldest = asyncio.get_running_loop().time() - WAIT_MAX_S
-    wanted = []
-    for job in jobs:
-        if job.is_abandoned:
-            continue
-        if job.queued_at < oldest:
-            job.fail(Busy(BUSY_RETRY_S))
-        else:
-            wanted.append(job)
-    return wanted

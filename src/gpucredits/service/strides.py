@@ -1,7 +1,8 @@
 """Long steps of work: one in each round of the event loop, so that a short one waits for one only.
 
 Owns: whose long step is next: that of a batch under way, which others wait for, and otherwise that
-of whoever asked first.
+of whoever asked first. Of some rounds one is for these, who would wait for ever behind batches
+without end.
 Must not: know what a step does.
 """
 
@@ -11,6 +12,8 @@ import asyncio
 from collections import deque
 from weakref import WeakKeyDictionary
 
+OTHERS_EVERY = 4  # of so many rounds one is for those who are not urgent
+
 
 class Strides:
     """The long steps of one event loop."""
@@ -19,6 +22,7 @@ class Strides:
         self._urgent: deque[asyncio.Future[None]] = deque()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_taken = False
+        self._rounds = 0
 
     async def next(self, *, urgent: bool) -> None:
         """Wait for a round that has no long step yet."""
@@ -33,7 +37,11 @@ class Strides:
 
     def _pass_on(self) -> None:
         """A round has gone by: the next one is for whoever waits first and still does."""
-        while queue := self._urgent or self._waiting:
+        self._rounds += 1
+        first, second = self._urgent, self._waiting
+        if self._rounds % OTHERS_EVERY == 0:
+            first, second = second, first
+        while queue := first or second:
             turn = queue.popleft()
             if not turn.done():
                 turn.set_result(None)

@@ -121,8 +121,8 @@ class Waiting:
             left[org_id] = part
             if queue.jobs and part > 0:
                 turns.append(org_id)
-        if room <= 0:
-            self.turns = deque(org_id for org_id in turns if org_id not in left)
+        while turns and turns[-1] in left:  # back in line when the batch was full
+            turns.pop()
         self._under_way.update(left)
         return jobs
 

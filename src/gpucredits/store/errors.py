@@ -24,13 +24,17 @@ class Conflict(Exception):  # noqa: N818 - the name is what a caller reads: a co
     """Another transaction was in the way, and this one was rolled back whole: run it again."""
 
 
+class Locked(Conflict):
+    """It still had a row locked that this one needs when the time to wait for that was over."""
+
+
 CONFLICT_STATES = frozenset(
     {
         "40001",  # serialization_failure
         "40P01",  # deadlock_detected
-        "55P03",  # lock_not_available, which is also what lock_timeout raises
     }
 )
+LOCKED_STATE = "55P03"  # lock_not_available, which is also what lock_timeout raises
 UNAVAILABLE_STATES = frozenset(
     {
         "25006",  # read_only_sql_transaction: the primary has become a standby under us
@@ -97,8 +101,9 @@ def translated(error: BaseException) -> Unavailable | Conflict | None:
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
-        if state in CONFLICT_STATES:
-            return Conflict(f"another transaction was in the way ({state}, {said})")
+        if state in CONFLICT_STATES or state == LOCKED_STATE:
+            kind = Locked if state == LOCKED_STATE else Conflict
+            return kind(f"another transaction was in the way ({state}, {said})")
         if state in UNAVAILABLE_STATES or state[:2] in UNAVAILABLE_CLASSES:
             return Unavailable(f"the database cannot serve now ({state}, {said})")
         return None

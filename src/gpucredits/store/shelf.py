@@ -1,27 +1,28 @@
 """Pages kept from one batch to the next, so that what is known is not read again.
 
 Owns: which pages are kept, the bound on how many rows that is, and what helps to use them: whose
-turn it is at an org, what time it is, prices, and which orgs another server changes too.
+turn it is at an org, what time it is, prices, and which orgs another server changes or holds.
 Must not: be believed. What is decided on a page is saved only if the org's version, which every
 change of the org moves, is still the one that the page has.
 """
 
 from __future__ import annotations
 
-import time
+from collections import OrderedDict
 from collections.abc import Iterable
 
 from gpucredits.store.guard import Verdict
 from gpucredits.store.needs import Needs
 from gpucredits.store.page import Page, Pages, turn
 from gpucredits.store.price_board import PriceBoard
+from gpucredits.store.recent import Recent
 from gpucredits.store.turns import Turns
 from gpucredits.store.watch import Watch
 
 LEASES_MAX = 250_000  # or other rows: about a kilobyte each
 PAGE_WEIGHT = 2  # a page without rows
 CONTESTED_S = 10.0  # how long an org that another server has changed is locked before deciding
-CONTESTED_MAX = 100_000
+HELD_S = 10.0  # how long an org goes last that somebody had locked for longer than we wait
 
 
 class Shelf:
@@ -33,8 +34,9 @@ class Shelf:
         self.turns = Turns()
         self.watch = Watch()
         self.board = PriceBoard()
-        self.pages: dict[int, Page] = {}
-        self._contested: dict[int, float] = {}
+        self.pages: OrderedDict[int, Page] = OrderedDict()  # the oldest first
+        self.contested = Recent(CONTESTED_S)
+        self.held = Recent(HELD_S)
 
     def take(self, needs: Needs) -> Pages:
         """Take the pages of a batch's orgs off; no use where limits are set."""
@@ -57,7 +59,7 @@ class Shelf:
             self.weight += page.weight
             self.pages[org_id] = page
         while self.weight > self.weight_max:
-            oldest = self.pages.pop(next(iter(self.pages)))
+            _, oldest = self.pages.popitem(last=False)
             self.weight -= oldest.weight
 
     def learn(self, verdict: Verdict) -> None:
@@ -66,27 +68,12 @@ class Shelf:
             return
         if not verdict.holds:
             self.watch.doubted()
-            if len(self._contested) > CONTESTED_MAX:
-                self._contested.clear()
-            until = time.monotonic() + CONTESTED_S
-            self._contested.update(dict.fromkeys(verdict.changed, until))
+            self.contested.add(verdict.changed)
         self.watch.told(verdict.now, verdict.offset_us)
 
     def is_contested(self, orgs: Iterable[int]) -> bool:
         """Whether another server has changed one of these orgs of late."""
-        if not self._contested:
-            return False
-        now = time.monotonic()
-        found = False
-        for org_id in orgs:
-            until = self._contested.get(org_id)
-            if until is None:
-                continue
-            if until > now:
-                found = True
-            else:
-                del self._contested[org_id]
-        return found
+        return bool(self.contested.among(orgs))
 
 
 def weight_of(page: Page) -> int:

@@ -66,3 +66,49 @@ def test_a_batch_under_way_goes_before_those_that_begin() -> None:
         return seen
 
     assert asyncio.run(act()) == ["first", "batch", "report", "answer"]
+
+
+def test_those_that_begin_are_not_starved_by_batches() -> None:
+    """While batches ask without end, every fourth turn is that of somebody else who waits."""
+
+    async def act() -> list[str]:
+        seen: list[str] = []
+
+        async def batch() -> None:
+            for _ in range(20):
+                await stride(urgent=True)
+                seen.append("batch")
+
+        async def answer(number: int) -> None:
+            await stride()
+            seen.append(f"answer {number}")
+
+        await asyncio.gather(*(batch() for _ in range(4)), *(answer(number) for number in range(5)))
+        return seen
+
+    seen = asyncio.run(act())
+    places = [seen.index(f"answer {number}") for number in range(5)]
+    assert places == [4, 8, 12, 16, 20]
+    assert seen.count("batch") == 80
+
+
+def test_turns_that_nobody_else_wants_are_those_of_batches() -> None:
+    """Nobody waits for a turn that is kept for others, nor for one of those who gave up."""
+
+    async def act() -> list[str]:
+        seen: list[str] = []
+
+        async def long(name: str, *, urgent: bool) -> None:
+            await stride(urgent=urgent)
+            seen.append(name)
+
+        gone = asyncio.create_task(long("gone", urgent=False))
+        tasks = [asyncio.create_task(long(f"batch {n}", urgent=True)) for n in range(9)]
+        await asyncio.sleep(0)
+        gone.cancel()
+        async with asyncio.timeout(5):
+            await asyncio.gather(gone, *tasks, return_exceptions=True)
+            await long("last", urgent=False)
+        return seen
+
+    assert asyncio.run(act())[-10:] == [*(f"batch {n}" for n in range(9)), "last"]

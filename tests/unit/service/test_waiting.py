@@ -161,3 +161,17 @@ def test_heartbeats_without_room_are_busy_in_their_places() -> None:
     call = beating(waiting, 1, 1, 1, 1, 1, 2, 1)
     assert [type(each) is Busy for each in call.results] == [False] * 4 + [True, False, True]
     assert waiting.ready == call.pending == 5
+
+
+def test_a_full_batch_leaves_the_line_of_others_as_it_was() -> None:
+    """Those it has taken from leave the line; those it has not reached keep their order."""
+    waiting = Waiting(Terms(batch_max=6, turn_max=2, org_batch_max=5, org_waiting_max=2_000))
+    for org_id in (1, 2, 3, 4, 5):
+        for _ in range(4):
+            waiting.put(job(org_id))
+    line = waiting.turns
+    assert orgs_of(waiting.take()) == [1, 1, 2, 2, 3, 3]
+    assert list(waiting.turns) == [4, 5]
+    assert waiting.turns is line
+    assert orgs_of(waiting.take()) == [4, 4, 5, 5, 4, 4]
+    assert not waiting.turns

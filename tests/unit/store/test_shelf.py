@@ -7,6 +7,7 @@ from gpucredits.core.book import Book, Org
 from gpucredits.core.quota import Counter, Tally
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.roll import roll
+from gpucredits.store.needs import Needs
 from gpucredits.store.page import Page, turn
 from gpucredits.store.shelf import PAGE_WEIGHT, Shelf, weight_of
 
@@ -50,3 +51,16 @@ def test_a_page_that_was_turned_sees_leases_that_are_read_next() -> None:
     book.complete, payer.due_at = {1}, 5
     roll(book, payer, 5)
     assert lease.state is ReservationState.EXPIRED
+
+
+def test_the_page_that_was_put_first_goes_first() -> None:
+    """One that is taken and put again is the newest."""
+    shelf = Shelf(3 * (PAGE_WEIGHT + 1))
+    for org_id in (1, 2, 3):
+        shelf.put({org_id: page_of(org_id, accounts=1)})
+    needs = Needs()
+    needs.orgs.add(1)
+    shelf.put(shelf.take(needs))
+    shelf.put({4: page_of(4, accounts=1)})
+    assert list(shelf.pages) == [3, 1, 4]
+    assert shelf.weight == 3 * (PAGE_WEIGHT + 1)
