@@ -185,7 +185,7 @@ TERM_CHECKS = (
         "price_acts",
         "prices that the audit log says were set are there",
         f"""WITH versions AS ( -- a version that is in force at once may say so instead of when
-            SELECT org_id, gpu_type, region, account, effective_from::text AS since,
+            SELECT org_id, gpu_type, region, account, {instant_text("effective_from")} AS since,
                 {credits_text("credits_per_gpu_hour")} AS credits_per_gpu_hour
             FROM prices
             UNION
