@@ -211,6 +211,10 @@ def test_what_was_agreed_is_shown(terminal: Terminal, client: Client, org: str) 
         ),
         (["budget", "set", "acme", "5"], "give --per or --ends"),
         (
+            ["budget", "set", "acme", "5", "--ends", "2d", "--rollover", "all"],
+            "give --rollover-for",
+        ),
+        (
             ["budget", "set", "acme", "5", "--per", "day", "--rollover", "capped"],
             "--rollover-cap goes with --rollover capped",
         ),

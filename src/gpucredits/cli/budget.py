@@ -92,6 +92,8 @@ def set_budget(  # noqa: PLR0913  # one argument for each option
         raise click.UsageError("--rollover-cap goes with --rollover capped: give both or neither.")
     if rollover in (None, "none") and rollover_ms is not None:
         raise click.UsageError("--rollover-for goes with --rollover all or capped.")
+    if calendar is None and rollover not in (None, "none") and rollover_ms is None:
+        raise click.UsageError("Without --per there is no next period: give --rollover-for.")
     call = budgets.set_budget(
         account,
         allowance,
