@@ -98,3 +98,15 @@ def test_moving_the_test_clock_is_an_act_of_the_system(admin: Caller, org: str) 
     assert act["actor"] == "key_0_1"
     assert act["new"]["offset_seconds"] - act["old"]["offset_seconds"] == 7
     assert acts(admin.with_key("admin", org), **moves) == []
+
+
+def test_a_price_is_named_by_its_id_and_its_start_is_an_instant(
+    admin: Caller, gpu_type: str
+) -> None:
+    """The act of setting a price is written in the words of the API."""
+    start = "2040-01-02T03:04:05.5Z"
+    asked = {"gpu_type": gpu_type, "credits_per_gpu_hour": "7", "effective_from": start}
+    price = admin.made("/v1/prices", asked)["price_id"]
+    [act] = admin.read("/v1/audit", params={"resource": price, "limit": 1})["audit"]
+    assert (act["action"], act["resource"]) == ("price.set", price)
+    assert act["new"]["effective_from"] == "2040-01-02T03:04:05.500000Z"

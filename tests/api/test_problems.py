@@ -26,6 +26,18 @@ def test_insufficient_credits_names_account_scope_available_and_needed(
     assert body["needed"] == "1.2"
 
 
+def test_an_unknown_field_is_told_which_there_are(admin: Caller, org: str) -> None:
+    """At the top and in lists, the fields of the very thing that has one too many are named."""
+    answer = admin.post("/v1/credits/transfer", {"from": org, "to": org, "sum": "5"})
+    assert problem(answer) == (422, "invalid_request")
+    assert answer.json()["field"] == "sum"
+    told = "sum: is not a field of this; its fields are amount, from, metadata and to."
+    assert answer.json()["detail"] == told
+    answer = admin.post("/v1/heartbeats", {"beats": [{"used": 5}]})
+    assert answer.json()["field"] == "beats[0].used"
+    assert answer.json()["detail"].endswith("its fields are reservation_id, seq and used_ms.")
+
+
 def test_each_reason_has_its_status(admin: Caller, org: str, gpu_type: str) -> None:
     """The rules' refusals come out with the status of their kind."""
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}

@@ -13,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from gpucredits.cli import session
 from gpucredits.cli.main import COMMANDS, main
 from gpucredits.client import Client
 from support.faulty_proxy import Fault, faulty_proxy
@@ -45,7 +46,9 @@ def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> N
         (["balance", "Acme"], "acme/vision/alice"),
         (["balance"], "Missing argument"),
         (["balance", "acme", "--at", "yesterday"], "2h ago"),
-        (["grant", "issue", "acme", "-5"], "No such option"),
+        (["grant", "issue", "acme", "-5"], "amounts are never below 0"),
+        (["usage", "acme", "--since", "1d"], "write '1d ago'"),
+        (["balance", "acme", "--at", "2h"], "write '2h ago'"),
         (["grant", "issue", "acme", "1.2345678"], "6 decimals"),
         (["grant", "issue", "acme", "0"], "more than 0"),
         (["grant", "issue", "acme", "1", "--priority", "5000"], "0<=x<=1000"),
@@ -92,6 +95,24 @@ def test_nobody_there_is_unavailable(terminal: Terminal) -> None:
         result = terminal.run("balance", "acme", "--url", url, "--timeout", "0.3")
     assert result.exit_code == 3
     assert result.stderr.startswith("Unavailable: no server answers at")
+
+
+def test_a_key_of_ones_own_is_told_where_the_server_is(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes to no address that a file in this directory names, but the address is told."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gpucredits-data").mkdir()
+    own = {"url": terminal.server.url}
+    (tmp_path / "gpucredits-data" / "server.json").write_text(json.dumps(own))
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        usual = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        monkeypatch.setattr(session, "URL_DEFAULT", usual)
+        result = terminal.run("key", "whoami", "--timeout", "0.3", GPUCREDITS_URL=None)
+    assert result.exit_code == 3
+    assert f"no server answers at {usual}" in result.stderr
+    assert f"listens at {terminal.server.url}: give --url or --data-dir" in result.stderr
 
 
 def test_doubt_names_the_key_that_ends_it(terminal: Terminal, org: str) -> None:

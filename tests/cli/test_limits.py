@@ -205,8 +205,23 @@ def test_what_was_agreed_is_shown(terminal: Terminal, client: Client, org: str) 
         (["quota", "set", "acme", "credits-per-window", "1", "--hours", "0"], "1<=x<=744"),
         (["limit", "set", "acme", "--capacity", "5"], "--refill"),
         (["limit", "set", "acme", "--capacity", "0", "--refill", "1"], "more than 0"),
-        (["budget", "set", "acme", "5", "--name", "My Budget"], "such as monthly"),
-        (["budget", "set", "acme", "5", "--rollover", "capped"], "rollover_cap"),
+        (
+            ["budget", "set", "acme", "5", "--per", "day", "--name", "My Budget"],
+            "such as monthly",
+        ),
+        (["budget", "set", "acme", "5"], "give --per or --ends"),
+        (
+            ["budget", "set", "acme", "5", "--ends", "2d", "--rollover", "all"],
+            "give --rollover-for",
+        ),
+        (
+            ["budget", "set", "acme", "5", "--per", "day", "--rollover", "capped"],
+            "--rollover-cap goes with --rollover capped",
+        ),
+        (
+            ["budget", "set", "acme", "5", "--per", "day", "--rollover-for", "2d"],
+            "--rollover-for goes with --rollover all or capped",
+        ),
         (["budget", "set", "acme", "5", "--warn", "200"], "1<=x<=100"),
         (["boost", "add", "acme", "5", "--until", "2d"], "--target, --quota and --rate-limit"),
         (["boost", "add", "acme", "0", "--until", "2d", "--rate-limit"], "more than 0"),

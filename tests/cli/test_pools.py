@@ -125,6 +125,18 @@ def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str,
     assert (late.exit_code, "expired" in late.stdout) == (1, True)
 
 
+def test_a_pool_without_a_capacity_has_no_shares(
+    terminal: Terminal, client: Client, gpu_type: str
+) -> None:
+    """Nothing is counted in it, and that is said instead of zeros."""
+    client.set_pool(gpu_type)
+    told = terminal.text("share", "show", gpu_type)
+    assert told == (
+        f"{gpu_type}/default: no capacity is set, so nobody waits for room and what runs is not "
+        "counted; 0 requests wait for 0 GPUs.\n"
+    )
+
+
 def test_shares_are_shown_dumped_and_replayed(
     terminal: Terminal, client: Client, gpu_type: str, name: str, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from gpucredits.wire.access import AuditPage
 @click.argument("account", type=values.account, required=False)
 @click.option("--actor", help="Only acts of this key, such as key_0_1.")
 @click.option("--action", help="Only acts of this kind, such as credits.issue.")
-@click.option("--since", type=values.instant, help="From this instant on.")
+@click.option("--since", type=values.past, help="From this instant on.")
 @click.option("--until", type=values.instant, help="Before this instant.")
 @pages
 def audit(

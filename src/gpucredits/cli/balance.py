@@ -16,10 +16,8 @@ from gpucredits.wire.account import BalanceAnswer
 @click.command()
 @click.argument("account", type=values.account)
 @click.option("--tree", is_flag=True, help="Sum the account and everything below it.")
-@click.option(
-    "--at", type=values.instant, help="As it was then: 2026-01-02T03:04:05Z, or '2h ago'."
-)
-@click.option("--known-at", type=values.instant, help="Only with what had been recorded by then.")
+@click.option("--at", type=values.past, help="As it was then: 2026-01-02T03:04:05Z, or '2h ago'.")
+@click.option("--known-at", type=values.past, help="Only with what had been recorded by then.")
 @calls
 def balance(
     session: Session, account: str, *, tree: bool, at: datetime | None, known_at: datetime | None

@@ -86,6 +86,14 @@ def set_budget(  # noqa: PLR0913  # one argument for each option
     write: Write,
 ) -> None:
     """Give ACCOUNT an ALLOWANCE for each period; one that is open changes from its next on."""
+    if calendar is None and ends_at is None:
+        raise click.UsageError("A budget has periods or an end: give --per or --ends.")
+    if (rollover == "capped") is not (rollover_cap is not None):
+        raise click.UsageError("--rollover-cap goes with --rollover capped: give both or neither.")
+    if rollover in (None, "none") and rollover_ms is not None:
+        raise click.UsageError("--rollover-for goes with --rollover all or capped.")
+    if calendar is None and rollover not in (None, "none") and rollover_ms is None:
+        raise click.UsageError("Without --per there is no next period: give --rollover-for.")
     call = budgets.set_budget(
         account,
         allowance,

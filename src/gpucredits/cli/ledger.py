@@ -19,7 +19,7 @@ from gpucredits.wire.entry import EntryPage, EntryTypeName
 @click.option("--job", "job_id", help="Only entries of this job.")
 @click.option("--reservation", "reservation_id", help="Only entries of this lease.")
 @click.option("--type", "type_", type=click.Choice(get_args(EntryTypeName)), help="Only these.")
-@click.option("--since", type=values.instant, help="From this instant on.")
+@click.option("--since", type=values.past, help="From this instant on.")
 @click.option("--until", type=values.instant, help="Before this instant.")
 @pages
 def ledger(  # noqa: PLR0913  # one argument for each option

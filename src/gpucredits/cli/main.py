@@ -80,8 +80,14 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with quiet_pipes():
-            return super().invoke(ctx)
+        try:
+            with quiet_pipes():
+                return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if not error.option_name[1:2].isdigit():
+                raise
+            text = f"No such option {error.option_name!r}; amounts are never below 0."
+            raise click.UsageError(text, ctx=error.ctx) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of the table."""

@@ -58,11 +58,13 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
     default=DATA_DIR_DEFAULT,
     show_default=True,
     envvar="GPUCREDITS_DATA_DIR",
+    show_envvar=True,
     help="Where the embedded database and the admin key live.",
 )
 @click.option(
     "--database-url",
     envvar="GPUCREDITS_DATABASE_URL",
+    show_envvar=True,
     help="A PostgreSQL of your own instead of the embedded one.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")

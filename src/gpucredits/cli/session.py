@@ -73,6 +73,16 @@ class Session:
         key = self._key or self._own_key(url, own)
         return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
 
+    def elsewhere(self) -> str | None:
+        """Where the server of this directory is, when one's own key went to the usual address.
+
+        Only told: a file that lies about is no reason to send somebody's key to what it names.
+        """
+        own = None if self._url or self._data_dir else address_in_use(DATA_DIR_DEFAULT)
+        if own in (None, URL_DEFAULT):
+            return None
+        return f"  A server of {DATA_DIR_DEFAULT} listens at {own}: give --url or --data-dir."
+
     def _own_key(self, url: str, own: str | None) -> str:
         """The admin key of the data directory, which only the server that runs on it may see."""
         key = key_in(self._data_dir)
@@ -225,6 +235,8 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
             raise click.exceptions.Exit(output.EXIT_REFUSED) from refused
         except Undecided as error:
             output.print_undecided(error)
+            if elsewhere := session.elsewhere():
+                click.echo(elsewhere, err=True)
             raise click.exceptions.Exit(output.EXIT_UNAVAILABLE) from error
 
     return with_session

@@ -70,6 +70,8 @@ def show_shares(answer: SharesAnswer) -> None:
         f" {'waits' if answer.waiting == 1 else 'wait'} for"
         f" {count(answer.waiting_gpus, 'GPU')}."
     )
+    if answer.capacity is None:
+        return
     if answer.over:
         click.echo(
             f"{answer.over} over: nothing new starts until what runs fits again. Work is stopped"
@@ -94,14 +96,14 @@ def show_shares(answer: SharesAnswer) -> None:
 
 
 def _totals(answer: SharesAnswer) -> str:
+    if answer.capacity is None:
+        return "no capacity is set, so nobody waits for room and what runs is not counted"
     stopping = f"{answer.stopping} of them stopping"
     if answer.capacity == 0:
         held = f"{count(answer.held, 'GPU')} {be(answer.held)} still held, {stopping}"
         return f"drained, nobody new gets in until it has a capacity again; {held}"
-    whole = "without a limit"
-    if answer.capacity is not None:
-        whole = f"of {count(answer.capacity, 'GPU')}"
-    return f"{answer.held} {whole} held, {stopping}, {answer.free} free"
+    whole = count(answer.capacity, "GPU")
+    return f"{answer.held} of {whole} held, {stopping}, {answer.free} free"
 
 
 def bar(held_percent: str, target_percent: str) -> str:

@@ -41,7 +41,7 @@ def transfer(
 @click.option(
     "--label", "metadata", type=values.label, multiple=True, help="Only those with this label."
 )
-@click.option("--since", type=values.instant, help="From this instant on.")
+@click.option("--since", type=values.past, help="From this instant on.")
 @click.option("--until", type=values.instant, help="Before this instant.")
 @pages
 def transfers(

@@ -16,7 +16,7 @@ from gpucredits.wire.usage import GroupingName, UsagePage
 @click.command()
 @click.argument("account", type=values.account)
 @click.option("--by", type=values.Words(get_args(GroupingName)), default="job", show_default=True)
-@click.option("--since", type=values.instant, help="From this instant on [default: 31 days ago].")
+@click.option("--since", type=values.past, help="From this instant on [default: 31 days ago].")
 @click.option("--until", type=values.instant, help="Before this instant [default: now].")
 @pages
 def usage(

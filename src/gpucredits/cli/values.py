@@ -132,6 +132,14 @@ def instant(text: str) -> datetime | FromNow:
     return moment
 
 
+def past(text: str) -> datetime | FromNow:
+    """An instant from which on one looks back: not so long from now."""
+    moment = instant(text)
+    if isinstance(moment, FromNow) and moment.distance > timedelta(0):
+        raise click.BadParameter(f"{text!r} is yet to come: write '{text.strip('+ ')} ago'.")
+    return moment
+
+
 def label(text: str) -> tuple[str, str]:
     """A label such as team=vision: its key and its value."""
     name, equals, value = text.partition("=")

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 import msgspec
 
+from gpucredits.core import ids
 from gpucredits.core.money import format_credits
 from gpucredits.core.price import Price
 from gpucredits.service.acts import Act, perform
@@ -14,6 +15,7 @@ from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.price_list import PriceFilter
+from gpucredits.wire.scalars import format_instant
 
 __all__ = ["NewPrice", "PriceFilter", "add_price", "list_prices"]
 
@@ -36,8 +38,13 @@ async def add_price(
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         price = await price_list.insert(db, org_id=act.org_id, **asdict(new))
-        shown = {**asdict(new), "credits_per_gpu_hour": format_credits(new.credits_per_gpu_hour)}
-        resource = new.account or f"price:{price.price_id}"
+        start = new.effective_from
+        shown = {
+            **asdict(new),
+            "credits_per_gpu_hour": format_credits(new.credits_per_gpu_hour),
+            "effective_from": None if start is None else format_instant(start),
+        }
+        resource = new.account or ids.format_id(ids.PRICE, 0, price.price_id)
         note = AuditNote(actor, "price.set", resource, request_id, new=shown)
         return msgspec.json.encode(price), note
 

@@ -7,61 +7,57 @@ the entries, what budgets gave out from their grants.
 from __future__ import annotations
 
 from gpucredits.store.check import Check
+from gpucredits.store.verify_text import above
 
 GATE_CHECKS = (
     Check(
         "counters",
         "quotas count the GPUs, jobs and holds of the leases that live below them",
-        """WITH live AS (
+        f"""WITH live AS (
             SELECT org_id, account, account_id, job_id, gpu_type, sum(gpu_count) AS gpus,
                 coalesce(sum(gpu_count) FILTER (WHERE leaving), 0) AS leaving_gpus,
                 sum(held + promised) AS held, bool_or(leaving) AS is_leaving
             FROM reservations WHERE state = 0 GROUP BY 1, 2, 3, 4, 5
-        ), below AS (
-            SELECT q.org_id, q.quota_id, l.*
-            FROM quotas q
-            JOIN accounts a ON a.org_id = q.org_id AND a.account_id = q.account_id
-            JOIN live l ON l.org_id = q.org_id AND q.gpu_type IN ('', l.gpu_type)
-                AND (l.account = a.path OR starts_with(l.account, a.path || '/'))
-            WHERE q.ended_at = 0 AND q.dimension > 0
         ), counted AS (
-            SELECT quota_id, b.org, sum(gpus) AS gpus, sum(leaving_gpus) AS leaving_gpus,
-                sum(held) AS held, count(DISTINCT (account_id, job_id)) AS jobs,
-                count(DISTINCT (account_id, job_id)) FILTER (WHERE is_leaving) AS leaving_jobs
-            FROM below AS b(org, quota_id, org_id, account, account_id, job_id, gpu_type, gpus,
-                leaving_gpus, held, is_leaving)
+            SELECT q.org_id, q.quota_id, sum(gpus) AS gpus, sum(leaving_gpus) AS leaving_gpus,
+                sum(held) AS held, count(DISTINCT (l.account_id, job_id)) AS jobs,
+                count(DISTINCT (l.account_id, job_id)) FILTER (WHERE is_leaving) AS leaving_jobs
+            FROM (SELECT live.*, {above("account")} AS path FROM live) AS l
+            JOIN accounts a ON a.org_id = l.org_id AND a.path = l.path
+            JOIN quotas q ON q.org_id = a.org_id AND q.account_id = a.account_id
+                AND q.gpu_type IN ('', l.gpu_type)
+            WHERE q.ended_at = 0 AND q.dimension > 0
             GROUP BY 1, 2
         )
         SELECT q.org_id, q.quota_id, q.dimension, c.count, c.leaving, c.held,
             n.gpus, n.jobs, n.held AS live_held
         FROM quotas q
         LEFT JOIN counters c ON c.org_id = q.org_id AND c.quota_id = q.quota_id
-        LEFT JOIN counted n ON n.org = q.org_id AND n.quota_id = q.quota_id
+        LEFT JOIN counted n ON n.org_id = q.org_id AND n.quota_id = q.quota_id
         WHERE q.ended_at = 0 AND q.dimension > 0 AND (c.quota_id IS NULL
             OR c.count <> CASE q.dimension
                 WHEN 1 THEN coalesce(n.gpus, 0) WHEN 2 THEN coalesce(n.jobs, 0) ELSE 0 END
             OR c.leaving <> CASE q.dimension WHEN 1 THEN coalesce(n.leaving_gpus, 0)
                 WHEN 2 THEN coalesce(n.leaving_jobs, 0) ELSE 0 END
-            OR c.held <> CASE q.dimension WHEN 3 THEN coalesce(n.held, 0) ELSE 0 END)""",
+            OR c.held <> CASE q.dimension WHEN 3 THEN coalesce(n.held, 0) ELSE 0 END)""",  # noqa: S608  # constant texts only
     ),
     Check(
         "windows",
         "windows have counted what was settled below them, and no more than that",
-        """WITH wanted AS (
+        f"""WITH wanted AS (
             SELECT q.*, a.path FROM quotas q
             JOIN accounts a ON a.org_id = q.org_id AND a.account_id = q.account_id
             WHERE q.ended_at = 0 AND q.dimension = 3
-        ), spent AS MATERIALIZED ( -- since each entry with which some quota began to count
-            SELECT s.org_id, s.first_entry_id, r.account, r.gpu_type, sum(m.amount) AS settled
-            FROM (SELECT DISTINCT org_id, first_entry_id FROM wanted) AS s
-            JOIN entries m ON m.org_id = s.org_id AND m.entry_id >= s.first_entry_id AND m.type = 6
-            JOIN reservations r ON r.org_id = m.org_id AND r.reservation_id = m.reservation_id
-            GROUP BY 1, 2, 3, 4
-        ), replayed AS (
-            SELECT w.org_id, w.quota_id, sum(s.settled) AS settled FROM wanted w
-            JOIN spent s ON s.org_id = w.org_id AND s.first_entry_id = w.first_entry_id
-                AND w.gpu_type IN ('', s.gpu_type)
-                AND (s.account = w.path OR starts_with(s.account, w.path || '/'))
+        ), replayed AS ( -- from the entry on with which each began to count
+            SELECT w.org_id, w.quota_id, sum(m.amount) AS settled
+            FROM (
+                SELECT org_id, reservation_id, gpu_type, {above("account")} AS path
+                FROM reservations
+            ) AS r
+            JOIN wanted w ON w.org_id = r.org_id AND w.path = r.path
+                AND w.gpu_type IN ('', r.gpu_type)
+            JOIN entries m ON m.org_id = r.org_id AND m.reservation_id = r.reservation_id
+                AND m.entry_id >= w.first_entry_id AND m.type = 6
             GROUP BY 1, 2
         ), past AS (
             SELECT w.org_id, w.quota_id, sum(y.used) AS used,
@@ -78,23 +74,27 @@ GATE_CHECKS = (
         LEFT JOIN past t ON t.org_id = w.org_id AND t.quota_id = w.quota_id
         LEFT JOIN replayed e ON e.org_id = w.org_id AND e.quota_id = w.quota_id
         WHERE c.base <> coalesce(t.base, 0)
-            OR coalesce(t.used, 0) + c.used - c.base <> w.seeded + coalesce(e.settled, 0)""",
+            OR coalesce(t.used, 0) + c.used - c.base <> w.seeded + coalesce(e.settled, 0)""",  # noqa: S608  # constant texts only
     ),
     Check(
         "buckets",
         "a rate limit was brought forward no further than its org, and owes no more than was drawn",
-        """SELECT b.org_id, b.bucket_id, b.account_id, m.level, m.level_at, m.fraction, o.clock
+        f"""WITH drawn AS (
+            SELECT org_id, account, sum(settled + held + promised) AS amount FROM reservations
+            GROUP BY 1, 2
+        ), below AS (
+            SELECT org_id, path, sum(amount) AS drawn
+            FROM (SELECT drawn.*, {above("account")} AS path FROM drawn) AS d GROUP BY 1, 2
+        )
+        SELECT b.org_id, b.bucket_id, b.account_id, m.level, m.level_at, m.fraction, o.clock
         FROM token_buckets b
         LEFT JOIN meters m ON m.org_id = b.org_id AND m.account_id = b.account_id
         JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
         JOIN orgs o ON o.org_id = b.org_id
-        CROSS JOIN LATERAL (
-            SELECT coalesce(sum(r.settled + r.held + r.promised), 0) AS drawn FROM reservations r
-            WHERE r.org_id = b.org_id
-                AND (r.account = a.path OR starts_with(r.account, a.path || '/'))
-        ) AS r
+        LEFT JOIN below d ON d.org_id = b.org_id AND d.path = a.path
         WHERE b.ended_at = 0 AND (m.account_id IS NULL OR m.level_at > o.clock
-            OR m.level < -r.drawn OR m.fraction NOT BETWEEN 0 AND 3599999999)""",
+            OR m.level < -coalesce(d.drawn, 0)
+            OR m.fraction NOT BETWEEN 0 AND 3599999999)""",  # noqa: S608  # constant texts only
     ),
     Check(
         "budgets",
@@ -140,12 +140,12 @@ GATE_CHECKS = (
         "gated_orgs",
         "an org knows whether it has limits and budgets",
         """SELECT o.org_id, o.gated, o.budgeted FROM orgs o
-        WHERE o.gated <> (
-                EXISTS (SELECT 1 FROM quotas q WHERE q.org_id = o.org_id AND q.ended_at = 0)
-                OR EXISTS (SELECT 1 FROM token_buckets b
-                    WHERE b.org_id = o.org_id AND b.ended_at = 0))
-            OR (NOT o.budgeted
-                AND EXISTS (SELECT 1 FROM budgets b WHERE b.org_id = o.org_id))""",
+        LEFT JOIN (
+            SELECT org_id FROM quotas WHERE ended_at = 0
+            UNION SELECT org_id FROM token_buckets WHERE ended_at = 0
+        ) AS l ON l.org_id = o.org_id
+        LEFT JOIN (SELECT DISTINCT org_id FROM budgets) AS b ON b.org_id = o.org_id
+        WHERE o.gated <> (l.org_id IS NOT NULL) OR (NOT o.budgeted AND b.org_id IS NOT NULL)""",
     ),
     Check(
         "promises",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpucredits.core import bounds
 from gpucredits.store.check import Check
-from gpucredits.store.verify_text import credits_text
+from gpucredits.store.verify_text import above, credits_text
 
 # A batch may have read its prices when another one was just being added.
 PRICE_SETTLES_US = 60_000_000
@@ -101,12 +101,30 @@ LEASE_CHECKS = (
     Check(
         "admissions",
         "leases belong to accounts that are there, and have the price that was in force",
-        # Alike ones are looked at together, the first and the last of them.
+        # Alike ones are looked at together, the first and the last of them: the last one beside the
+        # newest version, at each level, of all that had settled by then.
         f"""WITH alike AS (
             SELECT org_id, account_id, account, payer_id, gpu_type, region, price_id, price,
                 min(reservation_id) AS reservation_id, min(admitted_at) AS first_at,
                 max(admitted_at) AS last_at
             FROM reservations GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+        ), asked AS (
+            SELECT alike.*, {above("account")} AS path FROM alike
+        ), moments AS ( -- when versions have settled, and when leases could have had them
+            SELECT greatest(effective_from, created_at + {PRICE_SETTLES_US}) AS at,
+                org_id AS price_org, gpu_type, region, account AS path,
+                ARRAY[effective_from, price_id] AS version, NULL::integer AS org_id,
+                NULL::bigint AS reservation_id, NULL AS account, NULL::bigint AS price, price_id
+            FROM prices
+            UNION ALL
+            SELECT last_at, CASE path WHEN '' THEN 0 ELSE org_id END, gpu_type, region, path, NULL,
+                org_id, reservation_id, account, price, price_id
+            FROM asked
+        ), settled AS (
+            SELECT m.*, max(version) OVER (
+                PARTITION BY price_org, gpu_type, region, path ORDER BY at
+            ) AS best
+            FROM moments m
         )
         SELECT r.org_id, r.reservation_id, r.account, a.path, p.path AS payer, r.price,
             v.credits_per_gpu_hour, r.price_id
@@ -122,12 +140,10 @@ LEASE_CHECKS = (
         UNION ALL
         SELECT r.org_id, r.reservation_id, r.account, NULL, NULL, r.price,
             w.credits_per_gpu_hour, w.price_id
-        FROM alike r
+        FROM settled r
         JOIN prices v ON v.price_id = r.price_id
-        JOIN prices w ON w.gpu_type = r.gpu_type AND w.region = r.region
-            AND w.org_id = CASE w.account WHEN '' THEN 0 ELSE r.org_id END
-        WHERE (w.account = '' OR starts_with(r.account || '/', w.account || '/'))
-            AND greatest(w.effective_from, w.created_at + {PRICE_SETTLES_US}) <= r.last_at
+        JOIN prices w ON w.price_id = r.best[2]
+        WHERE r.org_id IS NOT NULL
             AND (length(w.account), w.effective_from, w.price_id)
                 > (length(v.account), v.effective_from, v.price_id)""",  # noqa: S608  # constant texts only
     ),

@@ -100,8 +100,10 @@ TERM_CHECKS = (
         FROM (
             SELECT g.*, a.path FROM grants g
             LEFT JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
-            WHERE g.origin_id = 0 AND g.budget_id = 0 AND g.source <> 3 AND (g.state = 2
-                OR (g.org_id, g.grant_id) IN (SELECT org_id, grant_id FROM entries WHERE type = 1))
+            LEFT JOIN (SELECT DISTINCT org_id, grant_id FROM entries WHERE type = 1) AS e
+                ON e.org_id = g.org_id AND e.grant_id = g.grant_id
+            WHERE g.origin_id = 0 AND g.budget_id = 0 AND g.source <> 3
+                AND (g.state = 2 OR e.grant_id IS NOT NULL)
         ) AS g
         FULL JOIN (
             SELECT org_id, resource, new FROM audit_log WHERE action = 'credits.issue'
@@ -119,10 +121,13 @@ TERM_CHECKS = (
         "a payment that was confirmed has made its one grant, others none; reversals add up",
         """WITH RECURSIVE moved AS (
             SELECT org_id, grant_id AS paid_id, grant_id FROM topups WHERE status = 3
-            UNION ALL
+            UNION ALL -- looked up one by one: joined, all grants would be read for every move
             SELECT m.org_id, m.paid_id, g.grant_id FROM moved m
-            JOIN grants g ON g.org_id = m.org_id AND g.origin_id = m.grant_id
-                AND g.grant_id > m.grant_id
+            CROSS JOIN LATERAL (
+                SELECT grant_id FROM grants WHERE org_id = m.org_id AND origin_id = m.grant_id
+                    AND origin_id <> 0 OFFSET 0
+            ) AS g
+            WHERE g.grant_id > m.grant_id
         )
         SELECT coalesce(t.org_id, g.org_id) AS org_id, t.topup_id, t.account_id, t.status,
             t.amount, g.grant_id, g.amount AS granted
@@ -179,12 +184,19 @@ TERM_CHECKS = (
     Check(
         "price_acts",
         "prices that the audit log says were set are there",
-        f"""SELECT l.org_id, l.place, l.resource, l.new FROM audit_log l
-        LEFT JOIN prices p ON p.org_id = l.org_id AND p.gpu_type = l.new ->> 'gpu_type'
+        f"""WITH versions AS ( -- a version that is in force at once may say so instead of when
+            SELECT org_id, gpu_type, region, account, {instant_text("effective_from")} AS since,
+                {credits_text("credits_per_gpu_hour")} AS credits_per_gpu_hour
+            FROM prices
+            UNION
+            SELECT org_id, gpu_type, region, account, '', {credits_text("credits_per_gpu_hour")}
+            FROM prices WHERE effective_from = created_at
+        )
+        SELECT l.org_id, l.place, l.resource, l.new FROM audit_log l
+        LEFT JOIN versions p ON p.org_id = l.org_id AND p.gpu_type = l.new ->> 'gpu_type'
             AND p.region = l.new ->> 'region' AND p.account = l.new ->> 'account'
-            AND {credits_text("p.credits_per_gpu_hour")} = l.new ->> 'credits_per_gpu_hour'
-            AND p.effective_from::text
-                = coalesce(l.new ->> 'effective_from', p.created_at::text)
-        WHERE l.action = 'price.set' AND p.price_id IS NULL""",  # noqa: S608  # constant texts only
+            AND p.credits_per_gpu_hour = l.new ->> 'credits_per_gpu_hour'
+            AND p.since = coalesce(l.new ->> 'effective_from', '')
+        WHERE l.action = 'price.set' AND p.org_id IS NULL""",  # noqa: S608  # constant texts only
     ),
 )

@@ -26,6 +26,16 @@ def id_text(prefix: str, row: str, column: str) -> str:
     return f"'{prefix}_' || {base36(f'{row}.org_id::bigint')} || '_' || {base36(f'{row}.{column}')}"
 
 
+def above(path: str) -> str:
+    """SQL for a path and all that it lies below, up to '', which gives a row for each.
+
+    Joined by what is above, rows meet the few limits and prices that apply to them, where comparing
+    the beginnings of paths would compare all with all.
+    """
+    parts = f"string_to_array({path}, '/')"
+    return f"array_to_string(({parts})[:generate_series(0, cardinality({parts}))], '/')"
+
+
 def credits_text(amount: str) -> str:
     """SQL for an amount as it is written for people."""
     return f"trim_scale({amount} * 0.000001)::text"

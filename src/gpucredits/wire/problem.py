@@ -69,6 +69,8 @@ def misfit(message: str, shape: type | None = None) -> tuple[str | None, str]:
     if named is not None:
         place = f"{place}.{named['name']}" if place else named["name"]
         text = _FAULTS[named["fault"]]
+        if shape is not None and named["fault"] == "contains unknown":
+            text += _fields_at(shape, place.rpartition(".")[0])
     for pattern, wanted in _BOUNDS:
         text = pattern.sub(wanted, text)
     if shape is not None and text.startswith("Invalid enum value"):
@@ -79,6 +81,20 @@ def misfit(message: str, shape: type | None = None) -> tuple[str | None, str]:
 
 def _words_at(shape: type, place: str) -> list[str]:
     """The words that may stand at a place of a shape, where they are few."""
+    kinds = _kinds_at(shape, place)
+    literals = [kind for kind in kinds if isinstance(kind, inspect.LiteralType)]
+    return [str(word) for kind in literals for word in kind.values]
+
+
+def _fields_at(shape: type, place: str) -> str:
+    """What fields there are at a place of a shape, as the end of a sentence."""
+    structs = [kind for kind in _kinds_at(shape, place) if isinstance(kind, inspect.StructType)]
+    *most, last = sorted(each.encode_name for kind in structs for each in kind.fields) or [""]
+    return f"; its fields are {', '.join(most)} and {last}" if most else ""
+
+
+def _kinds_at(shape: type, place: str) -> list[inspect.Type]:
+    """What may stand at a place of a shape."""
     kinds: list[inspect.Type] = [inspect.type_info(shape)]
     for step in [*_STEP.findall(place), ""]:
         kinds = [
@@ -95,6 +111,4 @@ def _words_at(shape: type, place: str) -> list[str]:
             kinds = [
                 each.type for kind in structs for each in kind.fields if each.encode_name == step
             ]
-    return [
-        str(word) for kind in kinds if isinstance(kind, inspect.LiteralType) for word in kind.values
-    ]
+    return kinds

@@ -60,11 +60,11 @@ def check_budget(command: SetBudget, begins: int) -> Refused | None:
     """Refuse a budget that makes no sense."""
     explicit = command.calendar is None
     if explicit and command.ends_at >= bounds.NEVER_US:
-        return Refused(Reason.LIMIT_INVALID, "A budget without a calendar needs an ends_at.")
+        return Refused(Reason.LIMIT_INVALID, "A budget needs a calendar or an ends_at.")
     if explicit and command.rollover is not Rollover.NONE and not command.rollover_us:
         return Refused(
             Reason.LIMIT_INVALID,
-            "What rolls over from a budget without a calendar needs a time to live.",
+            "What rolls over from a budget without a calendar needs rollover_seconds to live.",
         )
     if command.ends_at <= begins:
         return Refused(
