@@ -21,11 +21,11 @@ TIMEOUT_S = 120.0
 
 
 @contextmanager
-def demo(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Run the demo with its temporary files below a folder."""
+def demo(folder: Path, *before: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the demo with its temporary files below a folder, as an argument of a command if any."""
     env = {**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpucredits", "demo"],
+        [*before, sys.executable, "-m", "gpucredits", "demo"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -107,9 +107,10 @@ def test_an_interrupted_demo_cleans_up(number: signal.Signals, data_dir: Path) -
     assert list(data_dir.iterdir()) == []
 
 
-def test_a_killed_demo_leaves_no_server(data_dir: Path) -> None:
-    """Its server ends with it, even when nobody could tell it to."""
-    with demo(data_dir) as process:
+@pytest.mark.parametrize("before", [(), ("sh", "-c", "trap '' QUIT && exec \"$@\"", "sh")])
+def test_a_killed_demo_leaves_no_server(data_dir: Path, before: tuple[str, ...]) -> None:
+    """Its server ends with it, even when nobody could tell it to and signals are ignored."""
+    with demo(data_dir, *before) as process:
         address = listening(process)
         process.kill()
         process.wait()

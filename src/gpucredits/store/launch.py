@@ -36,6 +36,7 @@ def main(arguments: list[str]) -> None:
     # After the change of user, which would clear it. Immediate shutdown: nobody is left to answer,
     # and what was acknowledged is in the write-ahead log.
     prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)  # what a shell starts with & is told to ignore it
     if os.getppid() != parent:
         raise SystemExit("the process that wanted this server ended before it could start")
     os.umask(0o077)
