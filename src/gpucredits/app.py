@@ -25,6 +25,7 @@ from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.statements import Statements
+from gpucredits.jobs.statistician import Statistician
 from gpucredits.jobs.sweeper import Sweeper
 from gpucredits.service.bucket_levels import Levels
 from gpucredits.service.funnel import FunnelOptions
@@ -116,6 +117,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             Sweeper(ledger),
             Sealer(pool),
             Snapshotter(pool),
+            Statistician(pool),
             Retention(pool),
             BucketSaver(limiter),
         ):

@@ -22,12 +22,14 @@ from gpucredits.core.command import (
 from gpucredits.core.outcome import QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
+from gpucredits.jobs.statistician import Statistician
 from gpucredits.store.book import load
 from gpucredits.store.book_save import Minutes, save_if
 from gpucredits.store.connection import Connection
 from gpucredits.store.guard import Guard
 from gpucredits.store.lane import close_lane, open_lane
 from gpucredits.store.needs import Needs
+from gpucredits.store.statistics import analyze_grown
 from support.scene import CREDIT, Scene, play
 
 ASKING = 20
@@ -166,9 +168,12 @@ def test_what_a_batch_reads_is_of_its_orgs(database: str, limited: bool) -> None
         try:
             for needs in batches:
                 assert await load(lane, needs)  # planned here for the first time
-            for table in TABLES:
-                await stage.pool.execute(COPY_TO_OTHER_ORGS.format(table=table), OTHERS)
-            await stage.pool.execute("ANALYZE")  # as the database does by itself before long
+            async with stage.pool.acquire() as connection:
+                for table in TABLES:
+                    await connection.execute(COPY_TO_OTHER_ORGS.format(table=table), OTHERS)
+                await connection.execute("SELECT pg_stat_force_next_flush()")
+                await Statistician(stage.pool).tick()
+                assert await analyze_grown(connection, times=5, rows_min=100) == []
             for needs in batches:
                 async with lane.transaction():
                     assert await load(lane, needs)

@@ -234,8 +234,6 @@ def settings(layout: Layout, *, sockets: Path) -> dict[str, str]:
         "shared_buffers": f"{buffers_mib}MB",
         "max_wal_size": f"{wal_mib}MB",
         "max_connections": "100",
-        # A new database grows a thousandfold in its first minute, on the plans of empty tables.
-        "autovacuum_naptime": "5s",
         # The caller is told of its own errors; the log is for the server's (and so stays small).
         "log_min_messages": "log",
         "log_min_error_statement": "panic",
