@@ -46,7 +46,7 @@ from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import driver_errors, key_conflicts
 from gpucredits.store.events import Event, events_of
-from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters
+from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters, is_metered
 from gpucredits.store.guard import Guard, NodeOfJob, Verdict, guarded_statement, verdict_of
 from gpucredits.store.page import Page, Pages, note, settings_of
 from gpucredits.store.statement import Part, parameters, statement
@@ -151,6 +151,8 @@ def collect(changes: Changes, page: Page) -> None:
             continue
         if type(row) is Grant and page.grant_states.get(row.grant_id) is row.state:
             add_grant(changes, page, row)
+            continue
+        if is_metered(page, row):
             continue
         add_row(changes, page, row)
         events_of(page, row, events)

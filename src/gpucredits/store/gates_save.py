@@ -67,11 +67,19 @@ def add_gate(changes: Changes, page: Page, row: Row) -> None:
             invariant(holds=False, claim="the store knows how to keep what a rule changed")
 
 
-def add_counter(changes: Changes, page: Page, row: Counter) -> None:
-    """What a quota counts; a window's is kept with the others of its account."""
-    if row.ends_at:
+def is_metered(page: Page, row: Row) -> bool:
+    """Whether a beat has moved a window or a bucket and nothing else of it: add_meters keeps it."""
+    if type(row) is Counter and row.ends_at:
         page.metered.add(owner_of(page, row.quota_id))
-        return
+        return True
+    if type(row) is TokenBucket and page.terms.get(row.bucket_id) == terms_of(row):
+        page.metered.add(row.account_id)
+        return True
+    return False
+
+
+def add_counter(changes: Changes, page: Page, row: Counter) -> None:
+    """What a quota on what runs at once counts."""
     kind = SLOTS if row.quota_id < page.first_new_id else NEW_SLOTS
     changes.add(kind, (page.book.org.org_id, row.quota_id, row.count, row.leaving))
 
@@ -103,12 +111,9 @@ def add_quota(changes: Changes, page: Page, row: Quota) -> None:
 
 
 def add_bucket(changes: Changes, page: Page, row: TokenBucket) -> None:
-    """A bucket: its terms if they changed, and whose it is if it is new; its level is metered."""
+    """A bucket whose terms changed, and whose it is if it is new; its level is metered."""
     page.metered.add(row.account_id)
-    terms = terms_of(row)
-    if page.terms.get(row.bucket_id) == terms:
-        return
-    page.terms[row.bucket_id] = terms
+    page.terms[row.bucket_id] = terms_of(row)
     note_limit(page, row.bucket_id, row.ended_at)
     level = (row.level, row.level_at, row.fraction)
     org_id = page.book.org.org_id
