@@ -163,17 +163,17 @@ def take_over(page: Page, older: Page) -> None:
             take_over_grants(page, older, number)
         elif number not in behind:
             take_over_account(page, older, account)
-    leases = known.reservations
-    if behind or page.gated:
-        leases = {
-            number: lease
-            for number, lease in leases.items()
-            if lease.payer_id not in behind and not reaches_back(lease, page, behind)
-        }
-    book.reservations = leases | book.reservations
+    taken = {
+        number: lease
+        for number, lease in known.reservations.items()
+        if number not in book.reservations
+        and lease.payer_id not in behind
+        and not reaches_back(lease, page, behind)
+    }
+    book.reservations.update(taken)
     for number, state in older.lease_states.items():
-        if number in leases:
-            page.lease_states.setdefault(number, state)
+        if number in taken:
+            page.lease_states[number] = state
 
 
 def take_over_grants(page: Page, older: Page, account_id: int) -> None:
