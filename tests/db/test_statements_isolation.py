@@ -15,6 +15,16 @@ from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, Scene, play
 
 
+async def month_beside_deaf(stage: Scene) -> int:
+    """Acme owes for a month that is over; the number of the org that will not answer."""
+    await open_acme(stage)
+    await spend(stage, 100)
+    await next_month(stage)
+    org_id = await stage.ledger.org_id("deaf")
+    assert org_id is not None
+    return org_id
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_months_and_standings_of_others_are_looked_after(
     database: str, monkeypatch: pytest.MonkeyPatch, way: str
@@ -26,11 +36,7 @@ def test_months_and_standings_of_others_are_looked_after(
     async def act(stage: Scene) -> None:
         first = CreateAccount(path="deaf", model=Model.POSTPAID, credit_limit=CREDIT)
         await stage.do(first, org="deaf")
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        org_id = await stage.ledger.org_id("deaf")
-        assert org_id is not None
+        org_id = await month_beside_deaf(stage)
         with monkeypatch.context() as patch:
             Deaf(stage.ledger, org_id, way, patch)
             job = Statements(stage.ledger)
@@ -58,11 +64,7 @@ def test_an_org_with_many_accounts_and_no_answer_delays_nobody_for_long(
             lease = await stage.reserve(path, window_ms=1_000)
             number = lease.reservation.reservation_id
             await stage.do(Settle(reservation_id=number, used_ms=1_000), org="deaf")
-        await open_acme(stage)
-        await spend(stage, 100)
-        await next_month(stage)
-        org_id = await stage.ledger.org_id("deaf")
-        assert org_id is not None
+        org_id = await month_beside_deaf(stage)
         with monkeypatch.context() as patch:
             Deaf(stage.ledger, org_id, "busy", patch)
             job = Statements(stage.ledger, accounts_max=2)
