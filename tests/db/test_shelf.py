@@ -36,6 +36,7 @@ from gpucredits.store import book_save
 from gpucredits.store.book import load
 from gpucredits.store.errors import Conflict
 from gpucredits.store.needs import Needs
+from gpucredits.store.page import windows_of
 from gpucredits.store.shelf import PAGE_WEIGHT
 from support.kept import counted_reads
 from support.parity import PATHS, Players
@@ -95,6 +96,8 @@ async def assert_true(stage: Scene) -> int:
                 assert tokens(known, page.now) == tokens(bucket, page.now)
             for number in held.accounts:
                 assert lasting(held, number) == lasting(fresh, number)
+                ends = [window.ends_at for window in windows_of(held, number)]
+                assert all(page.fresh_until <= each for each in ends)
             stored = {(row["quota_id"], row["starts_at"]): row["used"] for row in tallies}
             for number, every in held.limits.tallies.items():
                 assert all(stored.get((number, at), 0) == each.used for at, each in every.items())
@@ -270,6 +273,26 @@ def test_a_window_that_is_over_concerns_those_that_it_limits(
         assert (await stage.beat(other, 1, 1_000)).decision == "continue"
         assert reads
         await assert_true(stage)
+
+    play(database, act)
+
+
+def test_limits_that_are_taken_over_are_not_forgotten(database: str) -> None:
+    """A page that was read for somebody without limits still knows when others' windows end."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p", "acme/q", credits_each=90_000)
+        terms: Any = {"dimension": Dimension.CREDITS_PER_WINDOW, "limit": 90_000 * CREDIT}
+        await stage.do(SetQuota(account="acme/p", rolling_hours=24, **terms))
+        lease = await stage.reserve("acme/p", window_ms=3_600_000)
+        await stage.advance(25 * 60)
+        await stage.beat(lease, 1, 25 * 60_000)
+        await stage.reserve("acme/q", job_id="silent")
+        await pass_by(stage, 11)
+        await stage.do(Issue(account="acme/q", amount=CREDIT))
+        await assert_true(stage)
+        await pass_by(stage, 25 * 60)
+        await stage.beat(lease, 2, 50 * 60_000)  # in the end, verify adds the windows up
 
     play(database, act)
 

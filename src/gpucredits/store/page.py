@@ -153,6 +153,7 @@ def take_over(page: Page, older: Page) -> None:
     page.older = None
     page.fresh_until = 0  # to be found anew
     book, known = page.book, older.book
+    book.gated = book.gated or known.gated
     behind = {
         number
         for number in known.accounts
