@@ -51,10 +51,10 @@ class Statements(Paced):
         self._closed = 0  # in this walk
 
     async def tick(self) -> bool:
-        """Close months, then look at who is overdue; go on at once while months are open."""
+        """Close months, then look at who is overdue; go on at once until all were looked at."""
         closed = await self._close()
         self.place = await review_standings(self.ledger, self._step(self.place))
-        return closed > 0
+        return closed > 0 or self.place != Place()
 
     async def _close(self) -> int:
         """Close months of the next accounts, if it is time to; of how many."""

@@ -1,4 +1,4 @@
-"""The two ways in which the database may fail a caller, and the driver's words for them.
+"""The ways in which the database may fail a caller, and the driver's words for them.
 
 Owns the mapping from driver errors to ``Unavailable`` and ``Conflict``. It must not retry, log or
 decide what a user is told: whoever catches these does. Every other error passes untouched, because
@@ -72,7 +72,7 @@ DRIVER_ERRORS = (
 
 @contextmanager
 def driver_errors() -> Iterator[None]:
-    """Translate what the driver raises inside the block into our two exceptions."""
+    """Translate what the driver raises inside the block into our exceptions."""
     try:
         yield
     except DRIVER_ERRORS as error:

@@ -8,6 +8,7 @@ change of the org moves, is still the one that the page has.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -19,7 +20,9 @@ from gpucredits.store.recent import Recent
 from gpucredits.store.turns import Turns
 from gpucredits.store.watch import Watch
 
-LEASES_MAX = 250_000  # or other rows: about a kilobyte each
+logger = logging.getLogger(__name__)
+
+LEASES_MAX = 250_000  # or other rows, where nobody says otherwise (serve does: memory.py)
 PAGE_WEIGHT = 2  # a page without rows
 CONTESTED_S = 10.0  # how long an org that another server has changed is locked before deciding
 HELD_S = 10.0  # how long an org goes last that somebody had locked for longer than we wait
@@ -39,7 +42,7 @@ class Shelf:
         self.held = Recent(HELD_S)
 
     def take(self, needs: Needs) -> Pages:
-        """Take the pages of a batch's orgs off; no use where limits are set."""
+        """Take the pages of a batch's orgs off; one whose limits are being set is dropped."""
         found: Pages = {}
         for org_id in needs.orgs:
             page = self.pages.pop(org_id, None)
@@ -52,8 +55,12 @@ class Shelf:
     def put(self, pages: Pages) -> None:
         """Keep pages whose changes are committed; the oldest ones go when they weigh too much."""
         for org_id, page in pages.items():
-            turn(page)
-            page.weight = weight_of(page)
+            try:
+                turn(page)
+                page.weight = weight_of(page)
+            except Exception:  # what is committed must not be carried out again for its sake
+                logger.exception("the page of org %d is not kept", org_id)
+                continue
             if page.outdated or page.weight > self.weight_max:
                 continue
             self.weight += page.weight

@@ -6,6 +6,7 @@ from gpucredits.core.account import Account
 from gpucredits.core.book import Book, Org
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.store.page import Page, note, turn
+from gpucredits.store.shelf import Shelf
 
 DRAINING = (ReservationState.ACTIVE, Decision.DRAIN)
 
@@ -35,3 +36,13 @@ def test_a_lease_stands_as_the_newer_page_has_it() -> None:
     assert page.book.reservations[1] is renewed
     assert page.lease_states == {2: DRAINING}
     assert page.older is None
+
+
+def test_a_page_that_cannot_be_turned_is_dropped_and_nothing_else() -> None:
+    """Its batch is committed: an error here must reach nobody who would carry it out again."""
+    page, older = page_of(), page_of(lease_of(2))
+    older.book.accounts[7] = Account(7, "org/unsettled")  # without what was read with it
+    page.older = older
+    shelf = Shelf()
+    shelf.put({1: page, 2: page_of()})
+    assert list(shelf.pages) == [2]
