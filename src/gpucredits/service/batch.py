@@ -19,7 +19,7 @@ from gpucredits.core.reservation import Decision
 from gpucredits.service.auditing import state_before
 from gpucredits.service.errors import KeyReused
 from gpucredits.service.minutes import Request, note, note_beat
-from gpucredits.service.new_windows import with_spending
+from gpucredits.service.new_windows import opens_windows, with_spending
 from gpucredits.service.outcomes import decode, detached
 from gpucredits.service.strides import stride
 from gpucredits.store.book import Page, Pages, load, load_and_lock, look_up
@@ -57,6 +57,11 @@ class CommandJob:
     def is_abandoned(self) -> bool:
         """Whether nobody waits for it any more."""
         return self.answer.done()
+
+    @property
+    def opens_windows(self) -> bool:
+        """Whether it may begin to count what was spent before it."""
+        return any(opens_windows(request.command) for request in self.requests)
 
     def add_needs(self, needs: Needs) -> None:
         """The rows and keys that its requests touch."""
@@ -133,6 +138,11 @@ class BeatJob:
     def is_abandoned(self) -> bool:
         """Whether nobody waits for it any more."""
         return all(call.done.done() for call in self.calls)
+
+    @property
+    def opens_windows(self) -> bool:
+        """Heartbeats set no quotas."""
+        return False
 
     def add(self, beat: Beat, call: BeatCall, place: int) -> None:
         """One more heartbeat."""

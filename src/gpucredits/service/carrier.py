@@ -40,13 +40,16 @@ class Carrier:
     async def serve(self, jobs: Sequence[Job]) -> None:
         """Carry out a batch and answer its callers, whatever happens.
 
-        Orgs that somebody else held for too long, not long ago, go last.
+        Orgs that somebody else held for too long, not long ago, go last. Where windows open, one
+        job goes after the other: they begin with what was saved, and that has to be all there is.
         """
         self._began_at = asyncio.get_running_loop().time()
         orgs = {job.org_id for job in jobs}
+        singly = {job.org_id for job in jobs if job.opens_windows}
         held = self.shelf.held.among(orgs)
         for part in (orgs - held, held):
-            await self._serve(those_of(jobs, part), 1)
+            await self._serve(those_of(jobs, part - singly), 1)
+            await self._serve_singly(those_of(jobs, part & singly))
 
     async def disconnect(self) -> None:
         """Let go of the connection, whatever state it is in."""
@@ -111,6 +114,14 @@ class Carrier:
             return
         for part in parts:
             await self._serve([part], 1)
+
+    async def _serve_singly(self, jobs: Sequence[Job]) -> None:
+        """Carry out one job after the other; an org that is held is not waited for each time."""
+        for job in jobs:
+            if self._is_late() and self.shelf.held.among([job.org_id]):
+                job.fail(Unavailable("somebody else holds the org"))
+            else:
+                await self._serve([job], 1)
 
     async def _connected(self) -> Connection:
         """The connection, a new one if there is none or it has died since."""

@@ -16,7 +16,7 @@ from gpucredits.core.book import Book, Org
 from gpucredits.core.command import CreateAccount, Sweep
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
-from gpucredits.core.reasons import InvariantBroken
+from gpucredits.core.reasons import InvariantBroken, invariant
 from gpucredits.service.batch import BeatCall, CommandJob
 from gpucredits.service.errors import Busy, complete
 from gpucredits.service.funnel import DEFAULTS, Funnel, FunnelOptions
@@ -80,8 +80,9 @@ class Ledger:
     ) -> Answers:
         """As ``submit_all``, and say whether the keys had been answered before.
 
-        ``atomic``: all or nothing, and after a refusal every position holds that refusal. A dry
-        run of requests that stand alone still decides each after those before it.
+        ``atomic``: all or nothing, and after a refusal every position holds that refusal; a quota
+        on credits per window cannot be among several. A dry run of requests that stand alone still
+        decides each after those before it.
         """
         if not requests:
             return Answers([])
@@ -189,7 +190,9 @@ class Ledger:
         atomic: bool = True,
     ) -> CommandJob:
         answer = asyncio.get_running_loop().create_future()
-        return CommandJob(org_id, requests, answer, dry_run=dry_run, atomic=atomic)
+        job = CommandJob(org_id, requests, answer, dry_run=dry_run, atomic=atomic)
+        invariant(job.size == 1 or not job.opens_windows, "a quota per window is set by itself")
+        return job
 
     async def _without_org(self, path: str, requests: Sequence[Request]) -> list[Outcome]:
         """An org that does not exist has nothing to lock and nowhere to remember answers."""

@@ -1,6 +1,7 @@
 """What a new quota on credits per window begins with: what was spent in its window before.
 
-Owns: asking the store for it under the org's lock, so that nothing is missed or counted twice.
+Owns: asking the store for it under the org's lock, so that nothing is missed or counted twice, and
+which commands have to be alone in their transaction for that.
 Must not: decide anything; a quota that exists already has its own count.
 """
 
@@ -15,6 +16,13 @@ from gpucredits.core.rules.quotas import check_quota, same_quota
 from gpucredits.store.book import Page
 from gpucredits.store.connection import Connection
 from gpucredits.store.quotas import spent_in
+
+
+def opens_windows(command: Command) -> bool:
+    """Whether a command may begin to count what was spent before it."""
+    if isinstance(command, ReplaceQuotas):
+        return any(map(opens_windows, command.quotas))
+    return isinstance(command, SetQuota) and command.dimension is Dimension.CREDITS_PER_WINDOW
 
 
 async def with_spending(connection: Connection, page: Page, command: Command) -> Command:
