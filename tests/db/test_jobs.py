@@ -6,7 +6,11 @@ import asyncio
 
 import pytest
 
-from gpucredits.core.command import CreateAccount, Issue, Reserve
+from gpucredits.core.book import Book
+from gpucredits.core.command import CreateAccount, Issue, Reserve, Sweep
+from gpucredits.core.decide import RULES
+from gpucredits.core.outcome import Outcome
+from gpucredits.core.reasons import invariant
 from gpucredits.jobs.pace import Paced
 from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
@@ -66,6 +70,58 @@ def test_an_org_with_much_to_sweep_leaves_others_their_turn(database: str) -> No
         assert seen[:2] == [(3, 0), (3, 1)]
         assert seen[-1] == (7, 1)
         assert sweeper.entries == 8
+
+    play(database, act)
+
+
+DUE = """
+SELECT count(*) FROM accounts WHERE due_at <= (SELECT ledger_now()) - 1000000"""
+
+
+def test_accounts_of_which_nothing_is_written_are_swept_without_a_rest(database: str) -> None:
+    """Leases that were renewed leave their payers due: there is no entry, but something to do."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", *(f"acme/{number}" for number in range(7)))
+        leases = [await stage.reserve(f"acme/{number}") for number in range(7)]
+        await stage.advance(6)
+        for lease in leases:
+            await stage.beat(lease, 1, 6_000)
+        await stage.advance(6)
+        assert await stage.pool.fetchval(DUE) == 7
+        sweeper = Sweeper(stage.ledger, accounts_max=3)
+        assert [await sweeper.tick() for _ in range(3)] == [True, True, False]
+        assert await stage.pool.fetchval(DUE) == 0
+        assert sweeper.entries == 0
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("broken", [1, 3])
+def test_accounts_that_cannot_be_swept_are_not_asked_about_without_a_rest(
+    database: str, monkeypatch: pytest.MonkeyPatch, broken: int
+) -> None:
+    """Those beside them are done at once; when only they are left, a rest follows each round."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", *(f"acme/{number}" for number in range(7)))
+        for number in range(7):
+            await stage.reserve(f"acme/{number}")
+            await stage.advance(0.001)
+        await stage.advance(60)
+        ids = await stage.pool.fetch("SELECT account_id FROM accounts ORDER BY due_at LIMIT 7")
+        failing = {row[0] for row in ids[:broken]}
+        real = RULES[Sweep]
+
+        def sweep(book: Book, command: Sweep, now: int) -> Outcome:
+            invariant(command.account_id not in failing, "the rows do not contradict themselves")
+            return real(book, command, now)
+
+        monkeypatch.setitem(RULES, Sweep, sweep)
+        sweeper = Sweeper(stage.ledger, accounts_max=3)
+        went_on = [await sweeper.tick() for _ in range(5)]
+        assert went_on == ([True] * 3 + [False] * 2 if broken == 1 else [False] * 5)
+        assert await stage.pool.fetchval(SWEPT, "acme") == (6 if broken == 1 else 0)
 
     play(database, act)
 

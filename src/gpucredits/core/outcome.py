@@ -142,9 +142,13 @@ class Adjusted:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many entries the clock had made due."""
+    """How many entries the clock had made due, and whether the account is next due later now.
+
+    One whose leases were renewed moves on without an entry.
+    """
 
     entries: int
+    moved_on: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from gpucredits.core.outcome import Swept
 from gpucredits.jobs.pace import Paced
 from gpucredits.service.asking import Asking
 from gpucredits.service.ledger import Ledger
@@ -43,7 +44,9 @@ class Sweeper(Paced):
         self.after = 0
         self.budget_place = Place()
         self.entries = 0
-        self._left_over = False  # an org had more in this round than fits into its turn
+        self._left_over = (
+            False  # an org moved on in this round, and had more than fits into its turn
+        )
 
     async def tick(self) -> bool:
         """Sweep what is due in the next orgs; go on at once until all of them are swept."""
@@ -64,13 +67,14 @@ class Sweeper(Paced):
         for org_id, account_id in warned:
             due.setdefault(org_id, []).append(account_id)
         swept = await asyncio.gather(*(self._sweep(*each) for each in due.items()))
-        self.entries += sum(swept)
+        self.entries += sum(each.entries for found in swept for each in found)
         self._left_over |= any(
-            entries and org_id in full for org_id, entries in zip(due, swept, strict=True)
+            org_id in full and any(each.moved_on for each in found)
+            for org_id, found in zip(due, swept, strict=True)
         )
         return self.after > 0 or self._left_over
 
-    async def _sweep(self, org_id: int, account_ids: Sequence[int]) -> int:
+    async def _sweep(self, org_id: int, account_ids: Sequence[int]) -> list[Swept]:
         """Sweep accounts of an org; one that the ledger cannot answer for holds up nobody else."""
         sweep = partial(self.ledger.sweep, org_id, account_ids)
-        return await self.asking.done(org_id, "a sweep", sweep) or 0
+        return await self.asking.done(org_id, "a sweep", sweep) or []

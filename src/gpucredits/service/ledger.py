@@ -137,17 +137,27 @@ class Ledger:
         await call.done
         return cast("list[Outcome | Undecided]", call.results)
 
-    async def sweep(self, org_id: int, account_ids: Sequence[int]) -> int:
-        """Write down what the clock has made true of accounts; how many entries that took."""
-        entries = 0
+    async def sweep(self, org_id: int, account_ids: Sequence[int]) -> list[Swept]:
+        """Write down what the clock has made true of accounts, and what came of it.
+
+        Those that fail are left out, unless none has moved on.
+        """
+        swept: list[Swept] = []
+        failed: list[BaseException] = []
         for start in range(0, len(account_ids), SWEPT_AT_ONCE):
             chosen = account_ids[start : start + SWEPT_AT_ONCE]
             jobs = [self._job(org_id, [Request(Sweep(account_id=each))]) for each in chosen]
             for job in jobs:
                 self.funnel.put(job, ahead=False)
-            for group in await asyncio.gather(*(job.answer for job in jobs)):
-                entries += sum(each.entries for each in group if isinstance(each, Swept))
-        return entries
+            answers = (job.answer for job in jobs)
+            for group in await asyncio.gather(*answers, return_exceptions=True):
+                if isinstance(group, BaseException):
+                    failed.append(group)
+                else:
+                    swept += (each for each in group if isinstance(each, Swept))
+        if failed and not any(each.moved_on for each in swept):
+            raise failed[0]
+        return swept
 
     async def org_id(
         self, org: str | int, request: Request | None = None, *, dry_run: bool = True

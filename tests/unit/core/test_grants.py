@@ -39,12 +39,12 @@ def test_what_the_clock_did_is_written_at_its_own_instants(ledger: Ledger) -> No
     ledger.grant("acme", 7, starts_at=START + SECOND, expires_at=START + 2 * SECOND)
     ledger.wait(s=10_000)
     number = ledger.account("acme").account_id
-    assert ledger.accept(Sweep(account_id=number), Swept).entries == 2
+    assert ledger.accept(Sweep(account_id=number), Swept) == Swept(2, moved_on=True)
     assert [(entry.type, entry.effective_at) for entry in ledger.entries()] == [
         (EntryType.ISSUE, START + SECOND),
         (EntryType.EXPIRE, START + 2 * SECOND),
     ]
-    assert ledger.accept(Sweep(account_id=number), Swept).entries == 0
+    assert ledger.accept(Sweep(account_id=number), Swept) == Swept(0, moved_on=False)
 
 
 def test_one_month_ends_where_the_next_begins(ledger: Ledger) -> None:

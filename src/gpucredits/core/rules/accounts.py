@@ -138,10 +138,11 @@ def sweep(book: Book, command: Sweep, now: int) -> Swept:
     before = len(book.entries)
     account = book.accounts.get(command.account_id)
     if account is None:
-        return Swept(0)
+        return Swept(0, moved_on=False)
+    due_at = account.due_at
     roll(book, account, now)
     note_warnings(book, account, now)
-    return Swept(len(book.entries) - before)
+    return Swept(len(book.entries) - before, moved_on=account.due_at > due_at)
 
 
 def insufficient(account: Account, available: int, needed: int) -> Refused:
