@@ -32,6 +32,7 @@ from gpucredits.api.overdue import name_statement
 from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.service.access import Principal, Role, may
+from gpucredits.service.keys import NoKey
 from gpucredits.service.services import Services
 from gpucredits.service.strides import stride
 from gpucredits.wire import problem
@@ -49,6 +50,10 @@ Headers = dict[str, str]
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 _KEY = re.compile(rf"[!-~]{{1,{KEY_LENGTH_MAX}}}", re.ASCII)
+_NO_KEY = {
+    NoKey.UNKNOWN: "Send a live API key as 'Authorization: Bearer gck_…'.",
+    NoKey.EXPIRED: "This API key has expired: ask whoever made it for another.",
+}
 _NOBODY = Principal(key_id=0, org_id=-1, role=Role.READ_ONLY, scope="system:nobody")
 
 
@@ -189,13 +194,13 @@ class Api:
             return "", _NOBODY
         scheme, _, token = headers.get("authorization", "").partition(" ")
         token = token.strip()
-        principal = None
+        principal: Principal | NoKey = NoKey.UNKNOWN
         if scheme.lower() == "bearer" and token:
             principal = await self._services.keyring.authenticate(token)
-        if principal is None:
+        if isinstance(principal, NoKey):
             raise ProblemError(
-                "unauthenticated",
-                "Send a live API key as 'Authorization: Bearer gck_…'.",
+                principal.value,
+                _NO_KEY[principal],
                 headers={"www-authenticate": 'Bearer realm="gpucredits"'},
             )
         seen.actor = principal.actor

@@ -23,6 +23,7 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "idempotency_key_required": HTTPStatus.BAD_REQUEST,
     "idempotency_key_invalid": HTTPStatus.BAD_REQUEST,
     "unauthenticated": HTTPStatus.UNAUTHORIZED,
+    "key_expired": HTTPStatus.UNAUTHORIZED,
     "forbidden": HTTPStatus.FORBIDDEN,
     "not_found": HTTPStatus.NOT_FOUND,
     "grant_unknown": HTTPStatus.NOT_FOUND,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.scope import AnyCall, account_exists, org_number, unknown_key, visible
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.bounds import NEVER_US
 from gpucredits.service.access import Permission, Role, sees_org
 from gpucredits.service.audit import AuditFilter, AuditRow, list_acts
-from gpucredits.service.key_acts import Caller, create_key, list_keys, read_key, revoke_key
+from gpucredits.service.key_acts import Caller, Expired, create_key, list_keys, read_key, revoke_key
 from gpucredits.store.keys import KeyRow
 from gpucredits.wire.access import (
     AuditAnswer,
@@ -59,14 +60,19 @@ async def post_key(call: Call[KeyRequest, NoQuery]) -> NewKeyAnswer:
     if scope:
         org_id = await org_number(call, scope)
         await account_exists(call, org_id, scope)
-    made = await create_key(
-        call.services.pool,
-        act_of(call, org_id),
-        _caller(call),
-        role=call.body.role,
-        scope=scope,
-        name=str(call.body.name or ""),
-    )
+    end = call.body.expires_at
+    try:
+        made = await create_key(
+            call.services.pool,
+            act_of(call, org_id),
+            _caller(call),
+            role=call.body.role,
+            scope=scope,
+            name=str(call.body.name or ""),
+            expires_at=NEVER_US if end is None else int(end),
+        )
+    except Expired as error:
+        raise invalid("expires_at", "must be later than now") from error
     call.replayed = made.is_replay
     if made.secret is None:
         raise ProblemError(

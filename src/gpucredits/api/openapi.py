@@ -51,7 +51,7 @@ PARAMS = {
 POOL_PARAMS = frozenset({"gpu_type", "region"})
 EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
 WITH_QUERY = ("invalid_request",)
-WITH_KEY = ("unauthenticated", "forbidden", "rate_limited")
+WITH_KEY = ("unauthenticated", "key_expired", "forbidden", "rate_limited")
 WITH_BODY = ("invalid_request", "too_large", "unsupported_media_type")
 WITH_IDEMPOTENCY = (
     "idempotency_key_required",

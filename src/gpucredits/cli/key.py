@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import get_args
 
 import click
@@ -22,12 +23,20 @@ def key() -> None:
 @click.argument("role", type=click.Choice(get_args(RoleName)))
 @click.option("--scope", type=values.account, help="Reach this account and all below it only.")
 @click.option("--name", help="What it is for.")
+@click.option("--expires", "expires_at", type=values.instant, help="Such as 30d. Default: never.")
 @writes
-def create(
-    session: Session, role: RoleName, *, scope: str | None, name: str | None, write: Write
+def create(  # one argument for each option
+    session: Session,
+    role: RoleName,
+    *,
+    scope: str | None,
+    name: str | None,
+    expires_at: datetime | None,
+    write: Write,
 ) -> None:
     """Make a key; its secret is shown this once."""
-    session.run(keys.create_key(role, scope=scope, name=name, **write), show_new_key)
+    call = keys.create_key(role, scope=scope, name=name, expires_at=expires_at, **write)
+    session.run(call, show_new_key)
 
 
 @key.command("list")
@@ -73,7 +82,7 @@ def show_own_key(answer: KeyAnswer) -> None:
 def show_keys(page: KeyPage) -> None:
     """A page of keys."""
     output.print_table(
-        ["key", "role", "scope", "name", "made", "revoked"],
+        ["key", "role", "scope", "name", "made", "expires", "revoked"],
         [
             [
                 row.key_id,
@@ -81,6 +90,7 @@ def show_keys(page: KeyPage) -> None:
                 row.scope or "the whole system",
                 row.name,
                 output.instant(row.created_at),
+                output.instant(row.expires_at) or "never",
                 output.instant(row.revoked_at),
             ]
             for row in page.keys

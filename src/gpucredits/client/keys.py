@@ -20,11 +20,12 @@ def create_key(
     *,
     scope: str | None = None,
     name: str | None = None,
+    expires_at: When | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[NewKeyAnswer]:
     """Make an API key; the answer is the only place that shows its secret."""
-    body = body_of(KeyRequest, role=role, scope=scope, name=name)
+    body = body_of(KeyRequest, role=role, scope=scope, name=name, expires_at=expires_at)
     return write("/v1/keys", NewKeyAnswer, body=body, key=key, dry_run=dry_run)
 
 

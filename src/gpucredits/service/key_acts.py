@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpucredits.core import ids
+from gpucredits.core.bounds import NEVER_US
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.keys import Keyring, hash_of, new_secret, seal, unseal
 from gpucredits.store import keys
@@ -20,6 +21,7 @@ from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.keys import KeyRow
+from gpucredits.wire.scalars import format_end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +47,17 @@ class _Record(msgspec.Struct):
     sealed: str
 
 
-async def create_key(
-    pool: Pool, act: Act, caller: Caller, *, role: str, scope: str, name: str
+async def create_key(  # one argument for each fact about the key
+    pool: Pool,
+    act: Act,
+    caller: Caller,
+    *,
+    role: str,
+    scope: str,
+    name: str,
+    expires_at: int = NEVER_US,
 ) -> NewKey:
-    """Make a key."""
+    """Make a key; Expired if it would have ended by now."""
     secret = new_secret()
     pad = act.key or ""
 
@@ -60,14 +69,22 @@ async def create_key(
             name=name,
             role=role,
             scope=scope,
+            expires_at=expires_at,
         )
+        if expires_at <= row.created_at:
+            raise Expired
         sealed = b64encode(seal(secret, token=caller.token, key=pad)).decode()
         note = AuditNote(
             caller.actor,
             "key.create",
             ids.format_id(ids.KEY, row.org_id, row.key_id),
             caller.request_id,
-            new={"role": role, "scope": scope, "name": name},
+            new={
+                "role": role,
+                "scope": scope,
+                "name": name,
+                "expires_at": format_end(expires_at),
+            },
         )
         return msgspec.json.encode(_Record(row, sealed)), note
 
@@ -126,3 +143,7 @@ async def read_key(pool: Pool, *, org_id: int, key_id: int) -> KeyRow:
 
 class KeyUnknown(Exception):  # noqa: N818  # it states what happened
     """There is no such key in the caller's scope."""
+
+
+class Expired(Exception):  # noqa: N818  # it states what happened
+    """A key would have ended before it could be used."""

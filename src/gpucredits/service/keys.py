@@ -12,11 +12,13 @@ import os
 import re
 import secrets
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.bounds import SECOND_US
 from gpucredits.core.request_limit import Defaults, asks_of
 from gpucredits.service.access import Principal, Role
 from gpucredits.store import acts, audit, keys
@@ -31,18 +33,25 @@ MEMORY_KEYS_MAX: Final = 10_000
 _TOKEN = re.compile(r"gck_[A-Za-z0-9_-]{43}", re.ASCII)
 
 
+class NoKey(StrEnum):
+    """Why a secret lets nobody in."""
+
+    UNKNOWN = "unauthenticated"
+    EXPIRED = "key_expired"
+
+
 class Keyring:
     """Who a secret belongs to, remembered for a few seconds."""
 
     def __init__(self, pool: Pool, *, defaults: Defaults = Defaults()) -> None:  # noqa: B008  # it never changes
         self._pool = pool
         self.defaults = defaults
-        self._memory: dict[bytes, tuple[float, Principal | None]] = {}
+        self._memory: dict[bytes, tuple[float, Principal | NoKey]] = {}
 
-    async def authenticate(self, token: str) -> Principal | None:
-        """The key's owner, or None when the secret is not a live key's."""
+    async def authenticate(self, token: str) -> Principal | NoKey:
+        """The key's owner, or why the secret is not a live key's."""
         if _TOKEN.fullmatch(token) is None:
-            return None
+            return NoKey.UNKNOWN
         secret_hash = hash_of(token)
         remembered = self._memory.get(secret_hash)
         if remembered is not None and remembered[0] > time.monotonic():
@@ -50,11 +59,17 @@ class Keyring:
         with driver_errors():
             async with self._pool.acquire() as db:
                 live = await keys.find_live(db, secret_hash)
-        principal = None if live is None else principal_of(live, self.defaults)
+        owner: Principal | NoKey = NoKey.UNKNOWN
+        lasts_s = MEMORY_S
+        if live is not None and live.left_us <= 0:
+            owner = NoKey.EXPIRED
+        elif live is not None:
+            owner = principal_of(live, self.defaults)
+            lasts_s = min(MEMORY_S, live.left_us / SECOND_US)
         if len(self._memory) >= MEMORY_KEYS_MAX:
             self._memory.clear()
-        self._memory[secret_hash] = (time.monotonic() + MEMORY_S, principal)
-        return principal
+        self._memory[secret_hash] = (time.monotonic() + lasts_s, owner)
+        return owner
 
     def forget(self, secret_hash: bytes) -> None:
         """Look the key up anew the next time it is used."""

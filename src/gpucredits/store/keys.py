@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpucredits.core.bounds import NEVER_US
 from gpucredits.core.request_limit import RequestLimit
 from gpucredits.store.connection import Connection
 
@@ -29,34 +30,39 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True)
 class LiveKey:
-    """A key that may be used, with the request limits that were set for it and for its org."""
+    """A key that was not revoked, with the request limits that were set for it and for its org.
+
+    ``left_us`` is for how long it may still be used: it has expired when that is not above 0.
+    """
 
     row: KeyRow
     own_limit: RequestLimit | None = None
     org_limit: RequestLimit | None = None
+    left_us: int = NEVER_US
 
 
 async def find_live(db: Connection, secret_hash: bytes) -> LiveKey | None:
-    """The key with this hash, unless it was revoked or has expired."""
+    """The key with this hash, unless it was revoked."""
     found = await db.fetchrow(
         "SELECT key.org_id, key.key_id, key.name, key.role, key.scope,"
         " key.created_at, key.expires_at, key.revoked_at, own.capacity, own.refill_per_hour,"
-        " org.capacity, org.refill_per_hour"
+        " org.capacity, org.refill_per_hour, key.expires_at - ledger_now()"
         " FROM api_keys AS key"
         " LEFT JOIN request_limits AS own"
         " ON own.org_id = key.org_id AND own.holder = 1 AND own.number = key.key_id"
         " LEFT JOIN request_limits AS org"
         " ON org.org_id = key.org_id AND org.holder = 2 AND org.number = 0"
-        " WHERE key.hash = $1 AND key.revoked_at = 0 AND key.expires_at > ledger_now()",
+        " WHERE key.hash = $1 AND key.revoked_at = 0",
         secret_hash,
     )
     if found is None:
         return None
-    *columns, own_capacity, own_refill, org_capacity, org_refill = found
+    *columns, own_capacity, own_refill, org_capacity, org_refill, left_us = found
     return LiveKey(
         KeyRow(*columns),
         None if own_capacity is None else RequestLimit(own_capacity, own_refill),
         None if org_capacity is None else RequestLimit(org_capacity, org_refill),
+        left_us,
     )
 
 
@@ -91,17 +97,19 @@ async def insert(
     name: str,
     role: str,
     scope: str,
+    expires_at: int = NEVER_US,
 ) -> KeyRow:
     """Store a key."""
     row = await db.fetchrow(
-        "INSERT INTO api_keys (org_id, hash, name, role, scope, created_at)"
-        " VALUES ($1, $2, $3, $4, $5, ledger_now()) RETURNING org_id, key_id, name, role,"
+        "INSERT INTO api_keys (org_id, hash, name, role, scope, created_at, expires_at)"
+        " VALUES ($1, $2, $3, $4, $5, ledger_now(), $6) RETURNING org_id, key_id, name, role,"
         " scope, created_at, expires_at, revoked_at",
         org_id,
         secret_hash,
         name,
         role,
         scope,
+        expires_at,
     )
     return KeyRow(**_required(row))
 

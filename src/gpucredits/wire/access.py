@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from gpucredits.wire.scalars import AccountPath, InstantText, Name
+from gpucredits.wire.scalars import AccountPath, Instant, InstantText, Name
 
 RoleName = Literal["admin", "operator", "member", "agent", "read-only"]
 
@@ -17,6 +17,7 @@ class KeyRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     role: RoleName
     scope: AccountPath | None = None
     name: Name | None = None
+    expires_at: Instant | None = None
 
 
 class KeyAnswer(Struct, kw_only=True):

@@ -113,6 +113,7 @@ BY_SHAPE: Final[dict[str, str]] = {
     "KeyAnswer.expires_at": "Until when it may be used; null: until it is revoked.",
     "KeyAnswer.name": "What the key was called when it was made.",
     "KeyAnswer.scope": "The account that it reaches with all below it; empty: the whole system.",
+    "KeyRequest.expires_at": "From when it may no longer be used; absent: until it is revoked.",
     "KeyRequest.name": "What to call the key, for people.",
     "KeyRequest.scope": "The account that it reaches with all below it; absent: what yours does.",
     "LimitAnswer.account": "The account whose limit it is.",

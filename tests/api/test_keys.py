@@ -1,0 +1,51 @@
+"""API keys that end by themselves."""
+
+from __future__ import annotations
+
+from gpucredits.wire.scalars import parse_instant
+from support.http import Caller, fresh_name, problem
+
+
+def test_a_key_ends_when_it_was_told_to(admin: Caller, org: str) -> None:
+    """It works until then, says until when, and is 401 with a reason of its own afterwards."""
+    expires_at = admin.instant(hours=1)
+    made = admin.made("/v1/keys", {"role": "read-only", "scope": org, "expires_at": expires_at})
+    caller = Caller(admin.http, made["secret"])
+    own = caller.read("/v1/keys/self")
+    assert parse_instant(own["expires_at"]) == parse_instant(expires_at)
+    assert own["expires_at"].endswith("Z")
+    assert own == {name: value for name, value in made.items() if name != "secret"}
+    assert own in admin.with_key("admin", org).read("/v1/keys")["keys"]
+    [act] = admin.read("/v1/audit", params={"account": org, "action": "key.create"})["audit"][1:]
+    assert act["new"]["expires_at"] == own["expires_at"]
+    admin.advance(3_600)
+    late = caller.get("/v1/keys/self")
+    assert problem(late) == (401, "key_expired")
+    assert late.headers["www-authenticate"].startswith("Bearer")
+    assert problem(caller.get("/v1/keys/self")) == (401, "key_expired")
+    admin.made(f"/v1/keys/{made['key_id']}:revoke")
+    assert problem(caller.get("/v1/keys/self")) == (401, "unauthenticated")
+
+
+def test_a_key_that_would_have_ended_is_not_made(admin: Caller, org: str) -> None:
+    """Not by the server's clock, in a dry run either; whoever made one in time is told so again."""
+    name = fresh_name("key")
+    body = {"role": "read-only", "scope": org, "name": name}
+    for dry_run in ({}, {"dry-run": "true"}):
+        now = admin.instant()
+        refused = admin.post("/v1/keys", {**body, "expires_at": now}, headers=dry_run)
+        assert problem(refused) == (422, "invalid_request")
+        assert refused.json()["field"] == "expires_at"
+        assert refused.json()["detail"] == "expires_at: must be later than now."
+    assert name not in admin.with_key("admin", org).get("/v1/keys").text
+    soon = {**body, "expires_at": admin.instant(minutes=1)}
+    made = admin.made("/v1/keys", soon, key=name)
+    admin.advance(60)
+    assert admin.made("/v1/keys", soon, key=name) == made
+
+
+def test_a_key_without_an_end_has_none(admin: Caller, org: str) -> None:
+    """Absent and null are the same."""
+    for end in ({}, {"expires_at": None}):
+        made = admin.made("/v1/keys", {"role": "read-only", "scope": org, **end})
+        assert made["expires_at"] is None

@@ -1,0 +1,62 @@
+"""API keys in the store, and the short memory of those that were checked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gpucredits.service import keys
+from gpucredits.service.access import Principal
+from gpucredits.service.acts import Act
+from gpucredits.service.key_acts import Caller, NewKey, create_key
+from gpucredits.service.keys import Keyring, NoKey, ensure_admin_key, read_token
+from gpucredits.store.clock import read_clock
+from support.scene import Scene, play
+
+
+async def admin_key(stage: Scene, lasts_us: int) -> NewKey:
+    """A key for the whole system that ends by itself."""
+    expires_at = await read_clock(stage.pool) + lasts_us
+    caller = Caller(actor="tester", token="", request_id="")
+    act = Act(org_id=0)
+    return await create_key(
+        stage.pool, act, caller, role="admin", scope="", name="", expires_at=expires_at
+    )
+
+
+def test_a_key_is_not_remembered_for_longer_than_it_lasts(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long checked keys are remembered."""
+    monkeypatch.setattr(keys, "MEMORY_S", 3_600.0)
+
+    async def act(stage: Scene) -> None:
+        made = await admin_key(stage, 2_000_000)
+        assert made.secret is not None
+        keyring = Keyring(stage.pool)
+        assert isinstance(await keyring.authenticate(made.secret), Principal)
+        async with asyncio.timeout(20):
+            while await keyring.authenticate(made.secret) is not NoKey.EXPIRED:  # noqa: ASYNC110  # nobody is told of it
+                await asyncio.sleep(0.05)
+
+    play(database, act)
+
+
+def test_a_server_whose_last_admin_key_has_expired_makes_another(
+    database: str, tmp_path: Path
+) -> None:
+    """While one lasts there is no need to."""
+
+    async def act(stage: Scene) -> None:
+        path = tmp_path / "admin.key"
+        await admin_key(stage, 60_000_000)
+        assert not await ensure_admin_key(stage.pool, path)
+        await stage.advance(61)
+        assert await ensure_admin_key(stage.pool, path)
+        token = read_token(path)
+        assert token is not None
+        assert isinstance(await Keyring(stage.pool).authenticate(token), Principal)
+
+    play(database, act)
