@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Literal
 
 import click
@@ -82,7 +83,8 @@ def list_grants(
 ) -> None:
     """The grants of ACCOUNT, the oldest first."""
     call = credit_calls.grant_page(account, tree=tree or None, open=open_ or None, **page)
-    session.run_pages(call, show_grants, items="grants", follow=follow)
+    shown = partial(show_grants, below=output.look_below(account, tree=tree))
+    session.run_pages(call, shown, items="grants", follow=follow)
 
 
 def show_grant(answer: GrantAnswer) -> None:
@@ -104,7 +106,7 @@ def show_grant(answer: GrantAnswer) -> None:
     )
 
 
-def show_grants(page: GrantPage) -> None:
+def show_grants(page: GrantPage, *, below: str = "") -> None:
     """A page of grants."""
     output.print_table(
         ["grant", "account", ">remaining", ">amount", "state", "source", ">priority", "expires"],
@@ -121,5 +123,5 @@ def show_grants(page: GrantPage) -> None:
             ]
             for row in page.grants
         ],
-        empty="No grants.",
+        empty=f"No grants{below}.",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import get_args
 
 import click
@@ -46,10 +47,11 @@ def ledger(  # noqa: PLR0913  # one argument for each option
         until=until,
         **page,
     )
-    session.run_pages(call, show_entries, items="entries", follow=follow)
+    shown = partial(show_entries, below=output.look_below(account, tree=tree))
+    session.run_pages(call, shown, items="entries", follow=follow)
 
 
-def show_entries(page: EntryPage) -> None:
+def show_entries(page: EntryPage, *, below: str = "") -> None:
     """A page of entries."""
     output.print_table(
         ["entry", "effective", "type", "debit", "credit", ">amount", "grant", "job"],
@@ -66,7 +68,7 @@ def show_entries(page: EntryPage) -> None:
             ]
             for row in page.entries
         ],
-        empty="No entries.",
+        empty=f"No entries{below}.",
     )
 
 

@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from gpucredits.client import Ambiguous, Refused, Undecided
+from gpucredits.core.account import scope_of
 from gpucredits.wire.gate import GateAnswer
 
 EXIT_REFUSED: Final = 1
@@ -60,6 +61,13 @@ def print_table(
             for column, cell, width in zip(columns, row, widths, strict=True)
         ]
         click.echo("  ".join(cells).rstrip(), err=err)
+
+
+def look_below(account: str | None, *, tree: bool) -> str:
+    """The end of what is said of an empty list that may have left out accounts below."""
+    if tree or account is None or scope_of(account) == "user":
+        return ""
+    return f"; --tree also looks at accounts below {account}"
 
 
 def print_facts(facts: Sequence[tuple[str, str | None]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Final, get_args
 
 import click
@@ -148,7 +149,8 @@ def list_reservations(
     call = reservations.reservation_page(
         account=account, tree=tree or None, job_id=job_id, node=node, state=state, **page
     )
-    session.run_pages(call, show_reservations, items="reservations", follow=follow)
+    shown = partial(show_reservations, below=output.look_below(account, tree=tree))
+    session.run_pages(call, shown, items="reservations", follow=follow)
 
 
 def show_reservation(answer: ReservationAnswer) -> None:
@@ -190,7 +192,7 @@ def _exhaustion(answer: ReservationAnswer) -> str:
     return f"{text}, overdraft {answer.overdraft}" if answer.overdraft != "0" else text
 
 
-def show_reservations(page: ReservationPage) -> None:
+def show_reservations(page: ReservationPage, *, below: str = "") -> None:
     """A page of leases."""
     output.print_table(
         ["reservation", "state", "account", "job", "GPUs", ">held", ">settled", ">used"],
@@ -207,7 +209,7 @@ def show_reservations(page: ReservationPage) -> None:
             ]
             for row in page.reservations
         ],
-        empty="No reservations.",
+        empty=f"No reservations{below}.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 import click
 
@@ -64,10 +65,11 @@ def transfers(
         until=until,
         **page,
     )
-    session.run_pages(call, show_transfers, items="transfers", follow=follow)
+    shown = partial(show_transfers, below=output.look_below(account, tree=tree))
+    session.run_pages(call, shown, items="transfers", follow=follow)
 
 
-def show_transfers(page: TransferPage) -> None:
+def show_transfers(page: TransferPage, *, below: str = "") -> None:
     """A page of transfers."""
     output.print_table(
         ["transfer", "at", "from", "to", ">amount", "labels"],
@@ -82,7 +84,7 @@ def show_transfers(page: TransferPage) -> None:
             ]
             for row in page.transfers
         ],
-        empty="No transfers.",
+        empty=f"No transfers{below}.",
     )
 
 
