@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 WORKERS ?= $(shell expr $$(nproc) + 1)
 BENCH ?=
 
-.PHONY: help demo test check faults bench format lock clean
+.PHONY: help demo test check faults bench compiled pure format lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what can be run
@@ -30,7 +30,14 @@ check: $(VENV)/.ready ## format, lint, types, import contracts, tidy
 faults: $(VENV)/.ready ## kill, lose and race on purpose (a minute or two; FAULT_CYCLES=25 for more)
 	$(PY) -m pytest -q --durations=0 -m faults tests/faults
 
+compiled: $(VENV)/.ready ## compile the rules to C, beside their sources (a minute; a compiler)
+	$(PY) tools/compile.py
+
+pure: $(VENV)/.ready ## go back to plain Python
+	$(PY) tools/compile.py --clean
+
 bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--growth" for more)
+	$(PY) tools/compile.py --if-possible
 	$(PY) bench/timeline.py
 	$(PY) -m gpucredits bench heartbeats $(BENCH)
 	$(PY) -m gpucredits bench heartbeats --gates
@@ -45,4 +52,5 @@ lock: ## pin the newest versions that pyproject.toml allows (needs uv)
 	  --python-version 3.11 --upgrade pyproject.toml --extra server --extra redis --group dev -o requirements.lock
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	python3 tools/compile.py --clean
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

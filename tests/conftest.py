@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpucredits.compiled import is_compiled
 from gpucredits.store.embedded import EmbeddedPostgres
 from support import postgres as postgres_support
 from support.http import RunningServer, running_server
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 # Tests that run in the background may have been told to ignore these, and programs inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is compiled cannot be taken apart: tests that take a piece out need the sources."""
+    if is_compiled():
+        skip = pytest.mark.skip(reason="takes a piece out of rules that are compiled")
+        for item in items:
+            if item.get_closest_marker("as_source"):
+                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from gpucredits.api.call import Call, Route
 from gpucredits.api.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
-from gpucredits.api.scope import lease_number, page_about
+from gpucredits.api.scope import page_about
 from gpucredits.core.account import org_of
+from gpucredits.core.ids import lease_number
 from gpucredits.service.access import Permission
 from gpucredits.store.entries import EntryFilter
 from gpucredits.wire.entry import ENTRY_TYPES, EntryPage, EntryTypeName, entry_to_wire

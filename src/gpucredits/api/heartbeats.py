@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.scope import lease_number, visible_leases
+from gpucredits.api.scope import visible_leases
 from gpucredits.core.command import Beat
+from gpucredits.core.ids import lease_number
 from gpucredits.core.outcome import Beaten, Outcome
 from gpucredits.core.reasons import LEASE_UNKNOWN, InvariantBroken
 from gpucredits.service.access import Permission

@@ -6,7 +6,8 @@ from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
 from gpucredits.api.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT, NO_LEASE
-from gpucredits.api.scope import lease_number, page_about
+from gpucredits.api.scope import page_about
+from gpucredits.core.ids import lease_number
 from gpucredits.core.reasons import LEASE_UNKNOWN
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.service.access import Permission, sees, sees_org

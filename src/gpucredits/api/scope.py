@@ -18,7 +18,6 @@ from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.service.access import Permission, Principal, may, sees, sees_org
 
 AnyCall = Call[Any, Any]
-_LEASE_PREFIX = f"{ids.RESERVATION}_"
 TOPUP_UNKNOWN = Refused(Reason.TOPUP_UNKNOWN, "There is no such top-up.")
 
 
@@ -77,21 +76,10 @@ async def lease_param(call: AnyCall) -> tuple[int, int]:
 
 async def visible_lease(call: AnyCall, text: str) -> tuple[int, int]:
     """(org, number) of a reservation that the caller may see."""
-    number = lease_number(text)
+    number = ids.lease_number(text)
     if number is None or number not in await visible_leases(call, [number]):
         raise RefusedError(LEASE_UNKNOWN)
     return number
-
-
-def lease_number(text: str) -> tuple[int, int] | None:
-    """(org, number) of a reservation's id, or None when it is not one. Each heartbeat needs it."""
-    if not text.startswith(_LEASE_PREFIX) or not text.isascii():
-        return None
-    org, _, number = text[len(_LEASE_PREFIX) :].partition("_")
-    if not org.isalnum() or not number.isalnum() or len(org) > 6 or len(number) > 12:
-        return None
-    org_id = int(org, 36)
-    return (org_id, int(number, 36)) if org_id < 2**31 else None  # twelve digits fit in a bigint
 
 
 async def visible_leases(call: AnyCall, numbers: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:

@@ -8,9 +8,10 @@ from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
 from gpucredits.api.paging import PageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
-from gpucredits.api.scope import account_exists, account_param, lease_number, org_number
+from gpucredits.api.scope import account_exists, account_param, org_number
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.ids import lease_number
 from gpucredits.core.money import format_credits
 from gpucredits.core.reservation import Reservation
 from gpucredits.service.access import Permission, sees, sees_org

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple
 
 from gpucredits.core.account import Account
 from gpucredits.core.boost import Boost
@@ -27,14 +28,6 @@ from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 SETTLE = EntryType.SETTLE
-MADE_WHEN_ASKED: dict[str, Callable[[], object]] = {
-    "past": list,
-    "topups": dict,
-    "budgets": dict,
-    "periods": dict,
-    "limits": Limits,
-    "on_nodes": dict,
-}
 
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
 
@@ -55,8 +48,7 @@ class Org:
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LateUse:
+class LateUse(NamedTuple):
     """Use reported after a lease had lapsed: no money moves, ``usage`` shows it."""
 
     reservation_id: int
@@ -104,9 +96,6 @@ class Book:
 
     ``on_nodes`` has the newest lease of each job on each node, as far as the batch asks for more
     of its leases, with when it ends unless it is itself in the book.
-
-    A book is opened for every org in every batch; what most of them never need is made when it is
-    first asked for.
     """
 
     org: Org
@@ -127,21 +116,12 @@ class Book:
     rolled_at: int = 0
     by_payer: defaultdict[int, list[Reservation]] | None = None
     savepoint: Savepoint | None = None
-    past: list[Entry] = field(init=False)
-    topups: dict[int, TopUpRow] = field(init=False)
-    budgets: dict[int, list[Budget]] = field(init=False)
-    periods: dict[int, list[BudgetPeriod]] = field(init=False)
-    limits: Limits = field(init=False)
-    on_nodes: dict[tuple[int, str, str], tuple[int, int]] = field(init=False)
-
-    def __getattr__(self, name: str) -> object:
-        """Make what is asked for the first time; only reached while it is not there."""
-        make = MADE_WHEN_ASKED.get(name)
-        if make is None:
-            raise AttributeError(name)
-        made = make()
-        setattr(self, name, made)
-        return made
+    past: list[Entry] = field(default_factory=list)
+    topups: dict[int, TopUpRow] = field(default_factory=dict)
+    budgets: dict[int, list[Budget]] = field(default_factory=dict)
+    periods: dict[int, list[BudgetPeriod]] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    on_nodes: dict[tuple[int, str, str], tuple[int, int]] = field(default_factory=dict)
 
     def load(self, rows: Iterable[Row]) -> None:
         """Take in rows as they are stored; grants may come in any order."""
@@ -288,15 +268,13 @@ class Book:
         for row in reversed(savepoint.added):
             self._forget(row)
         for row, before in savepoint.rows.values():
-            for name in row.__slots__:
-                setattr(row, name, getattr(before, name))
+            put_back(row, before)
         for key in savepoint.newly_changed:
             self.changed.pop(key, None)  # gone already where it was new here
         for account_id, lots in savepoint.grants.items():
             if account_id in self.accounts:
                 self.grants[account_id] = lots
-        for name in Org.__slots__:
-            setattr(self.org, name, getattr(savepoint.org, name))
+        put_back(self.org, savepoint.org)
         del self.entries[savepoint.entries :]
         del self.late_use[savepoint.late_use :]
         self.suspended = savepoint.suspended
@@ -352,3 +330,9 @@ class Book:
                 self.periods[row.budget_id].remove(row)
             case Quota() | Counter() | Tally() | JobLeases() | TokenBucket() | Boost():
                 self.limits.forget(row)
+
+
+def put_back(row: Row | Org, before: Row | Org) -> None:
+    """Make a row what its copy of before is."""
+    for each in fields(row):
+        setattr(row, each.name, getattr(before, each.name))

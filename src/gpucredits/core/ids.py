@@ -24,6 +24,7 @@ RATE_LIMIT = "rtl"
 BOOST = "bst"
 BUDGET = "bgt"
 
+_LEASE_PREFIX = f"{RESERVATION}_"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ID = re.compile(r"([a-z]{3})_(0|[1-9a-z][0-9a-z]{0,5})_(0|[1-9a-z][0-9a-z]{0,11})", re.ASCII)
 
@@ -39,6 +40,17 @@ def parse_id(prefix: str, text: str) -> tuple[int, int]:
     if match is None or match[1] != prefix:
         raise ValueError(f"must be an id such as {prefix}_1_2f, not {text[:40]!r}")
     return int(match[2], 36), int(match[3], 36)
+
+
+def lease_number(text: str) -> tuple[int, int] | None:
+    """(org, number) of a reservation's id, or None when it is not one. Each heartbeat needs it."""
+    if not text.startswith(_LEASE_PREFIX) or not text.isascii():
+        return None
+    org, _, number = text[len(_LEASE_PREFIX) :].partition("_")
+    if not org.isalnum() or not number.isalnum() or len(org) > 6 or len(number) > 12:
+        return None
+    org_id = int(org, 36)
+    return (org_id, int(number, 36)) if org_id < 2**31 else None  # twelve digits fit in a bigint
 
 
 def _base36(number: int) -> str:

@@ -8,6 +8,7 @@ Must not: decide anything. Lanes live as long as the book; whatever changes a li
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpucredits.core import bounds
 from gpucredits.core.boost import Boost, next_change
@@ -37,7 +38,7 @@ class Lane:
     windows: list[tuple[Counter, int, Quota]]
     buckets: list[tuple[TokenBucket, int, int]]
     counts: list[tuple[Counter, int, Quota]]
-    noted_in: object = None
+    noted_in: Any = None
     caps: list[tuple[int, Quota]] = field(default_factory=list)
     caps_sum: int = 0
 

@@ -44,9 +44,7 @@ class Sweeper(Paced):
         self.after = 0
         self.budget_place = Place()
         self.entries = 0
-        self._left_over = (
-            False  # an org moved on in this round, and had more than fits into its turn
-        )
+        self._left_over = False  # an org moved on in this round and has more than fits into a turn
 
     async def tick(self) -> bool:
         """Sweep what is due in the next orgs; go on at once until all of them are swept."""

@@ -6,14 +6,18 @@ Must not: know HTTP; the edge has its own shapes.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, get_args
 
 import msgspec
 
 from gpucredits.core.outcome import Outcome
+from gpucredits.core.quota import Quota
+from gpucredits.core.reservation import Reservation
 
+# Compiled classes know their fields' types only roughly; where JSON needs more it is said here.
+Reservation.__annotations__["paid"] = "tuple[tuple[int, int], ...]"
+Quota.__annotations__["calendar"] = "Calendar | None"
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outcome)}
 
 
@@ -40,8 +44,8 @@ def decode(stored: bytes) -> Outcome:
 def detached(outcome: Outcome) -> Outcome:
     """The outcome with rows of its own, as they are now: later commands change the book's."""
     rows: dict[str, Any] = {
-        each.name: copy(value)
+        each.name: replace(value)
         for each in fields(outcome)
-        if is_dataclass(value := getattr(outcome, each.name))
+        if is_dataclass(value := getattr(outcome, each.name)) and not isinstance(value, type)
     }
     return replace(outcome, **rows) if rows else outcome

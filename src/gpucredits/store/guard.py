@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from gpucredits.store.page import Pages
+from gpucredits.store.page import Pages, StoredRow
 from gpucredits.store.statement import Part, numbers, texts_of
 
 PARAMETERS = 9
@@ -89,7 +89,7 @@ def guard_of(
     return Guard(orgs, versions, now, offset_us, prices)
 
 
-def verdict_of(guard: Guard, row: tuple[bool, int, int, list[int]]) -> Verdict:
+def verdict_of(guard: Guard, row: StoredRow) -> Verdict:
     """What the database made of it."""
     holds, now, offset_us, found = row
     if holds:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import msgspec
@@ -65,7 +65,7 @@ class ReservationFilter:
 def reservation_from_row(row: Any) -> Reservation:
     """A reservation as stored."""
     paid = row["paid"]
-    values = {name: row[name] for name in Reservation.__slots__}
+    values = {each.name: row[each.name] for each in fields(Reservation)}
     values |= {
         "state": LEASE_STATES[row["state"]],
         "decision": DECISIONS[row["decision"]],

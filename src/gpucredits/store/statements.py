@@ -7,7 +7,7 @@ Must not: decide what is owed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from gpucredits.core.statement import BILLS_MAX, Bill, Figures, Totals
@@ -252,4 +252,4 @@ async def insert(  # noqa: PLR0913  # what a statement is about, and its lines
 
 def statement_of(row: Any) -> StatementRow:
     """The statement that a row holds."""
-    return StatementRow(**{name: row[name] for name in StatementRow.__slots__})
+    return StatementRow(**{each.name: row[each.name] for each in fields(StatementRow)})

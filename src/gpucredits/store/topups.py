@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book_rows import TOPUP_STATUSES, from_json
@@ -44,7 +44,7 @@ async def list_topups(
     rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
     found = []
     for row in rows:
-        values = {name: row[name] for name in TopUpRow.__slots__}
+        values = {each.name: row[each.name] for each in fields(TopUpRow)}
         values["status"] = TOPUP_STATUSES[row["status"]]
         values["metadata"] = from_json(row["metadata_text"])
         found.append((TopUpRow(**values), row["path"]))

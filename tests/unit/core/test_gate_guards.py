@@ -292,6 +292,7 @@ GUARDS: dict[str, Guard] = {
 }
 
 
+@pytest.mark.as_source
 @pytest.mark.parametrize(("place", "name", "without", "scenario"), GUARDS.values(), ids=GUARDS)
 def test_a_guard_that_is_taken_out_is_missed(
     place: Any, name: str, without: Any, scenario: Scenario, monkeypatch: pytest.MonkeyPatch

@@ -251,6 +251,7 @@ def test_a_sibling_of_a_suspended_account_runs_on(ledger: Ledger) -> None:
     assert beat(ledger, lease, 1, 1_000).decision is Decision.CONTINUE
 
 
+@pytest.mark.as_source
 def test_who_is_suspended_elsewhere_costs_a_beat_a_few_look_ups(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

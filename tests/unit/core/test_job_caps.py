@@ -258,6 +258,7 @@ def test_a_beat_that_reaches_its_cap_exactly_is_told(ledger: Ledger) -> None:
     assert (answer.decision, answer.held) == ("drain", A_WINDOW)
 
 
+@pytest.mark.as_source
 def test_a_lease_that_idles_at_its_end_does_not_ask_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
