@@ -27,7 +27,7 @@ BUILD = ROOT / "build" / "compiled"
 # as they are, since compiled ones forget parts of their fields' types, and so is what only waits.
 HOT = {
     "core": "account book bounds decide entry grant ids limits money quota reservation"
-    " token_bucket rules/*",
+    " token_bucket rules/* fairshare/*",
     "store": "book_gates book_rows book_save gates_save needs page statement",
     "service": "waiting",
 }

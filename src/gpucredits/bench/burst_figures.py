@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from gpucredits.bench.report import mark
+from gpucredits.compiled import is_compiled
 
 P95_RATIO_MAX = 2.0
 SHARE_DIFFERENCE_MAX = 2  # jobs: one for the edges of each of the two windows
@@ -50,6 +51,7 @@ class BurstFigures(msgspec.Struct, kw_only=True):
     hostile_absorbed: dict[str, int]
     hostile_beats: dict[str, int]
     verified: bool
+    compiled: bool = msgspec.field(default_factory=is_compiled)
     bars: dict[str, bool] = {}
 
 

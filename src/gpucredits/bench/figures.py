@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from gpucredits.compiled import is_compiled
+
 RATIO_TO_TEXTBOOK_MIN = 12.0
 OURS_PER_SECOND_MIN = 35_000.0
 RESERVE_P95_MS_MAX = 10.0
@@ -73,6 +75,7 @@ class Figures(msgspec.Struct, kw_only=True):
     ratio_to_copy: float
     verified: bool
     ours: Ours
+    compiled: bool = msgspec.field(default_factory=is_compiled)
     growth: list[Ours] = []
     bars: dict[str, bool] = {}
 
@@ -118,6 +121,7 @@ class GatedFigures(msgspec.Struct, kw_only=True):
     verified: bool
     ours: Side
     gated: Side
+    compiled: bool = msgspec.field(default_factory=is_compiled)
     bars: dict[str, bool] = {}
 
 

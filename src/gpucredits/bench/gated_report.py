@@ -16,7 +16,8 @@ def gated_table(figures: GatedFigures) -> str:
             "",
             (
                 f"{figures.reservations:,} running reservations over {figures.orgs:,} orgs, durable"
-                f" (one page to disk: {figures.fdatasync_us:,.0f} µs), all on this machine;"
+                f" (one page to disk: {figures.fdatasync_us:,.0f} µs), all on this machine,"
+                f" {'rules compiled' if figures.compiled else 'rules as plain Python'};"
                 f" {figures.limits:,} limits in three scopes"
             ),
             "",

@@ -24,7 +24,8 @@ def table(figures: Figures) -> str:
         "",
         (
             f"{ours.reservations:,} running reservations over {ours.orgs:,} orgs, durable "
-            f"(one page to disk: {figures.fdatasync_us:,.0f} µs), all on this machine"
+            f"(one page to disk: {figures.fdatasync_us:,.0f} µs), all on this machine,"
+            f" {'rules compiled' if figures.compiled else 'rules as plain Python'}"
         ),
         "",
         "heartbeats per second",
