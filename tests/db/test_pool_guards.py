@@ -236,7 +236,14 @@ GUARDS: dict[str, Guard] = {
 }
 
 
-@pytest.mark.parametrize(("place", "name", "without", "scenario"), GUARDS.values(), ids=GUARDS)
+@pytest.mark.parametrize(
+    ("place", "name", "without", "scenario"),
+    [
+        pytest.param(*guard, marks=[pytest.mark.as_source] if guard[0] is units else [])
+        for guard in GUARDS.values()
+    ],
+    ids=GUARDS,
+)
 def test_a_guard_that_is_taken_out_is_missed(
     postgres: TestServer,
     tmp_path: Path,
