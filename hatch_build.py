@@ -20,6 +20,7 @@ class CompileHook(BuildHookInterface[Any]):
     """Puts the extensions into the wheel, and says for which Python it is."""
 
     PLUGIN_NAME = "custom"
+    had_record = False
 
     def dependencies(self) -> list[str]:
         """What it takes to compile: the compiler, and the packages whose types the sources use."""
@@ -34,6 +35,7 @@ class CompileHook(BuildHookInterface[Any]):
         """Compile, unless it is an editable installation or nobody has asked for it."""
         if not WANTED or version == "editable" or self.target_name != "wheel":
             return
+        self.had_record = (Path(self.root) / "src/gpucredits/compiled.txt").exists()
         sys.path.insert(0, str(Path(self.root) / "tools"))
         import compile as compiling  # noqa: PLC0415  # of tools/, which is no package
 
@@ -44,8 +46,9 @@ class CompileHook(BuildHookInterface[Any]):
             build_data["force_include"][str(path)] = str(path.relative_to(compiling.SOURCES))
 
     def finalize(self, version: str, _build_data: dict[str, Any], _artifact_path: str) -> None:
-        """Leave the sources as they were."""
+        """Leave the sources as they were; where they were compiled they are now compiled anew."""
         if WANTED and version != "editable" and self.target_name == "wheel":
             import compile as compiling  # noqa: PLC0415
 
-            compiling.clean()
+            if not self.had_record:
+                compiling.clean()

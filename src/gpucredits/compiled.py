@@ -8,11 +8,13 @@ Must not: compile; ``tools/compile.py`` does.
 from __future__ import annotations
 
 from hashlib import sha256
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
 RECORD = "compiled.txt"
+EXTENSION = EXTENSION_SUFFIXES[0]  # of this Python; it takes no notice of another's
 NOT_COMPILED = (
     "the rules run as plain Python here; compiled, by `make compiled` or in a wheel built with"
     " GPUCREDITS_COMPILE=1, a heartbeat takes less processor time"
@@ -29,10 +31,9 @@ def is_compiled() -> bool:
     return spec is not None and spec.origin is not None and not spec.origin.endswith(".py")
 
 
-def write_record(names: list[str], folder: Path = FOLDER) -> None:
-    """Note what was compiled: a line for each source, with its digest."""
-    lines = [f"{digest_of(folder / name)} {name}\n" for name in names]
-    (folder / RECORD).write_text("".join(lines))
+def record_of(names: list[str], folder: Path = FOLDER) -> str:
+    """What is about to be compiled: a line for each source, with its digest."""
+    return "".join(f"{digest_of(folder / name)} {name}\n" for name in names)
 
 
 def require_fresh(folder: Path = FOLDER) -> None:
@@ -42,7 +43,8 @@ def require_fresh(folder: Path = FOLDER) -> None:
         return
     for line in record.read_text().splitlines():
         digest, _, name = line.partition(" ")
-        if digest_of(folder / name) != digest:
+        extension = (folder / name).with_suffix(EXTENSION)
+        if extension.exists() and digest_of(folder / name) != digest:
             raise StaleError(
                 f"gpucredits/{name} has changed since it was compiled:"
                 " `make compiled` compiles it again, `make pure` goes back to plain Python."

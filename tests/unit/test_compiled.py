@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucredits.compiled import RECORD, StaleError, require_fresh, write_record
+from gpucredits.compiled import EXTENSION, RECORD, StaleError, record_of, require_fresh
 
 
 @pytest.fixture
@@ -15,7 +15,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "book.py").write_text("PAGES = 1\n")
     (tmp_path / "core" / "money.py").write_text("CREDIT = 1_000_000\n")
-    write_record(["core/book.py", "core/money.py"], tmp_path)
+    (tmp_path / RECORD).write_text(record_of(["core/book.py", "core/money.py"], tmp_path))
+    for name in ("book", "money"):
+        (tmp_path / "core" / f"{name}{EXTENSION}").touch()
     return tmp_path
 
 
@@ -42,5 +44,12 @@ def test_a_source_that_is_gone_is_named(folder: Path) -> None:
 def test_without_a_record_there_is_nothing_to_compare(folder: Path) -> None:
     """Plain sources and installed packages have no record."""
     (folder / RECORD).unlink()
+    (folder / "core" / "book.py").write_text("PAGES = 2\n")
+    require_fresh(folder)
+
+
+def test_extensions_of_another_python_are_no_concern(folder: Path) -> None:
+    """A source whose extension this Python would not load may change."""
+    (folder / "core" / f"book{EXTENSION}").rename(folder / "core" / "book.another.so")
     (folder / "core" / "book.py").write_text("PAGES = 2\n")
     require_fresh(folder)

@@ -11,11 +11,15 @@ from typing import Any, get_args
 
 import msgspec
 
+from gpucredits.core.account import Account
+from gpucredits.core.grant import Grant
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.quota import Quota
 from gpucredits.core.reservation import Reservation
 
 # Compiled classes know their fields' types only roughly; where JSON needs more it is said here.
+for row in (Account, Grant, Reservation):
+    row.__annotations__["metadata"] = "dict[str, str]"
 Reservation.__annotations__["paid"] = "tuple[tuple[int, int], ...]"
 Quota.__annotations__["calendar"] = "Calendar | None"
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outcome)}
