@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src"
 PACKAGE = SOURCES / "gpucredits"
 BUILD = ROOT / "build" / "compiled"
-# One group: what these call of each other is called in C. Classes that JSON is read into are left
-# as they are, since compiled ones forget parts of their fields' types, as are those that callers may
-# copy or pickle (snapshots of pools), and what only waits.
+# One group: what these call of each other is called in C. Left as they are: classes that JSON is
+# read into, since compiled ones forget parts of their fields' types, those that callers may copy or
+# pickle (snapshots of pools), and what only waits.
 HOT = {
     "core": "account book bounds decide entry grant ids limits money quota reservation"
     " token_bucket rules/* fairshare/decay fairshare/decide fairshare/decisions fairshare/divisible"
@@ -51,7 +51,7 @@ def main() -> None:
         clean()
         if not options.if_possible:
             raise
-        sys.stdout.write(f"nothing is compiled: {error}\n")
+        sys.stdout.write(f"nothing is compiled ({type(error).__name__}); make compiled says why\n")
 
 
 def modules() -> list[Path]:
