@@ -39,10 +39,10 @@ pure: $(VENV)/.ready ## go back to plain Python
 bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--growth" for more)
 	$(PY) tools/compile.py --if-possible
 	$(PY) bench/timeline.py
-	$(PY) bench/fairshare.py
 	$(PY) -m gpucredits bench heartbeats $(BENCH)
 	$(PY) -m gpucredits bench heartbeats --gates
 	$(PY) -m gpucredits bench burst
+	$(PY) bench/fairshare.py
 
 format: $(VENV)/.ready ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .

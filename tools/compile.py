@@ -83,7 +83,9 @@ def compile_all() -> list[Path]:
 
     clean()
     paths = modules()
+    # First, so that what is edited meanwhile, or left by an interrupted build, is not believed.
     record = recorder().record_of([str(path.relative_to(PACKAGE)) for path in paths], PACKAGE)
+    (PACKAGE / "compiled.txt").write_text(record)
     here = Path.cwd()
     os.chdir(SOURCES)  # modules are named by their place below it
     try:
@@ -107,7 +109,6 @@ def compile_all() -> list[Path]:
         command.run()
     finally:
         os.chdir(here)
-    (PACKAGE / "compiled.txt").write_text(record)
     return paths
 
 
