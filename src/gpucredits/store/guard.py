@@ -13,7 +13,7 @@ from gpucredits.store.page import Pages, StoredRow
 from gpucredits.store.statement import Part, numbers, texts_of
 
 PARAMETERS = 9
-IF_IT_HOLDS = "(SELECT * FROM ROWS WHERE (SELECT holds FROM checked))"
+IF_IT_HOLDS = "FROM checked WHERE holds"
 # An equal version says that nothing of the org has changed since the page was read or written, so
 # the statement's snapshot, which is older than the lock, is the present. A page that was not read
 # just now ($3) also needs the same test clock, and nothing due that would have been read. What was
@@ -102,5 +102,5 @@ def verdict_of(guard: Guard, row: StoredRow) -> Verdict:
 @cache
 def guarded_statement(parts: tuple[Part, ...]) -> str:
     """The text that makes all the changes if a condition holds, and says whether it did."""
-    texts = texts_of(parts, rows=IF_IT_HOLDS, number=PARAMETERS)
+    texts = texts_of(parts, IF_IT_HOLDS, PARAMETERS)
     return f"WITH {', '.join((CHECKED, *texts))} {VERDICT}"

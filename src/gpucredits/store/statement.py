@@ -47,16 +47,20 @@ def statement(parts: tuple[Part, ...]) -> str:
     return f"WITH {', '.join(texts_of(parts))} SELECT 1"
 
 
-def texts_of(parts: tuple[Part, ...], rows: str = ROWS, number: int = 0) -> list[str]:
-    """Each part with its rows in their place, taking parameters after those that come first."""
+def texts_of(parts: tuple[Part, ...], condition: str = "", number: int = 0) -> list[str]:
+    """Each part with its rows in their place, taking parameters after those that come first.
+
+    Columns are taken apart side by side, in a SELECT. As a function in FROM each of them would be
+    stored by itself before the first row is made, which costs a tenth of what the statement does.
+    """
     texts = []
     for each in parts:
         places = []
         for kind in each.types:
             number += 1
-            places.append(f"${number}{CASTS.get(kind, f'::{kind}[]')}")
-        made = rows.replace(ROWS, f"unnest({', '.join(places)})")
-        texts.append(f"{each.name} AS ({each.sql.replace(ROWS, made)})")
+            places.append(f"unnest(${number}{CASTS.get(kind, f'::{kind}[]')})")
+        rows = f"(SELECT {', '.join(places)} {condition})"
+        texts.append(f"{each.name} AS ({each.sql.replace(ROWS, rows)})")
     return texts
 
 
