@@ -20,12 +20,14 @@ from gpucredits.store.shelf import LEASES_MAX, Shelf
 
 BEATS = Terms(
     batch_max=500,
+    calm_max=120,
+    crowd=600,
     turn_max=100,
     org_waiting_max=20_000,
     linger_s=0.05,
     linger_below=300,
     beside_s=0.2,
-    beside_below=500,
+    beside_below=300,
 )
 COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=8, org_waiting_max=2_000)
 

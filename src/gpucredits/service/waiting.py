@@ -27,9 +27,14 @@ class Terms:
     A batch that follows another at once waits up to ``linger_s`` for ``linger_below``, one that
     begins beside others up to ``beside_s`` for ``beside_below``: large batches of few orgs cost
     less for each of their commands. After a pause nothing waits for company.
+
+    Large batches are for a crowd, that is for more than ``crowd`` waiting. Otherwise one has up to
+    ``calm_max``: it holds fewer orgs, and for less long, and others want these too.
     """
 
     batch_max: int
+    calm_max: int = 0
+    crowd: int = 0
     turn_max: int  # of one org before it is another's turn
     org_batch_max: int = 1_000_000  # of one org in one batch: all that others wait for behind it
     org_waiting_max: int
@@ -55,6 +60,7 @@ class Waiting:
         self.queues: dict[int, OrgQueue] = {}
         self.turns: deque[int] = deque()  # orgs with something that can be taken, next one first
         self.ready = 0  # how many commands or heartbeats that is
+        self.waiting = 0  # how many wait, those of orgs that are under way among them
         self._under_way: set[int] = set()
 
     def put(self, job: Job) -> None:
@@ -70,6 +76,7 @@ class Waiting:
             self.ready += size
         queue.jobs.append(job)
         queue.waiting += size
+        self.waiting += size
 
     def put_beats(self, beats: Sequence[OrgBeat], call: BeatCall, now: float) -> None:
         """Let heartbeats wait, with those of their orgs that wait already; Busy in their places."""
@@ -87,6 +94,7 @@ class Waiting:
             else:
                 last.add(beat, call, place)
                 queue.waiting += 1
+                self.waiting += 1
                 if org_id not in self._under_way:
                     self.ready += 1
 
@@ -100,7 +108,8 @@ class Waiting:
     def take(self) -> list[Job]:
         """The next batch, orgs in turn; an org that has had its part waits for the next one."""
         jobs: list[Job] = []
-        terms, turns, room = self.terms, self.turns, self.terms.batch_max
+        terms, turns = self.terms, self.turns
+        room = terms.batch_max if self.waiting > terms.crowd else terms.calm_max
         left: dict[int, int] = {}
         while turns and room > 0:
             org_id = turns.popleft()
@@ -124,6 +133,7 @@ class Waiting:
         while turns and turns[-1] in left:  # back in line when the batch was full
             turns.pop()
         self._under_way.update(left)
+        self.waiting -= sum([job.size for job in jobs])
         return jobs
 
     def give_back(self, orgs: Iterable[int]) -> None:

@@ -111,6 +111,7 @@ def test_everything_is_taken_once_and_in_order(seed: int) -> None:
         assert waiting.ready == sum(
             queue.waiting for org_id, queue in waiting.queues.items() if org_id not in held
         )
+        assert waiting.waiting == sum(queue.waiting for queue in waiting.queues.values())
     while batches:
         waiting.give_back(batches.pop())
     while batch := waiting.take():
@@ -119,6 +120,7 @@ def test_everything_is_taken_once_and_in_order(seed: int) -> None:
         waiting.give_back(set(orgs_of(batch)))
     assert taken == sent
     assert not waiting.queues
+    assert not waiting.waiting
 
 
 def beating(waiting: Waiting, *orgs: int) -> BeatCall:
@@ -161,6 +163,17 @@ def test_heartbeats_without_room_are_busy_in_their_places() -> None:
     call = beating(waiting, 1, 1, 1, 1, 1, 2, 1)
     assert [type(each) is Busy for each in call.results] == [False] * 4 + [True, False, True]
     assert waiting.ready == call.pending == 5
+
+
+def test_a_batch_is_large_only_in_a_crowd() -> None:
+    """What waits decides, that of orgs which are under way with it; the rest is left for others."""
+    waiting = Waiting(Terms(batch_max=8, calm_max=2, crowd=6, turn_max=1, org_waiting_max=2_000))
+    beating(waiting, *range(6))
+    assert orgs_of(waiting.take()) == [0, 1]
+    beating(waiting, 0, 0, 0)  # of an org that is under way
+    assert (waiting.waiting, waiting.ready) == (7, 4)
+    assert orgs_of(waiting.take()) == [2, 3, 4, 5]
+    assert (waiting.waiting, waiting.ready) == (3, 0)
 
 
 def test_a_full_batch_leaves_the_line_of_others_as_it_was() -> None:
