@@ -22,6 +22,7 @@ BEATS = Terms(
     batch_max=500,
     calm_max=120,
     crowd=600,
+    many=60,
     turn_max=100,
     org_waiting_max=20_000,
     linger_s=0.05,

@@ -30,11 +30,15 @@ class Terms:
 
     Large batches are for a crowd, that is for more than ``crowd`` waiting. Otherwise one has up to
     ``calm_max``: it holds fewer orgs, and for less long, and others want these too.
+
+    Orgs with ``many`` waiting and those with fewer are in batches of their own, in turns: a report
+    is answered with its last heartbeat, and that of a large org need not wait for many small ones.
     """
 
     batch_max: int
     calm_max: int = 0
     crowd: int = 0
+    many: int = 1_000_000
     turn_max: int  # of one org before it is another's turn
     org_batch_max: int = 1_000_000  # of one org in one batch: all that others wait for behind it
     org_waiting_max: int
@@ -62,6 +66,7 @@ class Waiting:
         self.ready = 0  # how many commands or heartbeats that is
         self.waiting = 0  # how many wait, those of orgs that are under way among them
         self._under_way: set[int] = set()
+        self._had_many = False  # the last batch that left others aside
 
     def put(self, job: Job) -> None:
         """Let a job wait; Busy when its org has too much waiting."""
@@ -111,6 +116,7 @@ class Waiting:
         terms, turns = self.terms, self.turns
         room = terms.batch_max if self.waiting > terms.crowd else terms.calm_max
         left: dict[int, int] = {}
+        aside = self._put_aside()
         while turns and room > 0:
             org_id = turns.popleft()
             queue = self.queues[org_id]
@@ -132,9 +138,25 @@ class Waiting:
                 turns.append(org_id)
         while turns and turns[-1] in left:  # back in line when the batch was full
             turns.pop()
+        turns.extend(aside)
         self._under_way.update(left)
         self.waiting -= sum([job.size for job in jobs])
         return jobs
+
+    def _put_aside(self) -> list[int]:
+        """Leave one kind of orgs in line, those with many waiting or the others; the other kind."""
+        turns, queues, many = self.turns, self.queues, self.terms.many
+        if self.ready < many:
+            return []
+        large = [org_id for org_id in turns if queues[org_id].waiting >= many]
+        small = [org_id for org_id in turns if queues[org_id].waiting < many]
+        if not large or not small:
+            return []
+        self._had_many = not self._had_many
+        taken, aside = (large, small) if self._had_many else (small, large)
+        turns.clear()
+        turns.extend(taken)
+        return aside
 
     def give_back(self, orgs: Iterable[int]) -> None:
         """A batch is done: what waits for its orgs can be taken."""

@@ -89,7 +89,8 @@ def test_the_bound_counts_what_waits_behind_a_batch() -> None:
 def test_everything_is_taken_once_and_in_order(seed: int) -> None:
     """Whatever happens in what order: an org is in one batch, a job taken once, in its order."""
     dice = random.Random(seed)
-    waiting = Waiting(Terms(batch_max=12, turn_max=3, org_batch_max=5, org_waiting_max=1_000))
+    terms = Terms(batch_max=12, turn_max=3, org_batch_max=5, org_waiting_max=1_000, many=6)
+    waiting = Waiting(terms)
     sent: dict[int, list[Job]] = {org_id: [] for org_id in range(5)}
     taken: dict[int, list[Job]] = {org_id: [] for org_id in range(5)}
     batches: list[set[int]] = []
@@ -174,6 +175,31 @@ def test_a_batch_is_large_only_in_a_crowd() -> None:
     assert (waiting.waiting, waiting.ready) == (7, 4)
     assert orgs_of(waiting.take()) == [2, 3, 4, 5]
     assert (waiting.waiting, waiting.ready) == (3, 0)
+
+
+def test_orgs_with_many_waiting_have_batches_of_their_own() -> None:
+    """Large and small in turns, whoever keeps on sending; each kind in its order."""
+    waiting = Waiting(Terms(batch_max=100, turn_max=10, org_waiting_max=2_000, many=3))
+    beating(waiting, 1, 2, 2, 2, 3, 4, 4, 4, 4)
+    assert [(each.org_id, each.size) for each in waiting.take()] == [(2, 3), (4, 4)]
+    beating(waiting, 5, 5, 5)
+    assert orgs_of(waiting.take()) == [1, 3]
+    waiting.give_back({1, 2, 3, 4})
+    beating(waiting, 6)
+    assert orgs_of(waiting.take()) == [5]
+    assert orgs_of(waiting.take()) == [6]
+    assert not waiting.turns
+    assert not waiting.ready
+
+
+def test_a_small_org_is_not_kept_waiting_by_large_ones_without_end() -> None:
+    """Of two batches one is for the small, though the large are never done."""
+    waiting = Waiting(Terms(batch_max=4, turn_max=4, org_waiting_max=2_000, many=3))
+    beating(waiting, *[1] * 9, *[2] * 9, 3)
+    first = orgs_of(waiting.take())
+    assert first == [1]
+    waiting.give_back(set(first))
+    assert orgs_of(waiting.take()) == [3]
 
 
 def test_a_full_batch_leaves_the_line_of_others_as_it_was() -> None:
