@@ -307,6 +307,26 @@ def test_a_batch_waits_for_company_only_behind_another(database: str) -> None:
     play(database, act, options=FunnelOptions(beats=patient))
 
 
+@pytest.mark.parametrize("many", [3, 1_000_000])
+@pytest.mark.parametrize("orgs", [("acme",), ("acme", "quiet")])
+def test_what_a_full_batch_leaves_waits_for_no_company(
+    database: str, orgs: tuple[str, ...], many: int
+) -> None:
+    """It has waited together with those that were taken, so small batches draw no report out."""
+    small = replace(
+        DEFAULTS.beats, calm_max=2, turn_max=2, linger_s=30.0, linger_below=50, many=many
+    )
+
+    async def act(stage: Scene) -> None:
+        await stage.fund(*orgs)
+        numbers = [await stage.ledger.org_id(org) for org in orgs]
+        report = [(number, Beat(999, seq, 1)) for number in numbers if number for seq in range(7)]
+        async with asyncio.timeout(10):
+            assert len(await stage.ledger.beat(report)) == 7 * len(orgs)
+
+    play(database, act, options=FunnelOptions(beats=small))
+
+
 def test_a_caller_who_leaves_is_not_carried_out(database: str) -> None:
     """A request cancelled while it waits has no effect; one under way runs to its end."""
 

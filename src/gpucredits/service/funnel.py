@@ -27,7 +27,7 @@ BEATS = Terms(
     org_waiting_max=20_000,
     linger_s=0.05,
     linger_below=300,
-    beside_s=0.2,
+    beside_s=0.1,
     beside_below=300,
 )
 COMMANDS = Terms(batch_max=64, turn_max=1, org_batch_max=8, org_waiting_max=2_000)

@@ -101,6 +101,8 @@ class Lane:
         terms = self.waiting.terms
         if len(self._idle) < self._at_once:
             return terms.beside_below, self._moved_at + terms.beside_s
+        if self.waiting.is_cut:  # these have waited for company with those that were taken
+            return 1, self._moved_at
         return terms.linger_below, self._moved_at + terms.linger_s
 
     async def _woken(self, least: int) -> None:

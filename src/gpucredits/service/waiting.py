@@ -31,12 +31,13 @@ class Terms:
     Large batches are for a crowd, that is for more than ``crowd`` waiting. Otherwise one has up to
     ``calm_max``: it holds fewer orgs, and for less long, and others want these too.
 
-    Orgs with ``many`` waiting and those with fewer are in batches of their own, in turns: a report
-    is answered with its last heartbeat, and that of a large org need not wait for many small ones.
+    In a crowd, orgs with ``many`` waiting and those with fewer are in batches of their own, in
+    turns: a report is answered with its last heartbeat, and that of a large org need not wait for
+    many small ones. What a batch has left for the next one waits for no more company.
     """
 
     batch_max: int
-    calm_max: int = 0
+    calm_max: int = 1_000_000
     crowd: int = 0
     many: int = 1_000_000
     turn_max: int  # of one org before it is another's turn
@@ -66,6 +67,7 @@ class Waiting:
         self.ready = 0  # how many commands or heartbeats that is
         self.waiting = 0  # how many wait, those of orgs that are under way among them
         self._under_way: set[int] = set()
+        self.is_cut = False  # whether the last batch has left some that it could have taken
         self._had_many = False  # the last batch that left others aside
 
     def put(self, job: Job) -> None:
@@ -114,9 +116,10 @@ class Waiting:
         """The next batch, orgs in turn; an org that has had its part waits for the next one."""
         jobs: list[Job] = []
         terms, turns = self.terms, self.turns
-        room = terms.batch_max if self.waiting > terms.crowd else terms.calm_max
+        is_crowd = self.waiting > terms.crowd
+        room = terms.batch_max if is_crowd else min(terms.batch_max, terms.calm_max)
         left: dict[int, int] = {}
-        aside = self._put_aside()
+        line = self._leave_one_kind() if is_crowd else None
         while turns and room > 0:
             org_id = turns.popleft()
             queue = self.queues[org_id]
@@ -138,25 +141,30 @@ class Waiting:
                 turns.append(org_id)
         while turns and turns[-1] in left:  # back in line when the batch was full
             turns.pop()
-        turns.extend(aside)
+        if line is not None:  # those that were not taken keep their order
+            turns.clear()
+            turns.extend([org_id for org_id in line if org_id not in left])
+        self.is_cut = bool(turns) or any(self.queues[org_id].jobs for org_id in left)
         self._under_way.update(left)
         self.waiting -= sum([job.size for job in jobs])
         return jobs
 
-    def _put_aside(self) -> list[int]:
-        """Leave one kind of orgs in line, those with many waiting or the others; the other kind."""
+    def _leave_one_kind(self) -> list[int] | None:
+        """Leave in line those with many waiting or the others; how it was, if there are both."""
         turns, queues, many = self.turns, self.queues, self.terms.many
         if self.ready < many:
-            return []
-        large = [org_id for org_id in turns if queues[org_id].waiting >= many]
-        small = [org_id for org_id in turns if queues[org_id].waiting < many]
-        if not large or not small:
-            return []
+            return None
+        line = list(turns)
+        large = [org_id for org_id in line if queues[org_id].waiting >= many]
+        if not large or len(large) == len(line):
+            return None
         self._had_many = not self._had_many
-        taken, aside = (large, small) if self._had_many else (small, large)
         turns.clear()
-        turns.extend(taken)
-        return aside
+        if self._had_many:
+            turns.extend(large)
+        else:
+            turns.extend([org_id for org_id in line if queues[org_id].waiting < many])
+        return line
 
     def give_back(self, orgs: Iterable[int]) -> None:
         """A batch is done: what waits for its orgs can be taken."""

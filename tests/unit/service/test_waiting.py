@@ -202,6 +202,26 @@ def test_a_small_org_is_not_kept_waiting_by_large_ones_without_end() -> None:
     assert orgs_of(waiting.take()) == [3]
 
 
+def test_orgs_of_both_kinds_keep_their_order_in_line() -> None:
+    """Whoever is not taken is overtaken by nobody, also when it becomes one of the other kind."""
+    waiting = Waiting(Terms(batch_max=3, turn_max=3, org_waiting_max=2_000, many=3))
+    beating(waiting, *[1] * 3, 2, *[3] * 3, 4)
+    assert orgs_of(waiting.take()) == [1]
+    assert list(waiting.turns) == [2, 3, 4]
+    beating(waiting, 4, 4)
+    assert orgs_of(waiting.take()) == [2]
+    assert orgs_of(waiting.take()) == [3]
+
+
+def test_both_kinds_go_together_unless_there_is_a_crowd() -> None:
+    """A report of a large and a small org on a quiet server is one batch."""
+    terms = Terms(batch_max=100, crowd=50, turn_max=10, org_waiting_max=2_000, many=3)
+    waiting = Waiting(terms)
+    beating(waiting, 1, 1, 1, 1, 2)
+    assert orgs_of(waiting.take()) == [1, 2]
+    assert not waiting.is_cut
+
+
 def test_a_full_batch_leaves_the_line_of_others_as_it_was() -> None:
     """Those it has taken from leave the line; those it has not reached keep their order."""
     waiting = Waiting(Terms(batch_max=6, turn_max=2, org_batch_max=5, org_waiting_max=2_000))
