@@ -110,7 +110,7 @@ def test_neighbours_of_a_locked_org_are_answered(database: str, which: str) -> N
 def test_an_org_that_was_locked_is_waited_for_by_nobody_else(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once that is known it is in no batch with others, and comes after them."""
+    """Once that is known it is in no batch, and comes after the others."""
     together: list[set[int]] = []
 
     async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
@@ -130,8 +130,36 @@ def test_an_org_that_was_locked_is_waited_for_by_nobody_else(
             assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(OTHERS)
             assert not stuck.done()
             assert [type(each) for each in await stuck] == [Unavailable] * 2
-        stuck_id = leases.ids[STUCK][0]
-        assert {frozenset(orgs) for orgs in together if stuck_id in orgs} == {frozenset({stuck_id})}
+        assert together
+        assert leases.ids[STUCK][0] not in set().union(*together)
+
+    play(database, act)
+
+
+def test_each_lane_waits_once_for_what_is_locked(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits holds its other orgs from the other lane, which then has to give them up."""
+    stuck, others = ORGS[10:30], ORGS[:10] + ORGS[30:]
+    tried: list[set[int]] = []
+
+    async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
+        tried.append({job.org_id for job in jobs})
+        return await commit(connection, jobs, shelf)
+
+    monkeypatch.setattr(carrier, "commit", seen)
+
+    async def act(stage: Scene) -> None:
+        leases = Leases(stage)
+        await leases.open()
+        async with locked(stage, "org", *stuck):
+            tried.clear()
+            asked, free = leases.ask(stuck, 1), leases.ask(others, 1)
+            outcomes = await asyncio.gather(*free)
+            assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(others)
+            assert {type(each) for each in await asyncio.gather(*asked)} == {Unavailable}
+        ids = {leases.ids[org][0] for org in stuck}
+        assert len([orgs for orgs in tried if orgs & ids]) == 2
 
     play(database, act)
 

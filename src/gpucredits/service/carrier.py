@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from gpucredits.service.batch import Job, commit
 from gpucredits.service.errors import Busy
@@ -23,7 +23,8 @@ from gpucredits.store.shelf import Shelf
 logger = logging.getLogger(__name__)
 
 ATTEMPTS_MAX = 4
-HELD_MAX_S = 1.5  # after so long nothing more is begun for orgs that somebody else holds
+HELD_MAX_S = 2.5  # after so long nothing more is begun for orgs that somebody else holds
+HELD_LOOK_S = 0.05  # how often it is looked whether they were let go
 CONNECT_TIMEOUT_S = 5.0
 WAIT_MAX_S = 10.0
 
@@ -47,8 +48,8 @@ class Carrier:
         orgs = {job.org_id for job in jobs}
         singly = {job.org_id for job in jobs if job.opens_windows}
         held = self.shelf.held.among(orgs)
-        for part in (orgs - held, held):
-            await self._serve(those_of(jobs, part - singly), 1)
+        for part, serve in ((orgs - held, self._serve), (held, self._serve_as_let_go)):
+            await serve(those_of(jobs, part - singly), 1)
             await self._serve_singly(those_of(jobs, part & singly))
 
     async def disconnect(self) -> None:
@@ -79,28 +80,48 @@ class Carrier:
     async def _serve_again(self, jobs: Sequence[Job], attempt: int, conflict: Conflict) -> None:
         """Others were in the way: try again, a bounded number of times.
 
-        Those whose orgs are held by somebody else go last, so that nobody waits with them; if it
-        cannot be seen which these are, every org goes by itself.
+        If something is locked and it cannot be seen for which org, every org goes by itself.
         """
-        orgs = {job.org_id for job in jobs}
+        orgs = sorted({job.org_id for job in jobs})
         is_locked = isinstance(conflict, Locked)
-        held = await self._held(orgs) if is_locked else orgs
-        if attempt >= ATTEMPTS_MAX or (is_locked and held == orgs and self._is_late()):
-            self.shelf.held.add(orgs if is_locked else ())
-            for job in jobs:
-                job.fail(Unavailable(str(conflict)))
-            return
-        # Jitter only keeps two rivals apart; nothing depends on its quality.
-        await asyncio.sleep(0.002 * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311
-        parts = [orgs - held, held] if held else [{org_id} for org_id in sorted(orgs)]
-        for part in parts:
-            await self._serve(those_of(jobs, part), attempt + 1)
+        if attempt >= ATTEMPTS_MAX or (is_locked and len(orgs) == 1 and self._is_late()):
+            self._give_up(jobs, conflict)
+        elif is_locked and await self._held(orgs):
+            await self._serve_as_let_go(jobs, attempt + 1)
+        else:
+            # Jitter only keeps two rivals apart; nothing depends on its quality.
+            await asyncio.sleep(0.002 * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311
+            for part in [[org_id] for org_id in orgs] if is_locked else [orgs]:
+                await self._serve(those_of(jobs, part), attempt + 1)
 
-    async def _held(self, orgs: set[int]) -> set[int]:
-        """The orgs that somebody else holds: the only one, or whose rows are locked just now."""
-        if len(orgs) == 1 or self.connection is None:
-            return orgs
-        return await held_by_others(self.connection, orgs)
+    async def _serve_as_let_go(self, jobs: Sequence[Job], attempt: int) -> None:
+        """Carry out what nobody else holds, and the rest as it is let go.
+
+        Who waits for a lock holds those he has from others, and the lanes of a server from each
+        other: so no org is waited for here that is seen to be held.
+        """
+        while jobs := still_wanted(jobs):
+            orgs = {job.org_id for job in jobs}
+            held = await self._held(orgs)
+            await self._serve(those_of(jobs, orgs - held), attempt)
+            if not held:
+                return
+            jobs = those_of(jobs, held)
+            if self._is_late():
+                self._give_up(jobs, Locked("somebody else holds the org"))
+                return
+            await asyncio.sleep(HELD_LOOK_S)
+
+    def _give_up(self, jobs: Sequence[Job], conflict: Conflict) -> None:
+        """Tell callers to try again later; orgs that are locked go last for a while."""
+        if isinstance(conflict, Locked):
+            self.shelf.held.add({job.org_id for job in jobs})
+        for job in jobs:
+            job.fail(Unavailable(str(conflict)))
+
+    async def _held(self, orgs: Iterable[int]) -> set[int]:
+        """The orgs whose rows somebody else has locked just now, as far as that can be seen."""
+        return set() if self.connection is None else await held_by_others(self.connection, orgs)
 
     def _is_late(self) -> bool:
         return asyncio.get_running_loop().time() - self._began_at > HELD_MAX_S
