@@ -25,7 +25,8 @@ def admin(server: RunningServer, http: httpx.Client) -> Caller:
 
 @pytest.fixture
 def org(admin: Caller) -> str:
-    """A fresh org with a project and a user below it."""
+    """A fresh org with a project and a user below it, hours before any midnight."""
+    admin.pass_midnights()
     name = fresh_name("org")
     for path in (name, f"{name}/vision", f"{name}/vision/alice"):
         admin.made("/v1/accounts", {"path": path})

@@ -9,6 +9,7 @@ import pytest
 
 from gpucredits.cli.demo.server import DemoServer, demo_server
 from gpucredits.client import Client
+from support.mornings import until_morning
 from support.orgs import new_org
 from support.terminal import Terminal
 
@@ -35,7 +36,8 @@ def terminal(server: DemoServer) -> Terminal:
 
 @pytest.fixture
 def org(client: Client) -> str:
-    """A fresh org, in which an h100 costs a credit a second."""
+    """A fresh org, in which an h100 costs a credit a second, hours before any midnight."""
+    client.advance_clock(until_morning(client.advance_clock(0).now))
     return new_org(client)
 
 

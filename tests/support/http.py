@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from gpucredits.client import AsyncClient, Call, Refused
+from support.mornings import until_morning
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
@@ -115,6 +116,10 @@ class Caller:
     def advance(self, seconds: int) -> None:
         """Let time pass on the server."""
         self.made("/v1/test/clock", {"advance_seconds": seconds})
+
+    def pass_midnights(self) -> None:
+        """Let a day begin on the server if one ends soon, in a zone that tests use."""
+        self.advance(until_morning(self.instant()))
 
     def instant(self, **later: float) -> str:
         """The server's time, or some time later, in RFC 3339."""
