@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from gpucredits.core.book import Book, NotInBook, Org
 from gpucredits.core.command import Beat, Explain
@@ -30,7 +31,8 @@ from gpucredits.store.needs import Needs
 from gpucredits.store.shelf import Shelf
 from gpucredits.store.transaction import transaction
 
-BEATS_AT_A_STRETCH = 100  # decided without letting others go
+BEATS_AT_A_STRETCH = 50  # decided without letting others go
+NUMBERS = count()  # of batches: those that began first take their long steps first
 
 
 @dataclass(slots=True, eq=False)
@@ -198,17 +200,18 @@ async def commit(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> l
         job.add_needs(needs)
     # Hardly ever does a lease end with a report; then everything is loaded after all.
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
+    number = next(NUMBERS)
     async with shelf.turns.at(needs.orgs):
         results = None
         if not needs.anew and not shelf.is_contested(needs.orgs):
-            results = await commit_if_true(connection, needs, jobs, shelf)
+            results = await commit_if_true(connection, needs, jobs, shelf, number)
         if results is None:
-            results = await commit_locked(connection, needs, jobs, shelf)
+            results = await commit_locked(connection, needs, jobs, shelf, number)
     return results
 
 
 async def commit_if_true(
-    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: Shelf
+    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: Shelf, number: int
 ) -> list[Result] | None:
     """Decide on what is known, and save if it is still true; None when it was not.
 
@@ -217,11 +220,11 @@ async def commit_if_true(
     minutes = Minutes()
     is_large = needs.only_renews
     if is_large:
-        await stride(urgent=True)
+        await stride(number)
     with driver_errors():
         pages, guard = await look_up(connection, needs, shelf)
     try:
-        results = await run_all(jobs, pages, minutes)
+        results = await run_all(jobs, pages, minutes, number)
     except NotInBook:
         needs.only_renews = False
         return None
@@ -230,7 +233,7 @@ async def commit_if_true(
             return None  # a key that leaves no trace has to be looked for
         guard = replace(guard, nodes=new_on_nodes(pages))
     if is_large:
-        await stride(urgent=True)
+        await stride(number)
     verdict = await save_if(connection, guard, pages, minutes)
     shelf.learn(verdict)
     if not verdict.holds:
@@ -240,7 +243,7 @@ async def commit_if_true(
 
 
 async def commit_locked(
-    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: Shelf
+    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: Shelf, number: int
 ) -> list[Result]:
     """Lock the orgs, then load, decide and save, in one transaction."""
     minutes = Minutes()
@@ -249,12 +252,12 @@ async def commit_locked(
         try:
             if needs.anew:
                 await tell_spending(connection, pages, jobs)
-            results = await run_all(jobs, pages, minutes)
+            results = await run_all(jobs, pages, minutes, number)
         except NotInBook:  # nothing was saved, and the orgs stay locked
             needs.only_renews, needs.counts_anew, minutes = False, True, Minutes()
             pages = await load(connection, needs)
             await tell_spending(connection, pages, jobs)
-            results = await run_all(jobs, pages, minutes)
+            results = await run_all(jobs, pages, minutes, number)
         await asyncio.sleep(0)  # no stride: others wait for the locks
         await save(connection, pages, minutes)
     shelf.put(pages)
@@ -272,7 +275,9 @@ async def tell_spending(connection: Connection, pages: Pages, jobs: Sequence[Job
             ]
 
 
-async def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[Result]:
+async def run_all(
+    jobs: Sequence[Job], pages: Pages, minutes: Minutes, number: int
+) -> list[Result]:
     """Decide the jobs of a batch in order, and let others go in between."""
     results: list[Result] = []
     beats = 0
@@ -281,7 +286,7 @@ async def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes) -> list[R
             beats += job.size
             if beats > BEATS_AT_A_STRETCH:
                 beats = job.size
-                await stride(urgent=True)
+                await stride(number)
         elif results:
             await asyncio.sleep(0)
         results.append(job.run(pages.get(job.org_id), minutes))

@@ -1,4 +1,4 @@
-"""Long steps: one in each round of the loop, first come first served, and nobody is forgotten."""
+"""Long steps: one in a few rounds of the loop, batches first, and nobody is forgotten."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 from gpucredits.service.strides import stride
 
 
-def test_a_round_has_one_long_step_and_short_ones_go_in_between() -> None:
-    """Ten tasks with a long step each: a short one that starts with them is soon done."""
+def test_between_two_long_steps_are_rounds_for_short_ones() -> None:
+    """Ten tasks with a long step each: one of four short steps waits for one of them."""
 
     async def act() -> list[str]:
         seen: list[str] = []
@@ -27,7 +27,7 @@ def test_a_round_has_one_long_step_and_short_ones_go_in_between() -> None:
 
     seen = asyncio.run(act())
     assert [each for each in seen if each != "short"] == [f"long {number}" for number in range(10)]
-    assert seen.index("short") <= 4
+    assert seen.index("short") == 1
 
 
 def test_who_gives_up_is_passed_over() -> None:
@@ -56,16 +56,31 @@ def test_a_batch_under_way_goes_before_those_that_begin() -> None:
     async def act() -> list[str]:
         seen: list[str] = []
 
-        async def long(name: str, *, urgent: bool) -> None:
-            await stride(urgent=urgent)
+        async def long(name: str, batch: int | None = None) -> None:
+            await stride(batch)
             seen.append(name)
 
-        await asyncio.gather(
-            *(long(name, urgent=name == "batch") for name in ("first", "report", "batch", "answer"))
-        )
+        await asyncio.gather(long("first"), long("report"), long("batch", 0), long("answer"))
         return seen
 
     assert asyncio.run(act()) == ["first", "batch", "report", "answer"]
+
+
+def test_batches_do_not_hold_each_other_up() -> None:
+    """The one that began first takes all its steps, and is with the database while others do."""
+
+    async def act() -> list[int]:
+        seen: list[int] = []
+
+        async def batch(number: int) -> None:
+            for _ in range(3):
+                await stride(number)
+                seen.append(number)
+
+        await asyncio.gather(*(batch(number) for number in (2, 0, 1)))
+        return seen
+
+    assert asyncio.run(act()) == [2, 0, 0, 0, 1, 1, 1, 2, 2]
 
 
 def test_those_that_begin_are_not_starved_by_batches() -> None:
@@ -74,16 +89,16 @@ def test_those_that_begin_are_not_starved_by_batches() -> None:
     async def act() -> list[str]:
         seen: list[str] = []
 
-        async def batch() -> None:
+        async def batch(number: int) -> None:
             for _ in range(20):
-                await stride(urgent=True)
+                await stride(number)
                 seen.append("batch")
 
         async def answer(number: int) -> None:
             await stride()
             seen.append(f"answer {number}")
 
-        await asyncio.gather(*(batch() for _ in range(4)), *(answer(number) for number in range(5)))
+        await asyncio.gather(*(batch(number) for number in range(4)), *(answer(number) for number in range(5)))
         return seen
 
     seen = asyncio.run(act())
@@ -98,17 +113,17 @@ def test_turns_that_nobody_else_wants_are_those_of_batches() -> None:
     async def act() -> list[str]:
         seen: list[str] = []
 
-        async def long(name: str, *, urgent: bool) -> None:
-            await stride(urgent=urgent)
+        async def long(name: str, batch: int | None = None) -> None:
+            await stride(batch)
             seen.append(name)
 
-        gone = asyncio.create_task(long("gone", urgent=False))
-        tasks = [asyncio.create_task(long(f"batch {n}", urgent=True)) for n in range(9)]
+        gone = asyncio.create_task(long("gone"))
+        tasks = [asyncio.create_task(long(f"batch {n}", n)) for n in range(9)]
         await asyncio.sleep(0)
         gone.cancel()
         async with asyncio.timeout(5):
             await asyncio.gather(gone, *tasks, return_exceptions=True)
-            await long("last", urgent=False)
+            await long("last")
         return seen
 
     assert asyncio.run(act())[-10:] == [*(f"batch {n}" for n in range(9)), "last"]
