@@ -275,9 +275,7 @@ async def tell_spending(connection: Connection, pages: Pages, jobs: Sequence[Job
             ]
 
 
-async def run_all(
-    jobs: Sequence[Job], pages: Pages, minutes: Minutes, number: int
-) -> list[Result]:
+async def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes, number: int) -> list[Result]:
     """Decide the jobs of a batch in order, and let others go in between."""
     results: list[Result] = []
     beats = 0

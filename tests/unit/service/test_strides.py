@@ -98,7 +98,9 @@ def test_those_that_begin_are_not_starved_by_batches() -> None:
             await stride()
             seen.append(f"answer {number}")
 
-        await asyncio.gather(*(batch(number) for number in range(4)), *(answer(number) for number in range(5)))
+        await asyncio.gather(
+            *(batch(number) for number in range(4)), *(answer(number) for number in range(5))
+        )
         return seen
 
     seen = asyncio.run(act())
