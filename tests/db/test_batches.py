@@ -118,10 +118,10 @@ def test_a_command_under_way_whose_key_a_batch_takes_is_not_done(
         ):
 
             async def meanwhile(
-                jobs: Sequence[Job], pages: Pages, minutes: Minutes
+                jobs: Sequence[Job], pages: Pages, minutes: Minutes, number: int
             ) -> list[Result]:
                 await use_key(stage)
-                return await real(jobs, pages, minutes)
+                return await real(jobs, pages, minutes, number)
 
             await stage.pool.execute("DELETE FROM idempotency")
             before = await stage.pool.fetchval("SELECT next_id FROM orgs WHERE path = 'acme'")
