@@ -10,9 +10,9 @@ from time import perf_counter
 
 from gpucredits.core import command as commands
 from gpucredits.core.book import Book, Org
-from gpucredits.core.command import Beat
 from gpucredits.core.decide import decide
-from gpucredits.core.outcome import Beaten, Reserved
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Dimension

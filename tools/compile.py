@@ -26,11 +26,13 @@ BUILD = ROOT / "build" / "compiled"
 # read into, since compiled ones forget parts of their fields' types, those that callers may copy or
 # pickle (snapshots of pools), and what only waits.
 HOT = {
-    "core": "account book bounds decide entry grant ids limits money quota reservation"
+    "api": "reports",
+    "core": "account book bounds decide entry grant heartbeat ids limits money quota reservation"
     " token_bucket rules/* fairshare/decay fairshare/decide fairshare/decisions fairshare/divisible"
     " fairshare/filling fairshare/horizon fairshare/tree fairshare/units fairshare/victims",
     "store": "book_gates book_rows book_save gates_save needs page statement",
-    "service": "waiting",
+    "service": "beats waiting",
+    "wire": "beaten",
 }
 
 

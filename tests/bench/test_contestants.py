@@ -10,7 +10,7 @@ from asyncpg import Connection, Record
 
 from gpucredits.bench import inprocess, rawcopy, textbook
 from gpucredits.bench.workload import Job, Workload, dealt
-from gpucredits.core.command import Beat
+from gpucredits.core.heartbeat import Beat
 from gpucredits.service.ledger import Ledger
 from gpucredits.store.pool import open_pool
 from support.postgres import TestServer, sql

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import asyncpg
 
-from gpucredits.core.command import Beat, Issue
-from gpucredits.core.outcome import Beaten, Granted, Reserved
+from gpucredits.core.command import Issue
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Granted, Reserved
 from gpucredits.store import leftovers
 from gpucredits.store.embedded import EmbeddedPostgres
 from gpucredits.store.errors import Unavailable

@@ -11,9 +11,10 @@ import asyncpg
 import pytest
 
 from gpucredits.core.book import Book
-from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve, Transfer
+from gpucredits.core.command import Command, CreateAccount, Issue, Reserve, Transfer
 from gpucredits.core.decide import decide
-from gpucredits.core.outcome import Beaten, Granted, Outcome, Reserved
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Granted, Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Refused
 from gpucredits.service import batch, carrier
 from gpucredits.service.batch import Job
@@ -136,6 +137,11 @@ def poisoned(book: Book, command: Command, now: int) -> Outcome:
     return decide(book, command, now)
 
 
+def poisoned_beats(book: Book, beats: list[Beat], now: int) -> list[Outcome]:
+    """The same for heartbeats."""
+    return [poisoned(book, beat, now) for beat in beats]
+
+
 def test_neighbours_of_a_failing_command_are_unharmed(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +150,7 @@ def test_neighbours_of_a_failing_command_are_unharmed(
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=1_000)
         monkeypatch.setattr(batch, "decide", poisoned)
+        monkeypatch.setattr(batch, "decide_beats", poisoned_beats)
         results = await asyncio.gather(
             *(stage.do(reserve(number)) for number in range(30)), return_exceptions=True
         )

@@ -13,7 +13,6 @@ from gpucredits.core.book import Book
 from gpucredits.core.budget import Rollover
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Command,
     CreateAccount,
     EndBoost,
@@ -31,7 +30,8 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
-from gpucredits.core.outcome import Beaten, Boosted, Outcome, QuotaSaved, RateLimitSaved
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Boosted, Outcome, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import (
-    Beat,
     Issue,
     Reserve,
 )
-from gpucredits.core.outcome import Beaten, Reserved
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service import batch, minutes
 from gpucredits.service.ledger import Ledger

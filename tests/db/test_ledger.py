@@ -10,7 +10,6 @@ import pytest
 from gpucredits.core.account import Model, Status
 from gpucredits.core.command import (
     Adjust,
-    Beat,
     Cancel,
     Command,
     ConfirmTopUp,
@@ -26,10 +25,10 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.grant import GrantState
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import (
     AccountSaved,
     Adjusted,
-    Beaten,
     Closed,
     Granted,
     Outcome,

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gpucredits.core.command import Beat, CreateAccount, Issue, Reserve
-from gpucredits.core.outcome import Beaten, Outcome, Reserved
+from gpucredits.core.command import CreateAccount, Issue, Reserve
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.service import carrier
 from gpucredits.service.batch import Job, Result, commit
 from gpucredits.service.errors import Busy

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gpucredits.core.command import CreateAccount
-from gpucredits.core.outcome import Beaten
+from gpucredits.core.heartbeat import Beaten
 from gpucredits.core.reasons import Refused
 from support.parity import PATHS, Players, Shadow
 from support.scene import Scene, play

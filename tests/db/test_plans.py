@@ -9,7 +9,6 @@ import pytest
 
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Cancel,
     Command,
     Reserve,
@@ -19,6 +18,7 @@ from gpucredits.core.command import (
     Settle,
     Sweep,
 )
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from gpucredits.core.command import Beat, Reserve, Settle
+from gpucredits.core.command import Reserve, Settle
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Reserved
 from gpucredits.store.connection import Connection
 from gpucredits.store.quotas import spent_in

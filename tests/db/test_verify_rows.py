@@ -10,7 +10,6 @@ import pytest
 from gpucredits.core.budget import Rollover
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Cancel,
     Command,
     CreateAccount,
@@ -29,6 +28,7 @@ from gpucredits.core.command import (
     SetRateLimit,
     StopLease,
 )
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Boosted, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension

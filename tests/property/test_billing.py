@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpucredits.core.command import Beat, Settle
+from gpucredits.core.command import Settle
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Closed
 from support.ledger import CREDIT, Ledger
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gpucredits.core import command as commands
 from gpucredits.core.command import Command
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import (
-    Beaten,
     Boosted,
     Closed,
     Outcome,
@@ -195,7 +195,7 @@ class Gates(RuleBasedStateMachine):
         stored = self.ledgers[0].stored.reservations[lease.number]
         used_ms = stored.used_ms + (self.now - lease.at) * percent // 100_000
         expected = self.model.renews(lease, used_ms, self.now) if lease.live else None
-        outcome = self.run(commands.Beat(lease.number, stored.seq + 1, used_ms))
+        outcome = self.run(Beat(lease.number, stored.seq + 1, used_ms))
         assert isinstance(outcome, Beaten)
         if not lease.live:
             assert outcome.decision == "stop"

@@ -6,10 +6,10 @@ from typing import Any
 
 from gpucredits.core.book import Book
 from gpucredits.core.grant import GrantState
+from gpucredits.core.heartbeat import Beaten
 from gpucredits.core.outcome import (
     Accepted,
     Adjusted,
-    Beaten,
     Closed,
     Granted,
     Outcome,

@@ -17,6 +17,7 @@ from gpucredits.core.account import Status
 from gpucredits.core.command import Command
 from gpucredits.core.decide import decide
 from gpucredits.core.grant import Source
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.reasons import Refused
 from oracle.ledger_commands import ModelLedger
 from oracle.ledger_model import NEVER
@@ -188,7 +189,7 @@ class LedgerRules(RuleBasedStateMachine):
         lease = self.model.leases[number]
         elapsed = (self.model.now - lease.admitted) // MS
         seq, used = lease.seq + later, max(elapsed + over_ms, 0)
-        self.run(commands.Beat(number, seq, used), self.model.beat(number, seq, used))
+        self.run(Beat(number, seq, used), self.model.beat(number, seq, used))
 
     @precondition(lambda self: self.model.leases)
     @rule(
@@ -234,7 +235,7 @@ class LedgerRules(RuleBasedStateMachine):
     def unknown(self, number: int, what: int) -> None:
         """Name a reservation that does not exist."""
         unknown: list[Command] = [
-            commands.Beat(number, 1, 1),
+            Beat(number, 1, 1),
             commands.Settle(reservation_id=number),
             commands.Cancel(reservation_id=number),
             commands.Refund(reservation_id=number, amount=1),

@@ -12,7 +12,6 @@ from gpucredits.core.account import Model, Status
 from gpucredits.core.book import Book, NotInBook, Org
 from gpucredits.core.command import (
     Adjust,
-    Beat,
     Cancel,
     Command,
     ConfirmTopUp,
@@ -29,6 +28,7 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.decide import decide
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
 from gpucredits.service import batch
@@ -71,6 +71,11 @@ class Shadow:
         monkeypatch.setattr(batch, "run_all", followed)
         monkeypatch.setattr(batch, "save_if", saved)
         monkeypatch.setattr(batch, "decide", self.decide)
+        monkeypatch.setattr(batch, "decide_beats", self.decide_beats)
+
+    def decide_beats(self, book: Book, beats: list[Beat], now: int) -> list[Outcome]:
+        """The same for heartbeats."""
+        return [self.decide(book, beat, now) for beat in beats]
 
     def decide(self, book: Book, command: Command, now: int) -> Outcome:
         """Decide on the loaded book, and check that the whole book agrees."""

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve
-from gpucredits.core.outcome import Beaten, Outcome, Reserved
+from gpucredits.core.command import Command, CreateAccount, Issue, Reserve
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.service.funnel import FunnelOptions
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.reads import Balance, Reads

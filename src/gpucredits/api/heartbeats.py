@@ -9,21 +9,14 @@ from __future__ import annotations
 import asyncio
 
 from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.reports import answers_to, beats_of, numbers_of, unknown
 from gpucredits.api.scope import visible_leases
-from gpucredits.core.command import Beat
-from gpucredits.core.ids import lease_number
-from gpucredits.core.outcome import Beaten, Outcome
-from gpucredits.core.reasons import LEASE_UNKNOWN, InvariantBroken
+from gpucredits.core.heartbeat import Beat
+from gpucredits.core.outcome import Outcome
 from gpucredits.service.access import Permission
-from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Ledger, Request, Undecided
 from gpucredits.service.strides import stride
-from gpucredits.wire.heartbeat import (
-    BeatAnswer,
-    HeartbeatsAnswer,
-    HeartbeatsRequest,
-    beaten_to_wire,
-)
+from gpucredits.wire.heartbeat import HeartbeatsAnswer, HeartbeatsRequest
 
 ANSWERED_AT_ONCE = 25  # reports: to write more down takes a while
 REHEARSED_AT_ONCE = 500  # of one org: whoever comes behind them waits for no more
@@ -32,30 +25,18 @@ REHEARSED_AT_ONCE = 500  # of one org: whoever comes behind them waits for no mo
 async def post_heartbeats(call: Call[HeartbeatsRequest, NoQuery]) -> HeartbeatsAnswer:
     """Settle and renew every lease of a node; results are in the order of the beats."""
     reports = call.body.beats
-    numbers = [lease_number(report.reservation_id) for report in reports]
+    numbers = numbers_of(reports)
     if not call.principal.is_system:
         mine = await visible_leases(call, {number for number in numbers if number is not None})
         numbers = [number if number in mine else None for number in numbers]
-    beats = [
-        (number[0], Beat(number[1], report.seq, report.used_ms))
-        for number, report in zip(numbers, reports, strict=True)
-        if number is not None
-    ]
+    beats = beats_of(reports, numbers)
     if not beats:
-        return HeartbeatsAnswer([_unknown(report.reservation_id) for report in reports])
+        return HeartbeatsAnswer([unknown(report.reservation_id) for report in reports])
     outcomes = await (_rehearse(call, beats) if call.dry_run else call.services.ledger.beat(beats))
     _raise_when_none_was_decided(outcomes)
     if len(reports) > ANSWERED_AT_ONCE:
         await stride()
-    following = iter(outcomes)
-    return HeartbeatsAnswer(
-        [
-            _unknown(report.reservation_id)
-            if number is None
-            else _answer(report.reservation_id, next(following))
-            for number, report in zip(numbers, reports, strict=True)
-        ]
-    )
+    return HeartbeatsAnswer(answers_to(reports, numbers, outcomes))
 
 
 async def _rehearse(
@@ -77,23 +58,6 @@ async def _rehearse_org(ledger: Ledger, org_id: int, requests: list[Request]) ->
         some = requests[start : start + REHEARSED_AT_ONCE]
         told += await ledger.submit_all(org_id, some, atomic=False, dry_run=True)
     return told
-
-
-def _answer(text: str, outcome: Outcome | Undecided) -> BeatAnswer:
-    return beaten_to_wire(text, outcome) if type(outcome) is Beaten else _other(text, outcome)
-
-
-def _unknown(text: str) -> BeatAnswer:
-    return BeatAnswer(text, "stop", "0", "0", 0, None, LEASE_UNKNOWN.reason.value)
-
-
-def _other(text: str, outcome: Outcome | Undecided) -> BeatAnswer:
-    if isinstance(outcome, InvariantBroken):
-        return BeatAnswer(text, None, "0", "0", 0, None, "internal")
-    if isinstance(outcome, Exception):
-        reason = "busy" if isinstance(outcome, Busy) else "unavailable"
-        return BeatAnswer(text, None, "0", "0", 0, None, reason)
-    return _unknown(text)
 
 
 def _raise_when_none_was_decided(outcomes: list[Outcome | Undecided]) -> None:

@@ -14,13 +14,15 @@ from gpucredits.api.reasons import NO_LEASE, RESERVING
 from gpucredits.api.scope import AnyCall, lease_param, org_number, visible, visible_lease
 from gpucredits.api.submit import accepted, outcome_of, submit
 from gpucredits.core.account import org_of
-from gpucredits.core.command import Beat, Cancel, Reserve
-from gpucredits.core.outcome import Adjusted, Beaten, Closed, Outcome, Queued, Refunded, Reserved
+from gpucredits.core.command import Cancel, Reserve
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Adjusted, Closed, Outcome, Queued, Refunded, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access import Permission
 from gpucredits.service.errors import complete
 from gpucredits.service.queue import Wish
 from gpucredits.service.strides import stride
+from gpucredits.wire.beaten import beaten_to_wire
 from gpucredits.wire.correction import (
     CorrectionAnswer,
     CorrectionRequest,
@@ -28,7 +30,7 @@ from gpucredits.wire.correction import (
     correction_to_wire,
     refund_from_wire,
 )
-from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest, beaten_to_wire
+from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import (
     CancelRequest,

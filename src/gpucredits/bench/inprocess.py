@@ -27,8 +27,9 @@ from gpucredits.bench.workload import (
     org_path,
     scopes,
 )
-from gpucredits.core.command import Beat, Command, CreateAccount, Issue, Reserve
-from gpucredits.core.outcome import Beaten, Outcome, Reserved
+from gpucredits.core.command import Command, CreateAccount, Issue, Reserve
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision
 from gpucredits.service.ledger import Ledger, Request, Undecided

@@ -13,6 +13,7 @@ from gpucredits.core.account import Model, Status
 from gpucredits.core.budget import Rollover
 from gpucredits.core.gate import Verdict
 from gpucredits.core.grant import Source
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Exhaustion
@@ -149,15 +150,6 @@ class Explain:
     """Ask what a ``Reserve`` would be told now, and by which gate."""
 
     reserve: Reserve
-
-
-@dataclass(slots=True)  # not frozen: made tens of thousands of times a second
-class Beat:
-    """A node's report: settle what was used in all, and renew the lease."""
-
-    reservation_id: int
-    seq: int
-    used_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

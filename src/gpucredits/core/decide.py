@@ -11,6 +11,7 @@ from typing import Any
 from gpucredits.core import command as commands
 from gpucredits.core.book import Book
 from gpucredits.core.command import Command
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
 from gpucredits.core.rules import (
@@ -31,7 +32,7 @@ from gpucredits.core.rules import (
 )
 from gpucredits.core.rules.roll import roll
 
-__all__ = ["decide", "roll"]
+__all__ = ["decide", "decide_beats", "roll"]
 
 Rule = Callable[[Book, Any, int], Outcome]
 
@@ -47,7 +48,7 @@ RULES: dict[type[Command], Rule] = {
     commands.ReverseTopUp: topups.reverse_top_up,
     commands.Transfer: transfers.transfer,
     commands.Reserve: reservations.reserve,
-    commands.Beat: heartbeats.beat,
+    Beat: heartbeats.beat,
     commands.Settle: reservations.settle,
     commands.Cancel: reservations.cancel,
     commands.StopLease: stops.stop_lease,
@@ -70,10 +71,18 @@ RULES: dict[type[Command], Rule] = {
 def decide(book: Book, command: Command, now: int) -> Outcome:
     """Carry out a command, or refuse it and leave the book as it was."""
     outer = book.savepoint
-    outcome = RULES[type(command)](book, command, now)
+    if type(command) is Beat:  # nearly every command is one
+        outcome: Outcome = heartbeats.beat(book, command, now)
+    else:
+        outcome = RULES[type(command)](book, command, now)
     if book.savepoint is not outer:  # the clock had made something due
         if isinstance(outcome, Refused):
             book.take_back()
         else:
             book.keep()
     return outcome
+
+
+def decide_beats(book: Book, beats: list[Beat], now: int) -> list[Outcome]:
+    """Decide heartbeats in order."""
+    return [decide(book, beat, now) for beat in beats]

@@ -35,8 +35,8 @@ def format_credits(micros: int) -> str:
     """The shortest decimal string that is exactly ``micros``."""
     if micros < 0:
         return f"-{format_credits(-micros)}"
-    digits = str(micros).zfill(DECIMALS + 1)
-    return f"{digits[:-DECIMALS]}.{digits[-DECIMALS:]}".rstrip("0").rstrip(".")
+    whole, rest = micros // MICROS_PER_CREDIT, micros % MICROS_PER_CREDIT
+    return f"{whole}.{str(MICROS_PER_CREDIT + rest)[1:].rstrip('0')}" if rest else str(whole)
 
 
 def cost(rate_per_hour: int, used_ms: int) -> int:

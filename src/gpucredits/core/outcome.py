@@ -9,9 +9,10 @@ from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget
 from gpucredits.core.gate import GateReport, Unit
 from gpucredits.core.grant import Grant
+from gpucredits.core.heartbeat import Beaten
 from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Refused
-from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
@@ -72,26 +73,6 @@ class Reserved:
     account: str
     payer: str
     expires_in_ms: int
-
-
-@dataclass(slots=True)  # not frozen: made tens of thousands of times a second
-class Beaten:
-    """The answer to a heartbeat: what was charged so far, and whether to go on.
-
-    The lease ends in ``expires_in_ms``: for one that drains that is the kill, and the job is
-    politely told in ``signal_in_ms``. One that is throttled could go on in ``clears_in_ms``.
-    """
-
-    decision: Decision
-    settled: int
-    held: int
-    expires_in_ms: int
-    state: ReservationState
-    reason: str = ""
-    duplicate: bool = False
-    flagged: str = ""
-    signal_in_ms: int = 0
-    clears_in_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

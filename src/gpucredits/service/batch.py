@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from gpucredits.core.book import Book, NotInBook, Org
-from gpucredits.core.command import Beat, Explain
-from gpucredits.core.decide import decide
-from gpucredits.core.outcome import Beaten, Outcome
+from gpucredits.core.command import Explain
+from gpucredits.core.decide import decide, decide_beats
+from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.core.reservation import Decision
 from gpucredits.service.auditing import state_before
+from gpucredits.service.beats import BeatJob
 from gpucredits.service.errors import KeyReused
-from gpucredits.service.minutes import Request, note, note_beat
+from gpucredits.service.minutes import Request, note
 from gpucredits.service.new_windows import opens_windows, with_spending
 from gpucredits.service.outcomes import decode, detached
 from gpucredits.service.strides import stride
@@ -103,90 +103,6 @@ class CommandJob:
     def split(self) -> list[CommandJob]:
         """It cannot be taken apart."""
         return [self]
-
-
-@dataclass(slots=True, eq=False)
-class BeatCall:
-    """The heartbeats of one caller, answered when the last of them is."""
-
-    results: list[Outcome | Exception | None]
-    done: asyncio.Future[None]
-    pending: int
-
-    def answer(self, place: int, result: Outcome | Exception) -> None:
-        """Put an answer in its place."""
-        self.results[place] = result
-        self.pending -= 1
-        if not self.pending and not self.done.done():
-            self.done.set_result(None)
-
-
-@dataclass(slots=True, eq=False)
-class BeatJob:
-    """Heartbeats of one org, whoever sent them, each with its caller and its place there."""
-
-    org_id: int
-    beats: list[Beat]
-    calls: list[BeatCall]
-    places: list[int]
-    queued_at: float = 0.0
-
-    @property
-    def size(self) -> int:
-        """How many heartbeats it is."""
-        return len(self.beats)
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether nobody waits for it any more."""
-        return all(call.done.done() for call in self.calls)
-
-    @property
-    def opens_windows(self) -> bool:
-        """Heartbeats set no quotas."""
-        return False
-
-    def add(self, beat: Beat, call: BeatCall, place: int) -> None:
-        """One more heartbeat."""
-        self.beats.append(beat)
-        self.calls.append(call)
-        self.places.append(place)
-
-    def add_needs(self, needs: Needs) -> None:
-        """The leases that report."""
-        needs.add_beats(self.org_id, self.beats)
-
-    def run(self, page: Page | None, minutes: Minutes) -> list[Outcome]:
-        """Decide each heartbeat in order."""
-        if page is None:
-            nobody = Book(Org(self.org_id, ""))
-            return [decide(nobody, beat, 0) for beat in self.beats]
-        book, now = page.book, page.now
-        outcomes: list[Outcome] = []
-        for beat in self.beats:
-            outcome = decide(book, beat, now)
-            if type(outcome) is Beaten and outcome.decision is not Decision.CONTINUE:
-                note_beat(self.org_id, now, beat, outcome, minutes)
-            outcomes.append(outcome)
-        return outcomes
-
-    def deliver(self, result: list[Outcome] | KeyReused) -> None:
-        """Put the answers in their places."""
-        assert isinstance(result, list)  # heartbeats have no keys
-        for call, place, outcome in zip(self.calls, self.places, result, strict=True):
-            call.answer(place, outcome)
-
-    def fail(self, error: Exception) -> None:
-        """Put the error in every place."""
-        for call, place in zip(self.calls, self.places, strict=True):
-            call.answer(place, error)
-
-    def split(self) -> list[BeatJob]:
-        """One job for each heartbeat, so that one that cannot be decided harms no other."""
-        return [
-            BeatJob(self.org_id, [beat], [call], [place], self.queued_at)
-            for beat, call, place in zip(self.beats, self.calls, self.places, strict=True)
-        ]
 
 
 Job = CommandJob | BeatJob
@@ -280,15 +196,26 @@ async def run_all(jobs: Sequence[Job], pages: Pages, minutes: Minutes, number: i
     results: list[Result] = []
     beats = 0
     for job in jobs:
-        if type(job) is BeatJob:
+        if isinstance(job, BeatJob):
             beats += job.size
             if beats > BEATS_AT_A_STRETCH:
                 beats = job.size
                 await stride(number)
-        elif results:
+            results.append(run_beats(job, pages.get(job.org_id), minutes))
+            continue
+        if results:
             await asyncio.sleep(0)
         results.append(job.run(pages.get(job.org_id), minutes))
     return results
+
+
+def run_beats(job: BeatJob, page: Page | None, minutes: Minutes) -> list[Outcome]:
+    """Decide an org's heartbeats on its page; an unknown org's book is empty."""
+    if page is None:
+        return decide_beats(Book(Org(job.org_id, "")), job.beats, 0)
+    outcomes = decide_beats(page.book, job.beats, page.now)
+    job.note(outcomes, page.now, minutes)
+    return outcomes
 
 
 def decide_request(page: Page, request: Request, minutes: Minutes) -> Outcome | KeyReused:

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpucredits.service.batch import BeatCall, CommandJob, Job
+from gpucredits.service.batch import CommandJob, Job
+from gpucredits.service.beats import BeatCall
 from gpucredits.service.lane import Lane
 from gpucredits.service.waiting import OrgBeat, Terms
 from gpucredits.store.connection import Pool

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gpucredits.service.batch import BeatCall, Job
+from gpucredits.service.batch import Job
+from gpucredits.service.beats import BeatCall
 from gpucredits.service.carrier import Carrier
 from gpucredits.service.errors import Closing
 from gpucredits.service.waiting import OrgBeat, Terms, Waiting

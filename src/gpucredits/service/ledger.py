@@ -17,7 +17,8 @@ from gpucredits.core.command import CreateAccount, Sweep
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
 from gpucredits.core.reasons import InvariantBroken, invariant
-from gpucredits.service.batch import BeatCall, CommandJob
+from gpucredits.service.batch import CommandJob
+from gpucredits.service.beats import BeatCall
 from gpucredits.service.errors import Busy, complete
 from gpucredits.service.funnel import DEFAULTS, Funnel, FunnelOptions
 from gpucredits.service.minutes import Request

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gpucredits.core.command import Beat, Command, Explain
-from gpucredits.core.outcome import Beaten, Outcome
+from gpucredits.core.command import Command, Explain
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.core.reservation import Decision, ReservationState
 from gpucredits.service.auditing import State, act_of

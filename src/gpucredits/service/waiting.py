@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gpucredits.core.command import Beat
-from gpucredits.service.batch import BeatCall, BeatJob, Job
+from gpucredits.core.heartbeat import Beat
+from gpucredits.service.batch import Job
+from gpucredits.service.beats import BeatCall, BeatJob
 from gpucredits.service.errors import Busy
 
 BUSY_RETRY_S = 1.0

@@ -13,7 +13,6 @@ from gpucredits.core.account import lineage
 from gpucredits.core.command import (
     AddBoost,
     Adjust,
-    Beat,
     Cancel,
     Command,
     ConfirmTopUp,
@@ -41,6 +40,7 @@ from gpucredits.core.command import (
     Transfer,
     UpdateAccount,
 )
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.reasons import invariant
 from gpucredits.store.page import Pages
 

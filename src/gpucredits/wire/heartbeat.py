@@ -6,23 +6,16 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from gpucredits.core.money import format_credits
-from gpucredits.core.outcome import Beaten
-from gpucredits.core.reservation import Decision
 from gpucredits.wire.reservation import (
-    STATE_NAMES,
     DecisionName,
     Seq,
     StateName,
     UsedMs,
-    decision_name,
 )
 from gpucredits.wire.scalars import CreditsText, Name
 from gpucredits.wire.words import BeatFlag, BeatReason
 
 BEATS_MAX = 5_000
-
-_CONTINUE = Decision.CONTINUE  # looked up once: every heartbeat asks
 
 
 class ExtendRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -74,31 +67,3 @@ class HeartbeatsAnswer(Struct):
     """One result for each beat, in order."""
 
     results: list[BeatAnswer]
-
-
-def beaten_to_wire(reservation_id: str, outcome: Beaten) -> BeatAnswer:
-    """The answer to a heartbeat; one that says more than to go on is rare, and made apart."""
-    answer = BeatAnswer(
-        reservation_id,
-        decision_name(outcome.decision),
-        format_credits(outcome.settled),
-        format_credits(outcome.held),
-        outcome.expires_in_ms,
-        STATE_NAMES[outcome.state],
-        outcome.reason,
-        outcome.duplicate,
-        outcome.flagged,
-    )
-    if outcome.decision is not _CONTINUE:
-        _add_deadlines(answer, outcome)
-    return answer
-
-
-def _add_deadlines(answer: BeatAnswer, outcome: Beaten) -> None:
-    if outcome.decision is Decision.STOP:
-        return
-    answer.deadline_in_ms = outcome.expires_in_ms
-    if outcome.decision is Decision.DRAIN:
-        answer.signal_in_ms = outcome.signal_in_ms
-    elif outcome.clears_in_ms:
-        answer.clears_in_ms = outcome.clears_in_ms

@@ -6,7 +6,6 @@ import pytest
 
 from gpucredits.core.account import Status
 from gpucredits.core.command import (
-    Beat,
     CreateAccount,
     Issue,
     Reserve,
@@ -15,6 +14,7 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.decide import decide
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import InvariantBroken, Refused
 from support.ledger import CREDIT, Ledger

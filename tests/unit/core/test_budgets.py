@@ -9,9 +9,10 @@ import pytest
 from gpucredits.core import bounds
 from gpucredits.core.account import Model
 from gpucredits.core.budget import Rollover
-from gpucredits.core.command import Beat, EndBudget, Reserve, SetBudget, Sweep
+from gpucredits.core.command import EndBudget, Reserve, SetBudget, Sweep
 from gpucredits.core.entry import EntryType
-from gpucredits.core.outcome import Beaten, BudgetSaved, Swept
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import BudgetSaved, Swept
 from gpucredits.core.period import Calendar
 from gpucredits.core.reasons import Reason
 from support.ledger import CREDIT, SECOND, Ledger

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.account import Model
-from gpucredits.core.command import Adjust, Beat, Refund, Settle, Sweep
+from gpucredits.core.command import Adjust, Refund, Settle, Sweep
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import DEBT, OVERRUN
-from gpucredits.core.outcome import Adjusted, Beaten, Closed, Refunded, Swept
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Adjusted, Closed, Refunded, Swept
 from gpucredits.core.reasons import Reason
 from support.ledger import CREDIT, SECOND, START, Ledger
 

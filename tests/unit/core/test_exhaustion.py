@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.account import Status
-from gpucredits.core.command import Beat, Reserve, SetQuota, Settle, UpdateAccount
-from gpucredits.core.outcome import AccountSaved, Beaten, Closed, QuotaSaved
+from gpucredits.core.command import Reserve, SetQuota, Settle, UpdateAccount
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import AccountSaved, Closed, QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason

@@ -13,7 +13,6 @@ import pytest
 
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Reserve,
     SetBudget,
     SetQuota,
@@ -22,10 +21,10 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.gate import Verdict
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.limits import NO_CAP
 from gpucredits.core.outcome import (
     AccountSaved,
-    Beaten,
     Boosted,
     BudgetSaved,
     QuotaSaved,

@@ -6,10 +6,11 @@ import pytest
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Model
-from gpucredits.core.command import Beat, Cancel, Issue, Settle, Sweep
+from gpucredits.core.command import Cancel, Issue, Settle, Sweep
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState, Source, consumption_order
-from gpucredits.core.outcome import Beaten, Closed, Granted, Swept
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Closed, Granted, Swept
 from gpucredits.core.reasons import Reason
 from support.ledger import CREDIT, SECOND, START, Ledger
 

@@ -8,9 +8,10 @@ import pytest
 
 from gpucredits.core.account import Model, Status
 from gpucredits.core.book import Book
-from gpucredits.core.command import Beat, Command, Settle, UpdateAccount
+from gpucredits.core.command import Command, Settle, UpdateAccount
 from gpucredits.core.entry import EntryType
-from gpucredits.core.outcome import AccountSaved, Beaten, Closed
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import AccountSaved, Closed
 from gpucredits.core.reservation import Decision, ReservationState
 from gpucredits.core.rules import heartbeats
 from support.ledger import CREDIT, SECOND, START, Ledger

@@ -10,7 +10,6 @@ import pytest
 from gpucredits.core.book import Book
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Cancel,
     EndQuota,
     Explain,
@@ -20,8 +19,8 @@ from gpucredits.core.command import (
     Settle,
 )
 from gpucredits.core.gate import Gate, GateReport
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import (
-    Beaten,
     Boosted,
     Closed,
     Explained,

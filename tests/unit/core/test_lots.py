@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from gpucredits.core.account import Model
-from gpucredits.core.command import Adjust, Beat, Cancel, Settle
-from gpucredits.core.outcome import Adjusted, Beaten, Closed
+from gpucredits.core.command import Adjust, Cancel, Settle
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Adjusted, Closed
 from gpucredits.core.reservation import Decision, Exhaustion, ReservationState
 from support.ledger import CREDIT, SECOND, START, Ledger
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.command import Beat, Cancel, Explain, Reserve, Settle
+from gpucredits.core.command import Cancel, Explain, Reserve, Settle
 from gpucredits.core.decide import decide
+from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Closed, Reserved
 from gpucredits.core.reasons import Kind, Reason, Refused, kind_of
 from gpucredits.core.reservation import Reservation

@@ -8,14 +8,14 @@ import pytest
 
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Cancel,
     EndBoost,
     EndQuota,
     SetQuota,
     Settle,
 )
-from gpucredits.core.outcome import Beaten, Boosted, Closed, QuotaSaved, Reserved
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Boosted, Closed, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension
 from gpucredits.core.reasons import Kind, Reason, kind_of

@@ -8,7 +8,6 @@ import pytest
 
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     Cancel,
     EndBoost,
     EndRateLimit,
@@ -16,9 +15,9 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import (
     AccountSaved,
-    Beaten,
     Boosted,
     Closed,
     QuotaSaved,

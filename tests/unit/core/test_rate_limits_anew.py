@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.command import (
-    Beat,
     Cancel,
     EndRateLimit,
     SetQuota,
@@ -13,7 +12,8 @@ from gpucredits.core.command import (
     Settle,
 )
 from gpucredits.core.decide import decide
-from gpucredits.core.outcome import Beaten, Closed, QuotaSaved, RateLimitSaved
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Closed, QuotaSaved, RateLimitSaved
 from gpucredits.core.quota import Dimension
 from support.asking import ALICE, SLOW, left, limit
 from support.ledger import CREDIT, Ledger

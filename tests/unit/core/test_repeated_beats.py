@@ -9,14 +9,13 @@ import pytest
 
 from gpucredits.core.account import Status
 from gpucredits.core.command import (
-    Beat,
     Command,
     SetQuota,
     SetRateLimit,
     StopLease,
     UpdateAccount,
 )
-from gpucredits.core.outcome import Beaten
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused

@@ -7,7 +7,6 @@ import pytest
 from gpucredits.core import bounds
 from gpucredits.core.command import (
     AddBoost,
-    Beat,
     ReplaceBudgets,
     ReplaceQuotas,
     Reserve,
@@ -16,13 +15,13 @@ from gpucredits.core.command import (
     SetRateLimit,
 )
 from gpucredits.core.gate import Unit
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.limit_standing import (
     budget_standings,
     quota_standings,
     rate_limit_standing,
 )
 from gpucredits.core.outcome import (
-    Beaten,
     Boosted,
     BudgetSaved,
     BudgetsReplaced,

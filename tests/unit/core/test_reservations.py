@@ -9,7 +9,6 @@ import pytest
 
 from gpucredits.core.account import Model, Status
 from gpucredits.core.command import (
-    Beat,
     Cancel,
     CreateAccount,
     Issue,
@@ -17,7 +16,8 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.entry import EntryType
-from gpucredits.core.outcome import AccountSaved, Beaten, Closed
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import AccountSaved, Closed
 from gpucredits.core.reasons import Reason, kind_of
 from gpucredits.core.reservation import ReservationState
 from support.asking import ALICE, ask

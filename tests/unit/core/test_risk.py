@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.account import Status
-from gpucredits.core.command import Beat, Explain, Reserve, UpdateAccount
-from gpucredits.core.outcome import AccountSaved, Beaten
+from gpucredits.core.command import Explain, Reserve, UpdateAccount
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import AccountSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.risk import AnomalyTerms, Statement, check_spend, hourly_sums, standing
 from support.ledger import CREDIT, START, Ledger

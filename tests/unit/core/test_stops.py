@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.core.command import Beat, Settle, StopLease
-from gpucredits.core.outcome import Beaten, Closed, Stopping
+from gpucredits.core.command import Settle, StopLease
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Closed, Stopping
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import ReservationState
 from support.ledger import CREDIT, SECOND, Ledger

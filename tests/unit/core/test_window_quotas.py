@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpucredits.core.command import AddBoost, Beat, SetQuota, Settle
-from gpucredits.core.outcome import Beaten, Boosted, Closed, QuotaSaved
+from gpucredits.core.command import AddBoost, SetQuota, Settle
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Boosted, Closed, QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension, Quota, spread, window_at
 from gpucredits.core.reasons import Reason

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gpucredits.core.command import Beat, Settle, Transfer
-from gpucredits.core.outcome import Beaten, Closed, Transferred
+from gpucredits.core.command import Settle, Transfer
+from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.outcome import Closed, Transferred
 from oracle.ledger_replay import Replay
 from support.ledger import CREDIT, Ledger
 

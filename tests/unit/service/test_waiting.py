@@ -8,8 +8,9 @@ from collections import Counter
 
 import pytest
 
-from gpucredits.core.command import Beat
-from gpucredits.service.batch import BeatCall, BeatJob, Job
+from gpucredits.core.heartbeat import Beat
+from gpucredits.service.batch import Job
+from gpucredits.service.beats import BeatCall, BeatJob
 from gpucredits.service.errors import Busy
 from gpucredits.service.waiting import Terms, Waiting
 

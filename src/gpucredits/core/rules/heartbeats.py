@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, LateUse
-from gpucredits.core.command import Beat
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN, GrantState
+from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.money import MS_PER_HOUR, cost
-from gpucredits.core.outcome import Beaten
 from gpucredits.core.reasons import LEASE_UNKNOWN, Refused
 from gpucredits.core.reservation import (
     BEYOND_ELAPSED,

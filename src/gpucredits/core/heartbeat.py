@@ -1,0 +1,39 @@
+"""A heartbeat and its answer: tens of thousands of both are made each second.
+
+They are apart from other commands and outcomes because they are compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpucredits.core.reservation import Decision, ReservationState
+
+
+@dataclass(slots=True)  # not frozen, for speed
+class Beat:
+    """A node's report: settle what was used in all, and renew the lease."""
+
+    reservation_id: int
+    seq: int
+    used_ms: int
+
+
+@dataclass(slots=True)
+class Beaten:
+    """The answer to a heartbeat: what was charged so far, and whether to go on.
+
+    The lease ends in ``expires_in_ms``: for one that drains that is the kill, and the job is
+    politely told in ``signal_in_ms``. One that is throttled could go on in ``clears_in_ms``.
+    """
+
+    decision: Decision
+    settled: int
+    held: int
+    expires_in_ms: int
+    state: ReservationState
+    reason: str = ""
+    duplicate: bool = False
+    flagged: str = ""
+    signal_in_ms: int = 0
+    clears_in_ms: int = 0
