@@ -137,11 +137,6 @@ def poisoned(book: Book, command: Command, now: int) -> Outcome:
     return decide(book, command, now)
 
 
-def poisoned_beats(book: Book, beats: list[Beat], now: int) -> list[Outcome]:
-    """The same for heartbeats."""
-    return [poisoned(book, beat, now) for beat in beats]
-
-
 def test_neighbours_of_a_failing_command_are_unharmed(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +144,10 @@ def test_neighbours_of_a_failing_command_are_unharmed(
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=1_000)
+
+        def poisoned_beats(book: Book, beats: list[Beat], now: int) -> list[Outcome]:
+            return [poisoned(book, beat, now) for beat in beats]
+
         monkeypatch.setattr(batch, "decide", poisoned)
         monkeypatch.setattr(batch, "decide_beats", poisoned_beats)
         results = await asyncio.gather(
