@@ -86,6 +86,19 @@ async def locked(stage: Scene, which: str, *orgs: str) -> AsyncIterator[None]:
         yield
 
 
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+    """The orgs of every batch that is tried from now on."""
+    batches: list[set[int]] = []
+
+    async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
+        batches.append({job.org_id for job in jobs})
+        return await commit(connection, jobs, shelf)
+
+    monkeypatch.setattr(carrier, "commit", seen)
+    return batches
+
+
 @pytest.mark.parametrize("which", LOCKS)
 def test_neighbours_of_a_locked_org_are_answered(database: str, which: str) -> None:
     """Fifty orgs do not wait for one; it is told to try again, and then done, once."""
@@ -109,46 +122,30 @@ def test_neighbours_of_a_locked_org_are_answered(database: str, which: str) -> N
 
 
 def test_an_org_that_was_locked_is_waited_for_by_nobody_else(
-    database: str, monkeypatch: pytest.MonkeyPatch
+    database: str, tried: list[set[int]]
 ) -> None:
     """Once that is known it is in no batch, and comes after the others."""
-    together: list[set[int]] = []
-
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
-        together.append({job.org_id for job in jobs})
-        return await commit(connection, jobs, shelf)
-
-    monkeypatch.setattr(carrier, "commit", seen)
 
     async def act(stage: Scene) -> None:
         leases = Leases(stage)
         await leases.open()
         async with locked(stage, "org", STUCK):
             assert isinstance(await leases.beat(STUCK, 1), Unavailable)
-            together.clear()
+            tried.clear()
             stuck = asyncio.gather(*leases.ask([STUCK], 2))
             outcomes = await asyncio.gather(*leases.ask(OTHERS, 2))
             assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(OTHERS)
             assert not stuck.done()
             assert [type(each) for each in await stuck] == [Unavailable] * 2
-        assert together
-        assert leases.ids[STUCK][0] not in set().union(*together)
+        assert tried
+        assert leases.ids[STUCK][0] not in set().union(*tried)
 
     play(database, act)
 
 
-def test_each_lane_waits_once_for_what_is_locked(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_lane_waits_once_for_what_is_locked(database: str, tried: list[set[int]]) -> None:
     """Whoever waits holds its other orgs from the other lane, which then has to give them up."""
     stuck, others = ORGS[10:30], ORGS[:10] + ORGS[30:]
-    tried: list[set[int]] = []
-
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
-        tried.append({job.org_id for job in jobs})
-        return await commit(connection, jobs, shelf)
-
-    monkeypatch.setattr(carrier, "commit", seen)
 
     async def act(stage: Scene) -> None:
         leases = Leases(stage)

@@ -71,10 +71,7 @@ RULES: dict[type[Command], Rule] = {
 def decide(book: Book, command: Command, now: int) -> Outcome:
     """Carry out a command, or refuse it and leave the book as it was."""
     outer = book.savepoint
-    if type(command) is Beat:  # nearly every command is one
-        outcome: Outcome = heartbeats.beat(book, command, now)
-    else:
-        outcome = RULES[type(command)](book, command, now)
+    outcome = RULES[type(command)](book, command, now)
     if book.savepoint is not outer:  # the clock had made something due
         if isinstance(outcome, Refused):
             book.take_back()
