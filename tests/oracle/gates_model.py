@@ -31,6 +31,9 @@ class ModelLease:
     held: int
     settled: int = 0
     live: bool = True
+    lapsed: bool = False
+    authorised: int = 0
+    admitted: int = 0
 
 
 @dataclass
@@ -89,11 +92,13 @@ class GatesModel:
         """End every lease whose time is over."""
         for lease in self.leases.values():
             if lease.live and lease.ends <= now:
+                lease.lapsed = True
                 self.end(lease, now)
 
     def end(self, lease: ModelLease, now: int) -> None:
         """A lease is over: what it held goes back to the buckets on its way."""
         lease.live = False
+        lease.authorised = lease.settled + lease.held
         for bucket in self.on_the_way(lease.path):
             bucket.change(lease, -lease.held, now)
         lease.held = 0
@@ -148,6 +153,43 @@ class GatesModel:
             for quota in self.quotas.values()
             if below(lease.path, quota.path) and quota.kind in ("", lease.kind)
         ]
+
+    def authorised(self, lease: ModelLease, before_ms: int, told_ms: int, now: int) -> int:
+        """The use that a report is charged for: what passed, and what every window has room for."""
+        end = now if lease.live else lease.ends
+        used_ms = min(told_ms, (end - lease.admitted) // 1_000)
+        while used_ms > before_ms and not self.may_charge(lease, used_ms, now):
+            lower = max(used_ms - max((used_ms - before_ms) // 50, 1), before_ms)
+            if self.may_charge(lease, lower, now):
+                return self.last_that_may(lease, lower, used_ms, now)
+            used_ms = lower
+        return max(used_ms, before_ms)
+
+    def last_that_may(self, lease: ModelLease, low: int, high: int, now: int) -> int:
+        """The longest use between one that may be charged and one that may not."""
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.may_charge(lease, middle, now):
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def may_charge(self, lease: ModelLease, used_ms: int, now: int) -> bool:
+        """Whether so much use costs no more than was authorised."""
+        due = lease.rate * used_ms // HOUR_MS - lease.settled
+        if not lease.live:
+            return lease.settled + due <= lease.authorised
+        if due <= lease.held:
+            return True
+        for quota in self.ordered(lease):
+            if quota.sort in ("gpus", "jobs"):
+                continue
+            start, end = window(quota.sort, now)
+            mine = part_before(due, lease.at, now, end) - part_before(due, lease.at, now, start)
+            if self.count(quota, now) - lease.held + mine > quota.limit_at(now):
+                return False
+        return True
 
     def renews(self, lease: ModelLease, used_ms: int, now: int) -> tuple[str, int] | None:
         """(decision, hold) of a beat; None where a lowered limit makes some lease go."""

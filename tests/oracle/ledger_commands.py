@@ -2,53 +2,82 @@
 
 from __future__ import annotations
 
+from oracle.ledger_claims import keep_needed, lost, still_good, who_pays
+from oracle.ledger_corrections import Corrections, refused
 from oracle.ledger_model import (
-    DEBT,
-    HOUSE,
+    LATE_US,
     TOLERANCE_MS,
     Answer,
     Lease,
     Lot,
-    Model,
     Wallet,
     lineage,
 )
 
 
-def refused(reason: str) -> Answer:
-    """A command that was not carried out."""
-    return {"refused": reason}
-
-
-class ModelLedger(Model):
+class ModelLedger(Corrections):
     """The model with its commands; callers advance the time first."""
 
-    def create(self, path: str, *, postpaid: bool, limit: int) -> Answer:
+    def create(
+        self, path: str, *, postpaid: bool, limit: int, shares: bool | None = None
+    ) -> Answer:
         """Open an account."""
         if path in self.wallets:
             return refused("account_exists")
         if "/" in path and path.rpartition("/")[0] not in self.wallets:
             return refused("parent_unknown")
+        if shares and "/" not in path:
+            return refused("funding_invalid")
         self.number()
-        self.wallets[path] = Wallet(path, postpaid, limit)
+        self.wallets[path] = Wallet(path, postpaid, limit, shares="/" in path)
+        self.fund(path, shares)
         return {}
 
+    def fund(self, path: str, shares: bool | None) -> None:
+        """A credit limit is like credits; what an operator says goes before that."""
+        wallet = self.wallets[path]
+        if wallet.postpaid and wallet.limit:
+            wallet.give()
+        if shares is not None:
+            wallet.shares = shares
+
     def update(
-        self, path: str, *, suspended: bool | None, postpaid: bool | None, limit: int | None
+        self,
+        path: str,
+        *,
+        suspended: bool | None,
+        postpaid: bool | None,
+        limit: int | None,
+        shares: bool | None = None,
     ) -> Answer:
-        """Suspend, resume, or move the floor as long as the balance is above the new one."""
+        """Suspend, resume, or set the terms; who owes anything does not become prepaid."""
         wallet = self.wallets.get(path)
         if wallet is None:
             return refused("account_unknown")
+        if shares and "/" not in path:
+            return refused("funding_invalid")
         postpaid = wallet.postpaid if postpaid is None else postpaid
         if limit and not postpaid:
             return refused("limit_invalid")
         limit = wallet.limit if limit is None else limit
-        if self.available(path) < (-limit if postpaid else 0):
+        if not postpaid and self.available(path) < 0:
             return refused("limit_in_use")
         wallet.postpaid, wallet.limit = postpaid, limit
+        if suspended and not wallet.suspended:
+            self.shorten(path)
         wallet.suspended = wallet.suspended if suspended is None else suspended
+        self.fund(path, shares)
         return {}
+
+    def shorten(self, path: str) -> None:
+        """What runs at or below a path ends after its grace, or where it would anyway."""
+        for lease in self.leases.values():
+            if lease.phase == "active" and path in lineage(lease.account):
+                lease.ends = min(lease.ends, self.now + lease.grace * 1_000)
+                lease.decision, lease.reason = "drain", "account_suspended"
+                if lease.ends <= self.now:
+                    lease.decision = "stop"
+                    self.finish(lease, "expired")
 
     def issue(
         self, path: str, amount: int, *, starts: int | None, ends: int, priority: int, source: str
@@ -60,7 +89,9 @@ class ModelLedger(Model):
         if ends <= self.now or ends <= starts:
             return refused("window_ended")
         lot = Lot(self.number(), path, amount, amount, starts, ends, priority, source)
+        lot.made = self.now
         self.lots.append(lot)
+        self.wallets[path].give()
         if starts <= self.now:
             self.start_lot(lot)
         return {"grant": lot.number}
@@ -108,7 +139,7 @@ class ModelLedger(Model):
         return {"topup": number, "grant": 0}
 
     def reverse(self, number: int) -> Answer:
-        """The payment was taken back: its lot gives what is free, the account owes the rest."""
+        """The payment was taken back: its lots give what is free, the account owes the rest."""
         payment = self.payments.get(number)
         if payment is None:
             return refused("topup_unknown")
@@ -116,11 +147,15 @@ class ModelLedger(Model):
             return refused("topup_state")
         payment["status"] = "reversed"
         path, lot = payment["path"], self.lot(payment["lot"])
-        returned = min(lot.left, max(self.available(path), 0))
-        lot.left -= returned
         kin = [lot]
         for each in kin:
             kin += [other for other in self.lots if other.origin == each.number]
+        returned = 0
+        for each in sorted(kin, key=lambda each: each.number):
+            if each.phase == "live":
+                part = min(each.left, max(self.available(each.owner), 0))
+                each.left -= part
+                returned += part
         owed = payment["amount"] - returned - sum(each.expired for each in kin)
         covered = min(owed, max(self.room(path), 0))
         self.take(path, covered)
@@ -135,6 +170,7 @@ class ModelLedger(Model):
             return refused("same_account")
         if self.available(source) < amount:
             return refused("insufficient_credits")
+        self.wallets[target].give()
         moved = []
         for lot in [lot for lot in self.usable(source) if lot.phase == "live"]:
             part = min(lot.left, amount)
@@ -153,6 +189,7 @@ class ModelLedger(Model):
         else:
             arrived = Lot(self.number(), target, 0, 0, lot.starts, lot.ends, lot.priority)
             arrived.source, arrived.origin, arrived.phase = lot.source, lot.number, "live"
+            arrived.made = self.now
             self.lots.append(arrived)
         arrived.amount += part
         arrived.left += part
@@ -169,8 +206,11 @@ class ModelLedger(Model):
         escrow: int,
         cap: int,
         payer: str,
+        scope: str = "",
+        node: str = "",
+        grace: int = 0,
     ) -> Answer:
-        """Give a lease if the payer can fund one window."""
+        """Give a lease if one account that may pay can fund one window: the nearest does."""
         if account not in self.wallets:
             return refused("account_unknown")
         if any(self.wallets[path].suspended for path in lineage(account)):
@@ -179,31 +219,34 @@ class ModelLedger(Model):
         price = next((p[2] for p in prices if p[0] == gpu_type), None)
         if price is None:
             return refused("price_unknown")
-        payers = [path for path in lineage(account) if payer in ("", path)]
+        payers = self.chain(account)
+        if payer:
+            is_mine = f"{payer}/".startswith(f"{scope}/") or not scope
+            payers = [p for p in lineage(account) if p == payer and (p in payers or is_mine)]
         if not payers:
             return refused("payer_invalid")
-        paying = next((path for path in payers if payer or self.can_pay(path)), None)
-        if paying is None:
-            return refused("no_payer")
         full = window * (1 + escrow)
-        return self.admit(Lease(0, account, paying, gpus * price, full, cap, self.now))
+        lease = Lease(0, account, "", gpus * price, full, cap, self.now)
+        lease.node, lease.grace = node, min(grace, window)
+        return self.admit(lease, payers)
 
-    def admit(self, lease: Lease) -> Answer:
-        """Start a lease whose first window is funded."""
+    def admit(self, lease: Lease, payers: list[str]) -> Answer:
+        """Start a lease whose first window one of the payers can fund."""
         lease.held = lease.wanted()
         if lease.funded_ms() == 0:
             return refused("max_amount_too_small")
-        if self.room(lease.payer) < lease.held:
+        for other in self.leases.values():
+            where = (other.phase, other.account, other.node)
+            if where == ("active", lease.account, lease.node):
+                return refused("reservation_exists")
+        able = [path for path in payers if self.room(path) >= lease.held]
+        if not able:
             return refused("insufficient_credits")
+        lease.payer = able[0]
         lease.ends = self.now + lease.funded_ms() * 1_000
-        lease.number = self.number()
+        lease.number, lease.beat = self.number(), self.now
         self.leases[lease.number] = lease
         return {"lease": lease.number, "payer": lease.payer, "held": lease.held, "ends": lease.ends}
-
-    def can_pay(self, path: str) -> bool:
-        """Postpaid, or with a lot that has not ended, even an empty one."""
-        unended = [lot for lot in self.lots if lot.owner == path and lot.ends > self.now]
-        return self.wallets[path].postpaid or bool(unended)
 
     def beat(self, number: int, seq: int, used: int) -> Answer:
         """Settle what was used and renew."""
@@ -211,53 +254,82 @@ class ModelLedger(Model):
         if lease is None:
             return refused("reservation_unknown")
         if lease.phase != "active":
-            self.note_late(lease, seq, used)
+            self.charge_late(lease, seq, used)
             return self.told(lease, "stop", reason=lease.phase)
         if seq <= lease.seq:
-            return self.told(lease, lease.decision, duplicate=True)
-        lease.seq = seq
+            return self.told(lease, lease.decision, reason=lease.reason, duplicate=True)
+        lease.seq, payer = seq, lease.payer
         believed, flag = self.believe(lease, used)
         due = lease.cost(believed) - lease.cost(lease.used)
         before, funds = lease.held, lease.held + max(self.room(lease.payer), 0)
         covered = min(due, funds)
-        lease.held = 0
-        self.charge(lease, due, covered)
-        lease.used = believed
+        taken = who_pays(self, lease, believed, covered)
+        still = still_good(self, lease, believed, taken)
+        gone, gone_without = lost(self, lease, taken, still), lost(self, lease, taken)
+        active = funds - covered - gone_without
+        self.bill(lease, self.pay(lease, taken), due - covered)
+        lease.used, lease.beat = believed, self.now
         wanted = lease.wanted()
-        lease.held = min(wanted, funds - covered)
+        lease.held = min(wanted, funds - covered - gone)
         reason = ""
         if any(self.wallets[path].suspended for path in lineage(lease.account)):
-            lease.held = min(lease.held, max(before - covered, 0))
+            lease.held = min(lease.held, max(before - gone - covered, 0))
             reason = "account_suspended"
-        elif lease.held < wanted:
+        elif active < wanted and not self.move_up(lease, wanted):
             reason = "insufficient_credits"
         elif lease.cap and lease.cost(lease.used) + lease.held >= lease.cap:
             reason = "max_amount"
-        self.let_go(lease, before - due - lease.held)
+        if lease.payer == payer:
+            keep_needed(self, lease, still if lease.held > active else {})
         self.renew(lease, reason)
         return self.told(lease, lease.decision, reason=reason, flag=flag)
+
+    def move_up(self, lease: Lease, wanted: int) -> bool:
+        """Let the nearest account above hold the window of a lease whose payer cannot."""
+        held, lease.held = lease.held, 0
+        for path in self.chain(lease.account):
+            if len(path) < len(lease.payer) and self.room(path) >= wanted:
+                keep_needed(self, lease, {})
+                self.collect(lease.payer)
+                lease.payer, lease.held = path, wanted
+                return True
+        lease.held = held
+        return False
 
     def renew(self, lease: Lease, reason: str) -> None:
         """Let the lease run as far as it is funded; a suspended one not beyond where it ended."""
         ends = self.now + lease.funded_ms() * 1_000
         lease.ends = min(ends, lease.ends) if reason == "account_suspended" else ends
-        lease.decision = "drain" if reason else "continue"
+        lease.decision, lease.reason = "drain" if reason else "continue", reason
         if lease.ends <= self.now:
             lease.decision = "stop"
             self.finish(lease, "expired")
 
     def believe(self, lease: Lease, used: int) -> tuple[int, str]:
-        """Use neither goes back nor runs faster than the clock."""
+        """Use neither goes back nor runs faster than the clock, nor costs more than may be paid."""
         if used < lease.used:
             return lease.used, "used_ms_went_back"
-        most = (self.now - lease.admitted) // 1_000 + TOLERANCE_MS
-        return (most, "used_ms_beyond_elapsed") if used > most else (used, "")
+        elapsed = (self.now - lease.admitted) // 1_000
+        flag = "used_ms_beyond_elapsed" if used > elapsed + TOLERANCE_MS else ""
+        used = min(used, elapsed)
+        budget = lease.cost(lease.used) + lease.held + max(self.room(lease.payer), 0)
+        paid_for = lease.paid_for(min(budget, lease.cap) if lease.cap else budget, used)
+        return (paid_for, "used_ms_beyond_authorised") if paid_for < used else (used, flag)
 
-    def note_late(self, lease: Lease, seq: int, used: int) -> None:
-        """Keep use that was reported after a lapse, capped there."""
+    def charge_late(self, lease: Lease, seq: int, used: int) -> None:
+        """Charge use that was reported after a lapse, capped there and at what was authorised."""
         used = min(used, (lease.ends - lease.admitted) // 1_000)
-        if lease.phase == "expired" and seq > lease.seq and used > lease.used:
-            self.late.append((lease.number, seq, used))
+        if lease.phase != "expired" or seq <= lease.seq or used <= lease.used:
+            return
+        self.late.append((lease.number, seq, used))
+        used = lease.paid_for(lease.authorised, used)
+        if used == lease.used or self.now - lease.ends > LATE_US:
+            return
+        lease.seq = seq
+        due = lease.cost(used) - lease.cost(lease.used)
+        covered = min(due, max(self.room(lease.payer), 0))
+        self.bill(lease, self.take(lease.payer, covered), due - covered)
+        lease.used = used
 
     def told(
         self,
@@ -289,18 +361,18 @@ class ModelLedger(Model):
             seq = lease.seq + 1
         used = lease.used if used is None else used
         if lease.phase == "expired":
-            self.note_late(lease, seq, used)
+            self.charge_late(lease, seq, used)
             return self.closed(lease, 0)
         if lease.phase != "active":
             return refused("reservation_ended")
         lease.seq = seq
         believed, _ = self.believe(lease, used)
         due = lease.cost(believed) - lease.cost(lease.used)
-        before, funds = lease.held, lease.held + max(self.room(lease.payer), 0)
-        lease.held = 0
-        self.charge(lease, due, min(due, funds))
+        covered = min(due, lease.held + max(self.room(lease.payer), 0))
+        taken = who_pays(self, lease, believed, covered)
+        self.bill(lease, self.pay(lease, taken), due - covered)
         lease.used = believed
-        lease.held = max(before - due, 0)
+        lease.held = max(lease.held - due, 0)
         lease.ends = self.now
         return self.closed(lease, self.finish(lease, "settled"))
 
@@ -320,66 +392,3 @@ class ModelLedger(Model):
         """A lease's final state."""
         settled = lease.cost(lease.used)
         return {"phase": lease.phase, "settled": settled, "released": released}
-
-    def refund(self, number: int, amount: int) -> Answer:
-        """Give back to whoever paid last, first."""
-        lease = self.leases.get(number)
-        if lease is None:
-            return refused("reservation_unknown")
-        if amount > lease.charged():
-            return refused("refund_exceeds")
-        lots = []
-        while amount:
-            who, paid = lease.bills.pop()
-            part = min(paid, amount)
-            if paid > part:
-                lease.bills.append((who, paid - part))
-            lots.append((who, part))
-            amount -= part
-        return {"lots": [item for who, part in lots for item in self.give_back(lease, who, part)]}
-
-    def give_back(self, lease: Lease, who: int, amount: int) -> list[tuple[int, int]]:
-        """Undo one bill; what lots have repaid of it goes back to them, the last one first."""
-        wallet = self.wallets[lease.payer]
-        owed = {DEBT: wallet.debt, HOUSE: wallet.overrun}.get(who, 0)
-        part = min(amount, owed)
-        if who == DEBT:
-            wallet.debt -= part
-        elif who == HOUSE:
-            wallet.overrun -= part
-        else:
-            self.put_back(who, amount)
-            return [(who, amount)]
-        given = [(who, part)] if part else []
-        rest = amount - part
-        for index in reversed(range(len(self.repaid))):
-            path, what, number, repaid = self.repaid[index]
-            if (path, what) == (lease.payer, who) and min(repaid, rest):
-                taken = min(repaid, rest)
-                self.repaid[index] = (path, what, number, repaid - taken)
-                rest -= taken
-                if given and given[-1][0] == number:
-                    taken += given.pop()[1]
-                given.append((number, taken))
-        assert not rest, "what is no longer owed was repaid by somebody"
-        for number, taken in given:
-            if number > 0:
-                self.put_back(number, taken)
-        return given
-
-    def put_back(self, number: int, amount: int) -> None:
-        """Credits come back to a lot; where it has ended those that nothing is owed of are gone."""
-        lot = self.lot(number)
-        before = lot.left
-        lot.left += amount
-        self.repay(lot, amount)
-        if lot.ends <= self.now:
-            self.lose(lot, lot.left - before)
-
-    def adjust(self, number: int, amount: int) -> Answer:
-        """Charge more."""
-        lease = self.leases.get(number)
-        if lease is None:
-            return refused("reservation_unknown")
-        covered = min(amount, max(self.room(lease.payer), 0))
-        return {"lots": self.charge(lease, amount, covered)}

@@ -11,8 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from oracle import ledger_claims
+
 NEVER = 2**62
 TOLERANCE_MS = 2_000
+LATE_US = 7 * 24 * 3_600_000_000
 MS_PER_HOUR = 3_600_000
 DEBT, HOUSE = 0, -1
 SOURCES = ["promo", "allowance", "transfer", "topup"]
@@ -21,7 +24,7 @@ Answer = dict[str, Any]
 
 @dataclass
 class Lot:
-    """Credits with a window; ``phase`` is pending, live or over (ended, kept for holds)."""
+    """Credits with a window; ``phase`` is pending, live or over (ended, kept for claims)."""
 
     number: int
     owner: str
@@ -34,17 +37,21 @@ class Lot:
     origin: int = 0
     phase: str = "pending"
     expired: int = 0
+    made: int = 0
 
-    def rank(self) -> tuple[bool, int, int, int, int, int]:
+    def rank(self) -> tuple[int, int, int, int, int]:
         """Its place in the order of consumption."""
         source = SOURCES.index(self.source)
-        over_first = self.phase != "over"
-        return (over_first, self.priority, self.ends, source, self.starts, self.number)
+        return (self.priority, self.ends, source, self.starts, self.number)
+
+    def since(self) -> int:
+        """From when on it could pay."""
+        return max(self.starts, self.made)
 
 
 @dataclass
 class Wallet:
-    """An account: what it may owe, and what it owes."""
+    """An account: what it may owe, what it owes, and whether it spends its parent's credits too."""
 
     path: str
     postpaid: bool
@@ -52,11 +59,23 @@ class Wallet:
     suspended: bool = False
     debt: int = 0
     overrun: int = 0
+    shares: bool = False
+    was_given: bool = False
+
+    def give(self) -> None:
+        """Note credits of its own: from its first ones on a project spends no others."""
+        if not self.was_given and self.path.count("/") == 1:
+            self.shares = False
+        self.was_given = True
 
 
 @dataclass
 class Lease:
-    """A reservation; ``bills`` lists who paid what, in order."""
+    """A reservation; ``bills`` lists which lots paid what, in order, and ``owners`` whose.
+
+    ``beat`` is when it last reported. ``kept`` is what it may take of lots that have ended, and
+    until when the use lies that this may pay for.
+    """
 
     number: int
     account: str
@@ -71,7 +90,14 @@ class Lease:
     seq: int = 0
     phase: str = "active"
     decision: str = "continue"
+    reason: str = ""
     bills: list[tuple[int, int]] = field(default_factory=list)
+    beat: int = 0
+    kept: dict[int, tuple[int, int]] = field(default_factory=dict)
+    owners: list[str] = field(default_factory=list)
+    node: str = ""
+    grace: int = 0
+    authorised: int = 0
 
     def cost(self, used: int) -> int:
         """What so much use costs in all."""
@@ -87,12 +113,16 @@ class Lease:
         return max((min(ahead, self.cap) if self.cap else ahead) - self.cost(self.used), 0)
 
     def funded_ms(self) -> int:
-        """How long the hold lasts, at most a window, found by halving."""
+        """How long the hold lasts, at most a window."""
         budget = self.cost(self.used) + self.held
-        low, high = 0, self.window
+        return self.paid_for(budget, self.used + self.window) - self.used
+
+    def paid_for(self, budget: int, used: int) -> int:
+        """How much of some use a budget pays for, of what is not paid yet, found by halving."""
+        low, high = self.used, used
         while low < high:
             middle = (low + high + 1) // 2
-            if self.cost(self.used + middle) <= budget:
+            if self.cost(middle) <= budget:
                 low = middle
             else:
                 high = middle - 1
@@ -121,9 +151,13 @@ class Model:
     # ---- sums -------------------------------------------------------------------------------
 
     def usable(self, path: str) -> list[Lot]:
-        """Lots that can pay, in the order in which they do."""
+        """Lots that can pay for anything, in the order in which they do."""
+        return sorted((x for x in self.holding(path) if x.phase == "live"), key=Lot.rank)
+
+    def holding(self, path: str) -> list[Lot]:
+        """Lots with something left that have begun."""
         lots = [lot for lot in self.lots if lot.owner == path and lot.phase in ("live", "over")]
-        return sorted((lot for lot in lots if lot.left), key=Lot.rank)
+        return [lot for lot in lots if lot.left]
 
     def reserved(self, path: str) -> int:
         """The holds of live leases."""
@@ -135,17 +169,29 @@ class Model:
 
     def spent(self, path: str) -> int:
         """What leases were charged and not given back."""
-        return sum(lease.charged() for lease in self.leases.values() if lease.payer == path)
+        return sum(
+            amount
+            for lease in self.leases.values()
+            for (_, amount), owner in zip(lease.bills, lease.owners, strict=True)
+            if owner == path
+        )
 
     def available(self, path: str) -> int:
         """What could be held now, a credit limit not counted."""
-        usable = sum(lot.left for lot in self.usable(path))
+        usable = sum(lot.left for lot in self.holding(path))
         return usable - self.reserved(path) - self.wallets[path].debt
 
     def room(self, path: str) -> int:
         """How far the balance is above its floor."""
         wallet = self.wallets[path]
         return self.available(path) + (wallet.limit if wallet.postpaid else 0)
+
+    def chain(self, account: str) -> list[str]:
+        """Whose credits an account may spend: its own, then those that its parent may."""
+        paths = [account]
+        while self.wallets[paths[-1]].shares:
+            paths.append(paths[-1].rpartition("/")[0])
+        return paths
 
     # ---- time -------------------------------------------------------------------------------
 
@@ -165,18 +211,13 @@ class Model:
             if order == 0:
                 self.finish(self.leases[number], "expired")
             elif order == 1:
-                self.end_lot(self.lot(number))
+                ledger_claims.end_lot(self, self.lot(number))
             else:
                 self.start_lot(self.lot(number))
 
     def lot(self, number: int) -> Lot:
         """A lot by its number."""
         return next(lot for lot in self.lots if lot.number == number)
-
-    def end_lot(self, lot: Lot) -> None:
-        """At its end a lot loses what no hold needs."""
-        self.lose(lot, min(lot.left, max(self.available(lot.owner), 0)))
-        lot.phase = "over"
 
     def lose(self, lot: Lot, part: int) -> None:
         """Credits of a lot expire unused."""
@@ -195,35 +236,20 @@ class Model:
         wallet.debt -= part
         lot.left -= part
         self.repaid.append((lot.owner, DEBT, lot.number, part))
-        part = min(wallet.overrun, lot.left, max(self.available(lot.owner), 0))
+        left = arrived - part if lot.phase == "over" else lot.left
+        part = min(wallet.overrun, left, max(self.available(lot.owner), 0))
         wallet.overrun -= part
         lot.left -= part
         self.repaid.append((lot.owner, HOUSE, lot.number, part))
 
     def finish(self, lease: Lease, phase: str) -> int:
         """End a lease: its hold goes, and with it credits that were kept for it alone."""
+        if phase == "expired":
+            lease.authorised = lease.cost(lease.used) + lease.held
         released, lease.held, lease.phase = lease.held, 0, phase
-        self.let_go(lease, released)
+        ledger_claims.keep_only(self, lease, {})
         self.collect(lease.payer)
         return released
-
-    def let_go(self, lease: Lease, released: int) -> None:
-        """Credits kept for a hold that was let go of expire, those that ended first before others.
-
-        Kept for it are those that ended while it ran. Whoever let go: none are kept for nobody.
-        """
-        path = lease.payer
-        over = [lot for lot in self.usable(path) if lot.phase == "over"]
-        over.sort(key=lambda lot: lot.ends)
-        budget = min(released, self.available(path))
-        for lot in over:
-            if lease.admitted < lot.ends and budget > 0:
-                part = min(lot.left, budget)
-                self.lose(lot, part)
-                budget -= part
-        for lot in over:
-            useless = sum(lot.left for lot in over) - self.reserved(path)
-            self.lose(lot, min(lot.left, max(useless, 0)))
 
     def collect(self, path: str) -> None:
         """The house takes what it is owed from what is free."""
@@ -251,17 +277,31 @@ class Model:
             bills.append((DEBT, amount))
         return bills
 
-    def charge(self, lease: Lease, amount: int, funds: int) -> list[tuple[int, int]]:
-        """Charge a lease: the payer as far as its funds go, the house beyond."""
-        bills = self.take(lease.payer, min(amount, funds))
-        if amount > funds:
-            self.wallets[lease.payer].overrun += amount - funds
-            bills.append((HOUSE, amount - funds))
+    def pay(self, lease: Lease, parts: dict[int, int]) -> list[tuple[int, int]]:
+        """Lots pay their parts, by which the lease claims less; a debt is a part too."""
+        for number, part in parts.items():
+            if number == DEBT:
+                self.wallets[lease.payer].debt += part
+                continue
+            self.lot(number).left -= part
+            if number in lease.kept:
+                claim, until = lease.kept[number]
+                lease.kept[number] = (claim - part, until)
+        return list(parts.items())
+
+    def bill(
+        self, lease: Lease, bills: list[tuple[int, int]], uncovered: int
+    ) -> list[tuple[int, int]]:
+        """Note who paid, and the house for what nobody could."""
+        if uncovered:
+            self.wallets[lease.payer].overrun += uncovered
+            bills.append((HOUSE, uncovered))
         for who, part in bills:
-            if lease.bills and lease.bills[-1][0] == who:
+            if lease.bills and (lease.bills[-1][0], lease.owners[-1]) == (who, lease.payer):
                 lease.bills[-1] = (who, lease.bills[-1][1] + part)
             else:
                 lease.bills.append((who, part))
+                lease.owners.append(lease.payer)
         return bills
 
 

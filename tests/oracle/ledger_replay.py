@@ -48,6 +48,7 @@ class Replay:
         self.adjusted: dict[int, int] = defaultdict(int)
         self.refunded: dict[int, int] = defaultdict(int)
         self.step = 0
+        self.floors: dict[int, int] = {}
         self.reports: dict[tuple[int, int], int] = {}
 
     def next_step(self) -> None:
@@ -56,6 +57,7 @@ class Replay:
 
     def feed(self, entry: Any, floors: dict[int, int]) -> None:
         """Apply one row: its reserve pair first, then the pair of its type."""
+        self.floors = floors  # of who stands below a limit that was lowered: where that was
         assert entry.entry_id == self.next_entry, "entry ids have no gaps"
         self.next_entry += 1
         assert entry.amount > 0, "an entry moves something"
@@ -149,13 +151,14 @@ class Replay:
         assert available + reserved + spent == self.net_in[number]
         assert available + reserved == remaining - self.debt[number]
         assert available == account.remaining - account.reserved - account.debt, account
-        assert available >= (-account.credit_limit if int(account.model) else 0), account
+        floor = -account.credit_limit if int(account.model) else 0
+        assert available >= min(floor, self.floors.get(number, 0)), account
         assert (reserved, spent) == (account.reserved, account.spent), account
         assert (self.debt[number], self.overrun[number]) == (account.debt, account.overrun)
         assert remaining == account.remaining, account
         assert reserved == holds, "reserved is the sum of live holds"
         assert held_over <= reserved, "nothing is held over but for a hold"
-        assert not account.debt or not remaining, "debt is owed only where grants are used up"
+        assert not account.debt or remaining == held_over, "only who has used up all owes"
 
     def _check_lease(self, lease: Any) -> None:
         number = lease.reservation_id

@@ -168,12 +168,18 @@ class Gates(RuleBasedStateMachine):
     def reserve(self, path: str, kind: str, gpus: int, job: str, window_ms: int) -> None:
         """Ask for a lease: the model knows the answer."""
         command = commands.Reserve(
-            account=path, job_id=job, gpu_type=kind, gpu_count=gpus, window_ms=window_ms
+            account=path,
+            job_id=job,
+            gpu_type=kind,
+            gpu_count=gpus,
+            window_ms=window_ms,
+            node=f"node-{len(self.model.leases)}",
         )
         rate = gpus * RATES[kind]
         hold = rate * window_ms // HOUR_MS
         ends = self.now + window_ms * 1_000
         lease = ModelLease(0, path, job, kind, gpus, rate, window_ms, self.now, ends, hold)
+        lease.admitted = self.now
         expected = self.model.admits(lease, self.now)
         outcome = self.run(command)
         if expected:
@@ -193,13 +199,17 @@ class Gates(RuleBasedStateMachine):
         """A node reports some of the time that has passed since its last beat."""
         lease = self.one_of(pick)
         stored = self.ledgers[0].stored.reservations[lease.number]
-        used_ms = stored.used_ms + (self.now - lease.at) * percent // 100_000
+        told_ms = stored.used_ms + (self.now - lease.at) * percent // 100_000
+        used_ms = self.model.authorised(lease, stored.used_ms, told_ms, self.now)
         expected = self.model.renews(lease, used_ms, self.now) if lease.live else None
-        outcome = self.run(Beat(lease.number, stored.seq + 1, used_ms))
+        outcome = self.run(Beat(lease.number, stored.seq + 1, told_ms))
         assert isinstance(outcome, Beaten)
         if not lease.live:
             assert outcome.decision == "stop"
+            self.charged_late(lease, outcome.settled, used_ms)
+            self.compare()
             return
+        assert outcome.settled == lease.rate * used_ms // HOUR_MS
         if expected is not None:
             ended = outcome.decision == "stop"
             hold = expected[1]
@@ -208,6 +218,7 @@ class Gates(RuleBasedStateMachine):
         self.settled(lease, outcome.settled, outcome.held)
         lease.ends = self.now + outcome.expires_in_ms * 1_000
         if outcome.decision == "stop":
+            lease.lapsed = True
             self.model.end(lease, self.now)
         self.compare()
 
@@ -217,12 +228,16 @@ class Gates(RuleBasedStateMachine):
         """A job ends."""
         lease = self.one_of(pick)
         stored = self.ledgers[0].stored.reservations[lease.number]
-        used_ms = stored.used_ms + (self.now - lease.at) * percent // 100_000
-        outcome = self.run(commands.Settle(reservation_id=lease.number, used_ms=used_ms))
+        told_ms = stored.used_ms + (self.now - lease.at) * percent // 100_000
+        used_ms = self.model.authorised(lease, stored.used_ms, told_ms, self.now)
+        outcome = self.run(commands.Settle(reservation_id=lease.number, used_ms=told_ms))
         if lease.live:
             assert isinstance(outcome, Closed)
+            assert outcome.settled == lease.rate * used_ms // HOUR_MS
             self.settled(lease, outcome.settled, outcome.released)
             self.model.end(lease, self.now)
+        elif isinstance(outcome, Closed):
+            self.charged_late(lease, outcome.settled, used_ms)
         self.compare()
 
     @rule(span=waits)
@@ -240,6 +255,18 @@ class Gates(RuleBasedStateMachine):
         for bucket in self.model.on_the_way(lease.path):
             bucket.change(lease, held - lease.held + due, self.now)
         lease.settled, lease.held, lease.at = settled, held, self.now
+
+    def charged_late(self, lease: ModelLease, settled: int, used_ms: int) -> None:
+        """Use of a lapsed lease counts where it was: before the lapse."""
+        if lease.lapsed:
+            assert settled == lease.rate * used_ms // HOUR_MS
+        due = settled - lease.settled
+        self.model.slices.append((lease.path, lease.kind, due, lease.at, lease.ends))
+        for bucket in self.model.on_the_way(lease.path):
+            bucket.change(lease, due, self.now)
+        lease.settled = settled
+        if due:
+            lease.at = lease.ends
 
     def one_of(self, pick: int) -> ModelLease:
         """A lease, the newest most often."""

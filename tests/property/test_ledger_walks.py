@@ -63,6 +63,8 @@ class Walk:
                 escrow=0,
                 cap=dice.choice([0, 0, 30_000]),
                 payer=payer,
+                node="new",
+                grace=dice.choice([0, 300]),
             )
         elif machine.model.leases:
             self.report(chosen, pick)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import msgspec
@@ -12,7 +13,17 @@ from hypothesis import strategies as st
 from gpucredits.core.money import AMOUNT_MAX, format_credits
 from gpucredits.wire.credit import IssueRequest, TransferRequest, issue_from_wire
 from gpucredits.wire.reservation import format_rate
-from gpucredits.wire.scalars import decoder_of, format_instant, parse_instant, to_plain
+from gpucredits.wire.scalars import (
+    Amount,
+    Credits,
+    HourPrice,
+    decoder_of,
+    format_instant,
+    from_wire,
+    parse_instant,
+    schema_of,
+    to_plain,
+)
 
 ISSUE = decoder_of(IssueRequest)
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))
@@ -25,6 +36,33 @@ def test_every_amount_survives_the_wire(micros: int, as_number: bool) -> None:
     amount = text if as_number else f'"{text}"'
     request = ISSUE.decode(f'{{"account": "acme", "amount": {amount}}}')
     assert issue_from_wire(request).amount == micros
+
+
+NEAR_BOUNDS = st.sampled_from(
+    [
+        *("0", "00.0", "1000000", "1000000.000001", "0001000000.0", "00001000000", "1000001"),
+        *("999999999.999999", "0999999999", "00999999999", "1000000000", "1000000000.000000"),
+        *("1000000000.000001", "1000000001", "01000000000", "9999999999", "10000000000", "1."),
+    ]
+)
+
+
+@pytest.mark.parametrize("kind", [Credits, Amount, HourPrice])
+@given(text=NEAR_BOUNDS | st.from_regex(r"\A[0-9]{1,12}(\.[0-9]{1,7})?\Z"))
+def test_the_documented_bounds_of_amounts_are_the_rule(kind: type, text: str) -> None:
+    """The OpenAPI schema takes a text, or a number, exactly where the rule takes it."""
+    as_text, as_number = schema_of(kind)["anyOf"]
+    try:
+        from_wire(kind, text)
+        is_taken = True
+    except ValueError:
+        is_taken = False
+    assert (re.search(as_text["pattern"], text) is not None) is is_taken
+    assert f"{as_number['maximum']}" in schema_of(kind)["description"]
+    most = as_number["maximum"]
+    from_wire(kind, most)
+    with pytest.raises(ValueError, match=f"{most}"):
+        from_wire(kind, most + 1)
 
 
 @given(st.datetimes(datetime(1970, 1, 3), datetime(9999, 12, 29), timezones=OFFSETS))  # noqa: DTZ001  # the strategy adds the zones

@@ -38,6 +38,13 @@ class Model(IntEnum):
     POSTPAID = 1
 
 
+class Funding(IntEnum):
+    """Whose credits an account may spend: its own only, or those that its parent may spend too."""
+
+    OWN = 0
+    SHARED = 1
+
+
 class Status(IntEnum):
     """A suspended account admits nothing and drains what runs."""
 
@@ -80,6 +87,11 @@ def lineage(path: str) -> list[str]:
     return paths
 
 
+def parent_of(path: str) -> str:
+    """The path of the account above, empty for an org."""
+    return path.rpartition("/")[0]
+
+
 def is_below(path: str, above: str) -> bool:
     """Whether a path is another or lies below it."""
     return path == above or path.startswith(f"{above}/")
@@ -93,6 +105,8 @@ class Account:
     account has used beyond its grants; ``overrun`` is what the house has covered and will collect
     from later credits, and ``overdraft_limit`` how much of that jobs may count on to end cleanly;
     ``promised`` is what its live leases were promised of it and have not used.
+    ``funding`` says whose credits it may spend, ``allocated`` whether it was ever given credits of
+    its own, and ``window_max_ms`` how long a window its leases may have at most, 0 for no bound.
     A ``delinquent`` account is suspended until it pays. ``due_at`` is the earliest instant at which
     the clock alone may change the balance: a grant starts or ends, a budget issues its next
     allowance, or a lease may lapse.
@@ -110,13 +124,14 @@ class Account:
     overrun: int = 0
     version: int = 0
     due_at: int = bounds.NEVER_US
-    funded_until: int = 0
-    has_budget: bool = False
+    allocated: bool = False
     created_at: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
     delinquent: bool = False
     overdraft_limit: int = 0
     promised: int = 0
+    funding: Funding = Funding.OWN
+    window_max_ms: int = 0
 
     @property
     def available(self) -> int:
@@ -125,7 +140,7 @@ class Account:
 
     @property
     def spendable(self) -> int:
-        """What could be held now, down to the floor."""
+        """What could be held now, down to the floor; negative where more than that is owed."""
         if self.model is Model.POSTPAID:
             return self.remaining - self.reserved - self.debt + self.credit_limit
         return self.remaining - self.reserved - self.debt
@@ -137,9 +152,9 @@ class Account:
 
     @property
     def floor(self) -> int:
-        """The least that ``available`` may be."""
-        return -self.credit_limit if self.model is Model.POSTPAID else 0
+        """The least to which anything may bring ``available``.
 
-    def pays(self, now: int) -> bool:
-        """Whether it holds a budget, an unended grant (even an empty one) or is postpaid."""
-        return self.has_budget or self.funded_until > now or self.model is Model.POSTPAID
+        A credit limit that was lowered below what is owed leaves ``available`` under its floor;
+        then nothing brings it further down.
+        """
+        return -self.credit_limit if self.model is Model.POSTPAID else 0

@@ -14,6 +14,7 @@ from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
+from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
@@ -26,6 +27,7 @@ from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
+from gpucredits.core.window_bounds import WindowBounds
 
 SETTLE = EntryType.SETTLE
 
@@ -48,8 +50,17 @@ class Org:
     version: int = 0
 
 
+class PayerMove(NamedTuple):
+    """A lease that another account pays for from here on, because its payer ran short."""
+
+    reservation_id: int
+    source: str
+    target: str
+    held: int
+
+
 class LateUse(NamedTuple):
-    """Use reported after a lease had lapsed: no money moves, ``usage`` shows it."""
+    """Use reported after a lease had lapsed, up to the lapse; some of it may not be charged."""
 
     reservation_id: int
     seq: int
@@ -64,6 +75,9 @@ class Savepoint:
     entries: int
     late_use: int
     suspended: dict[str, bool]
+    account_windows: dict[str, int]
+    moves: int = 0
+    became_own: int = 0
     rows: dict[int, tuple[Row, Row]] = field(default_factory=dict)
     added: list[Row] = field(default_factory=list)
     grants: dict[int, list[Grant]] = field(default_factory=dict)
@@ -94,8 +108,17 @@ class Book:
     ``past`` holds entries of before this batch, as far as a correction needs them: who has repaid
     what an account owed and was given it back, and what has expired of a payment.
 
+    ``bare`` holds accounts whose grants were left out: they limit leases here and pay for nothing.
+    ``moves`` has the leases of this batch that changed payers, and ``became_own`` the paths of
+    projects that were first given credits of their own.
+
     ``on_nodes`` has the newest lease of each job on each node, as far as the batch asks for more
-    of its leases, with when it ends unless it is itself in the book.
+    of its leases, with when it ends unless it is itself in the book. Leases without a node are on
+    the node ''.
+
+    ``windows`` bounds the leases of this server and of its pools, ``account_windows`` those of the
+    org's accounts that have a bound, in ms. No bound is less than ``window_floor``. ``reshaped``
+    has the leases whose window was made shorter.
     """
 
     org: Org
@@ -122,6 +145,22 @@ class Book:
     periods: dict[int, list[BudgetPeriod]] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     on_nodes: dict[tuple[int, str, str], tuple[int, int]] = field(default_factory=dict)
+    bare: set[int] = field(default_factory=set)
+    moves: list[PayerMove] = field(default_factory=list)
+    became_own: list[str] = field(default_factory=list)
+    windows: WindowBounds = field(default_factory=WindowBounds)
+    account_windows: dict[str, int] = field(default_factory=dict)
+    window_floor: int = bounds.WINDOW_MS_MAX
+    reshaped: set[int] = field(default_factory=set)
+
+    def bound_windows(self, windows: WindowBounds) -> None:
+        """Take in the bounds on leases that hold now."""
+        self.windows = windows
+        self.window_floor = (
+            min(windows.server_ms, *windows.pools.values(), *self.account_windows.values())
+            if windows.pools or self.account_windows
+            else windows.server_ms
+        )
 
     def load(self, rows: Iterable[Row]) -> None:
         """Take in rows as they are stored; grants may come in any order."""
@@ -253,7 +292,13 @@ class Book:
         """Remember everything from here on, so that it can be taken back."""
         invariant(self.savepoint is None, "savepoints do not nest")
         self.savepoint = Savepoint(
-            copy(self.org), len(self.entries), len(self.late_use), self.suspended
+            copy(self.org),
+            len(self.entries),
+            len(self.late_use),
+            self.suspended,
+            self.account_windows,
+            len(self.moves),
+            len(self.became_own),
         )
 
     def keep(self) -> None:
@@ -278,6 +323,12 @@ class Book:
         del self.entries[savepoint.entries :]
         del self.late_use[savepoint.late_use :]
         self.suspended = savepoint.suspended
+        if len(self.moves) > savepoint.moves:
+            del self.moves[savepoint.moves :]
+            self.by_payer = None  # leases that moved are back with their payers
+        del self.became_own[savepoint.became_own :]
+        self.account_windows = savepoint.account_windows
+        self.bound_windows(self.windows)
         self.limits.lanes.clear()
         self.rolled_at = 0
 
@@ -297,8 +348,7 @@ class Book:
                 self.reservations[row.reservation_id] = row
                 if self.by_payer is not None:
                     self.by_payer[row.payer_id].append(row)
-                if row.node:
-                    self.note_node(row)
+                self.note_node(row)
             case TopUpRow():
                 self.topups[row.topup_id] = row
             case Budget():

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpucredits.core import bounds
+from gpucredits.core.authority import Authority
 from gpucredits.core.token_bucket import Terms, TokenBucket
 
 
@@ -30,6 +31,7 @@ class Boost:
     refill_per_hour: int = 0
     note: str = ""
     created_at: int = 0
+    set_by: Authority = Authority.SYSTEM
 
 
 def boosted(limit: int, boosts: Iterable[Boost], at: int) -> int:

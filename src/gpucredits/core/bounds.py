@@ -13,8 +13,10 @@ NEVER_US: Final = 2**62  # later than any instant that can be written; "does not
 
 WINDOW_MS_DEFAULT: Final = 120_000
 WINDOW_MS_MIN: Final = 1_000
-WINDOW_MS_MAX: Final = 24 * 3_600_000
+WINDOW_MS_MAX: Final = 24 * 3_600_000  # what a server's bound on leases may be set to
+LEASE_MAX_MS_DEFAULT: Final = 600_000  # how long a lease may last without a report
 ESCROW_WINDOWS_MAX: Final = 2
+LATE_USE_US_MAX: Final = 7 * DAY_US  # use of a lapsed lease is charged if reported by then
 GPU_COUNT_MAX: Final = 100_000
 PRICE_MAX: Final = 10**12  # a million credits per GPU-hour
 CLOCK_TOLERANCE_MS: Final = 2_000

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpucredits.core import bounds
-from gpucredits.core.account import Model, Status
+from gpucredits.core.account import Funding, Model, Status
+from gpucredits.core.authority import Authority
 from gpucredits.core.budget import Rollover
+from gpucredits.core.change import Named
 from gpucredits.core.gate import Verdict
 from gpucredits.core.grant import Source
 from gpucredits.core.heartbeat import Beat
@@ -24,25 +26,33 @@ Metadata = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateAccount:
-    """Open a wallet; its parent must exist."""
+    """Open a wallet; its parent must exist. No ``funding`` means the scope's default."""
 
     path: str
     model: Model = Model.PREPAID
     credit_limit: int = 0
     metadata: Metadata = field(default_factory=dict)
+    funding: Funding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateAccount:
-    """Suspend or resume, or change model and credit limit; None leaves a field as it is."""
+    """Suspend or resume, or change the terms; None leaves a field as it is.
+
+    ``labels`` changes some labels, and takes away those that are None; ``metadata`` replaces all.
+    ``window_max_ms`` bounds the leases of the account and of those below it, 0 lifts the bound.
+    """
 
     path: str
     status: Status | None = None
     model: Model | None = None
     credit_limit: int | None = None
     metadata: Metadata | None = None
+    labels: dict[str, str | None] | None = None
     overdraft_limit: int | None = None
     delinquent: bool | None = None
+    funding: Funding | None = None
+    window_max_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +115,7 @@ class FailTopUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReverseTopUp:
-    """The payment was taken back; what was spent of it becomes debt."""
+    """The payment was taken back: unspent credits go wherever they are, what was spent is owed."""
 
     topup_id: int
 
@@ -125,7 +135,9 @@ class Reserve:
     """Ask for a lease: GPUs of one type for a job on one node.
 
     ``exhaustion`` says what becomes of the job when it cannot be renewed in full; ``fair_share`` is
-    what the pool's dispatcher says of it, where there is one.
+    what the pool's dispatcher says of it, where there is one. ``scope`` is that of the key which
+    asks, empty for the whole system: an account inside it may be named as ``payer``. Without
+    ``window_ms`` the window is the default, or what the bounds on leases allow if that is less.
     """
 
     account: str
@@ -134,7 +146,7 @@ class Reserve:
     gpu_count: int
     region: str = "default"
     node: str = ""
-    window_ms: int = bounds.WINDOW_MS_DEFAULT
+    window_ms: int = 0
     escrow_windows: int = 0
     max_amount: int = 0
     payer: str = ""
@@ -143,6 +155,7 @@ class Reserve:
     overdraft: int = 0
     fair_share: Verdict | None = None
     metadata: Metadata = field(default_factory=dict)
+    scope: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,15 +183,22 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopLease:
-    """Tell a lease to end by an instant, whatever it could still pay for.
+    """Tell a lease to end within ``grace_ms`` from now, whatever it could still pay for.
 
-    Its node learns of it with the next heartbeat, and has ``grace_ms`` from then on, though not
-    beyond the end that its lease has anyway; the lease is not renewed beyond.
+    ``stopping_for`` is the number of the request in the queue that needs its room, 0 for none.
     """
 
     reservation_id: int
-    stops_at: int
     grace_ms: int = 0
+    stopping_for: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeLease:
+    """Let a lease go on that was told to stop for a request which no longer needs its room."""
+
+    reservation_id: int
+    stopping_for: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +230,8 @@ class Sweep:
 class SetQuota:
     """Set the limit of an account's quota, making it if need be.
 
-    A quota is known by everything but its limit. ``used`` is what the ledger says was settled in
+    A quota is known by everything but its limit, and by the scope that set it. ``by`` is the scope
+    of the key that asks, here and in what follows. ``used`` is what the ledger says was settled in
     the window that is open, for a quota that is new, and ``past`` (start, end, used) of the cells
     before it that a rolling window counts.
     """
@@ -224,6 +245,7 @@ class SetQuota:
     rolling_hours: int = 0
     used: int = 0
     past: tuple[tuple[int, int, int], ...] = ()
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,23 +253,30 @@ class EndQuota:
     """Take a quota away."""
 
     quota_id: int
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceQuotas:
-    """Let an account have these quotas and no others, at once."""
+    """Let an account have these quotas and no others, but for those that were set above."""
 
     account: str
     quotas: tuple[SetQuota, ...]
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRateLimit:
-    """Set how many credits an account may authorise at once, and how fast it gains more."""
+    """Set how many credits an account may authorise at once, and how fast it gains more.
+
+    What is not ``named`` stays as it is.
+    """
 
     account: str
     capacity: int
     refill_per_hour: int
+    named: Named = None
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +284,7 @@ class EndRateLimit:
     """Take an account's rate limit away."""
 
     account: str
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +297,7 @@ class AddBoost:
     starts_at: int | None = None
     refill_per_hour: int = 0
     note: str = ""
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,13 +306,15 @@ class EndBoost:
 
     target_id: int
     boost_id: int
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetBudget:
     """Set an account's budget by its name; the first period begins now, or at ``starts_at``.
 
-    A budget that exists changes from its next period on. Without a calendar there is one period.
+    A budget that is open changes from its next period on, and what is not ``named`` of it stays as
+    it is. Without a calendar there is one period.
     """
 
     account: str
@@ -296,6 +329,7 @@ class SetBudget:
     rollover_us: int = 0
     priority: int = bounds.PRIORITY_DEFAULT
     warn_percent: tuple[int, ...] = ()
+    named: Named = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +363,7 @@ Command = (
     | Settle
     | Cancel
     | StopLease
+    | ResumeLease
     | Refund
     | Adjust
     | Sweep

@@ -52,6 +52,7 @@ RULES: dict[type[Command], Rule] = {
     commands.Settle: reservations.settle,
     commands.Cancel: reservations.cancel,
     commands.StopLease: stops.stop_lease,
+    commands.ResumeLease: stops.resume_lease,
     commands.Refund: corrections.refund,
     commands.Adjust: corrections.adjust,
     commands.Explain: reservations.explain,

@@ -66,7 +66,8 @@ class GateReport:
     Except for fair share, where the limit is the tenant's share and it is the pool that says whose
     turn it is: who borrows passes above it, and a full pool lets nobody in.
     ``clears_at`` is when it would pass if nothing else changed; None where that is now or where no
-    instant is known.
+    instant is known. ``credit`` is how much of the limit is the credit limit of an account that has
+    one.
     """
 
     gate: Gate
@@ -80,6 +81,12 @@ class GateReport:
     passes: bool
     clears_at: int | None = None
     told: str = ""
+    credit: int | None = None
+
+    @property
+    def available(self) -> int:
+        """What is there to be taken, a credit limit not counted."""
+        return self.limit - self.current - (self.credit or 0)
 
     @property
     def sentence(self) -> str:
@@ -103,6 +110,16 @@ class GateReport:
         limit, wanted = self._count(self.limit), self._number(self.requested)
         free = max(self.limit - self.current, 0)
         match self.gate:
+            case Gate.BUDGET if self.credit is not None and self.available <= 0:
+                return (
+                    f"{self.account} has used {self._number(self.current)} of its credit limit of "
+                    f"{self._number(self.credit)}, and {wanted} {be(wanted)} needed."
+                )
+            case Gate.BUDGET if self.credit is not None:
+                return (
+                    f"{self.account} has {self._count(self.available)} available and a credit "
+                    f"limit of {self._number(self.credit)}, and {wanted} {be(wanted)} needed."
+                )
             case Gate.BUDGET:
                 return (
                     f"{self.account} has {self._count(free)} available, and {wanted} {be(wanted)} "

@@ -26,7 +26,7 @@ OVERRUN = -1  # in the place of a grant's id: the house covered it, to be collec
 
 
 class GrantState(IntEnum):
-    """A held-over grant has expired, but live holds were counting on it."""
+    """A held-over grant has ended; what is left of it is kept for claims of live leases."""
 
     HELD_OVER = 0
     ACTIVE = 1
@@ -34,9 +34,15 @@ class GrantState(IntEnum):
     ENDED = 3
 
 
+HELD_OVER_LAST = len(GrantState)  # nobody but the leases with a claim takes from such a grant
+
+
 @dataclass(slots=True)
 class Grant:
-    """A lot: ``amount`` at issue, ``remaining`` of it now, valid on [starts_at, expires_at)."""
+    """A lot: ``amount`` at issue, ``remaining`` of it now, valid on [starts_at, expires_at).
+
+    ``claims`` is how much live leases may still claim of it after its end, in all.
+    """
 
     grant_id: int
     account_id: int
@@ -51,6 +57,7 @@ class Grant:
     created_at: int = 0
     metadata: dict[str, str] = field(default_factory=dict)
     budget_id: int = 0
+    claims: int = 0
 
 
 def seen_at(grant: Grant, now: int) -> Grant:
@@ -60,10 +67,26 @@ def seen_at(grant: Grant, now: int) -> Grant:
     return replace(grant, state=GrantState.ENDED)
 
 
+def usable_since(grant: Grant) -> int:
+    """When a grant's credits could first pay: its start, or its making if that was later."""
+    return max(grant.starts_at, grant.created_at)
+
+
 def consumption_order(grant: Grant) -> tuple[int, int, int, int, int, int]:
-    """The total order: held over, priority, soonest expiry, promo before paid, start, id."""
+    """The total order: active, pending and then held over; within each the order of ``rank``."""
     return (
-        grant.state,
+        HELD_OVER_LAST if grant.state is GrantState.HELD_OVER else grant.state,
+        grant.priority,
+        grant.expires_at,
+        grant.source,
+        grant.starts_at,
+        grant.grant_id,
+    )
+
+
+def rank(grant: Grant) -> tuple[int, int, int, int, int]:
+    """Priority, soonest expiry, promo before paid, start, id."""
+    return (
         grant.priority,
         grant.expires_at,
         grant.source,

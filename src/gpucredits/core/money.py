@@ -13,16 +13,19 @@ DECIMALS = 6
 MS_PER_HOUR = 3_600_000
 AMOUNT_MAX = 10**15  # a billion credits in micro-credits: sums of thousands of them fit in a BIGINT
 
-_AMOUNT = re.compile(r"(-?)(\d{1,12})(?:\.(\d{1,6}))?", re.ASCII)
+_AMOUNT = re.compile(r"(-?)(\d{1,10})(?:\.(\d{1,6}))?", re.ASCII)
 
 
 def parse_credits(text: str) -> int:
-    """Micro-credits from a decimal string such as ``"12.5"``; ValueError says what is wrong."""
+    """Micro-credits from a decimal string such as ``"12.5"``; ValueError says what is wrong.
+
+    A billion credits, either way, is the most that any amount may be.
+    """
     match = _AMOUNT.fullmatch(text)
     if match is None:
         raise ValueError(
-            "must be a decimal string with at most 12 digits before the point and 6 after it, "
-            'such as "12.5"'
+            f"must be a decimal string of at most {format_credits(AMOUNT_MAX)} with at most "
+            f'{DECIMALS} digits after the point, such as "12.5"'
         )
     sign, whole, fraction = match.groups()
     micros = int(whole) * MICROS_PER_CREDIT + int((fraction or "").ljust(DECIMALS, "0"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpucredits.core.account import Account
+from gpucredits.core.account import Account, Funding
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget
 from gpucredits.core.gate import GateReport, Unit
@@ -19,9 +19,13 @@ from gpucredits.core.topup import TopUpRow
 
 @dataclass(frozen=True, slots=True)
 class AccountSaved:
-    """The account as it now is."""
+    """The account as it now is.
+
+    ``stands``: why it still admits nothing though its own suspension was lifted.
+    """
 
     account: Account
+    stands: Refused | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,18 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """A lease that was told to stop, and by when if its node has heard of it."""
+    """A lease that was told to stop, and the instant beyond which it is not renewed."""
 
     reservation_id: int
     stops_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A lease that goes on after an order to stop was taken back, and its present end."""
+
+    reservation_id: int
+    expires_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +145,22 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
+class Funder:
+    """An account of a funding chain: what it can spend, and whether that pays for a window."""
+
+    account: str
+    funding: Funding
+    spendable: int
+    can_pay: bool
+    clears_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """What a request would be told: by every gate, at what price, and from which grants it is paid.
 
     ``lots`` are (grant, amount) of the first hold, as if it were settled now. ``refusal`` is what
-    the request would be refused with.
+    the request would be refused with, and ``funders`` are the accounts that may pay, nearest first.
     """
 
     admitted: bool
@@ -150,6 +173,7 @@ class Explained:
     lots: tuple[tuple[int, int], ...]
     reports: tuple[GateReport, ...]
     refusal: Refused | None = None
+    funders: tuple[Funder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +238,7 @@ Accepted = (
     | Beaten
     | Closed
     | Stopping
+    | Resumed
     | Queued
     | Refunded
     | Adjusted

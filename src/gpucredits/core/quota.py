@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from gpucredits.core.authority import Authority
 from gpucredits.core.bounds import MINUTE_US
 from gpucredits.core.gate import Unit
 from gpucredits.core.period import Calendar, period_at
@@ -43,7 +44,8 @@ class Quota:
 
     A quota on credits per window has either a calendar and a zone, or a number of rolling hours.
     An ended quota stays on record and limits nothing. It began with ``seeded`` credits that were
-    spent before, and has counted every entry from ``first_entry_id`` on.
+    spent before, and has counted every entry from ``first_entry_id`` on. ``set_by`` is the scope of
+    the key that set it: each scope may have a quota of its own that is the same but for the limit.
     """
 
     quota_id: int
@@ -58,6 +60,7 @@ class Quota:
     ended_at: int = 0
     seeded: int = 0
     first_entry_id: int = 0
+    set_by: Authority = Authority.SYSTEM
 
 
 @dataclass(slots=True)

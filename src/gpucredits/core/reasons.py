@@ -51,8 +51,10 @@ class Reason(StrEnum):
     PRICE_UNKNOWN = "price_unknown"
     ZONE_UNKNOWN = "zone_unknown"
     LIMIT_INVALID = "limit_invalid"
+    LIMIT_SET_ABOVE = "limit_set_above"
+    WINDOW_TOO_LONG = "window_too_long"
     PAYER_INVALID = "payer_invalid"
-    NO_PAYER = "no_payer"
+    FUNDING_INVALID = "funding_invalid"
     OVERDRAFT_TOO_LARGE = "overdraft_too_large"
     MAX_AMOUNT_TOO_SMALL = "max_amount_too_small"
     RESERVATION_EXISTS = "reservation_exists"
@@ -84,11 +86,13 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.WINDOW_ENDED
             | Reason.PRICE_UNKNOWN
             | Reason.PAYER_INVALID
+            | Reason.FUNDING_INVALID
             | Reason.PARENT_UNKNOWN
             | Reason.MAX_AMOUNT_TOO_SMALL
             | Reason.OVERDRAFT_TOO_LARGE
             | Reason.ZONE_UNKNOWN
             | Reason.LIMIT_INVALID
+            | Reason.WINDOW_TOO_LONG
         ):
             return Kind.INVALID
         case (
@@ -108,9 +112,9 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.FAIR_SHARE
         ):
             return Kind.CONFLICT
-        case Reason.INSUFFICIENT_CREDITS | Reason.NO_PAYER | Reason.ACCOUNT_DELINQUENT:
+        case Reason.INSUFFICIENT_CREDITS | Reason.ACCOUNT_DELINQUENT:
             return Kind.FUNDS
-        case Reason.QUOTA_EXCEEDED:
+        case Reason.QUOTA_EXCEEDED | Reason.LIMIT_SET_ABOVE:
             return Kind.LIMIT
         case Reason.RATE_LIMITED:
             return Kind.THROTTLED

@@ -13,8 +13,8 @@ from typing import Final
 
 from gpucredits.core import bounds, ids
 from gpucredits.core.account import Account
+from gpucredits.core.authority import Authority
 from gpucredits.core.book import Book
-from gpucredits.core.budget import Budget
 from gpucredits.core.command import AddBoost, Issue, SetBudget, Transfer
 from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.core.period import Calendar
@@ -78,8 +78,9 @@ class Ask:
     """A request as it stands.
 
     ``target_id`` is the quota or bucket to be raised, ``budget`` the name of the budget. The
-    ``given`` terms are what was approved. ``attempt`` numbers approvals, because one that the
-    ledger refused opens the request again; ``refusal`` then says why.
+    ``given`` terms are what was approved, by a key of the scope ``decided_from``. ``attempt``
+    numbers approvals, because one that the ledger refused opens the request again; ``refusal`` then
+    says why.
     """
 
     org_id: int
@@ -98,6 +99,7 @@ class Ask:
     expires_at: int
     state: RequestState = RequestState.OPEN
     decided_by: str = ""
+    decided_from: Authority = Authority.SYSTEM
     decided_at: int = 0
     note: str = ""
     given_amount: int = 0
@@ -177,13 +179,6 @@ def aim_at_quota(ask: Ask, account: Account, book: Book) -> Ask | Refused:
     return replace(ask, unit=unit, amount=number)
 
 
-def budget_in(book: Book, ask: Ask) -> Budget | None:
-    """The account's budget of the name that a request is about."""
-    account = book.paths.get(ask.account)
-    budgets = () if account is None else book.budgets.get(account.account_id, ())
-    return next((budget for budget in budgets if budget.name == ask.budget), None)
-
-
 def no_limit(account: str, what: str) -> Refused:
     """Refuse to raise what is not there."""
     return Refused(Reason.LIMIT_UNKNOWN, f"{account} has no {what}.", {"account": account})
@@ -202,7 +197,9 @@ def check_new(account: str, terms: Terms, *, open_now: int, now: int) -> Refused
     return None
 
 
-def approve(ask: Ask, terms: Terms, *, actor: str, note: str, now: int) -> Ask | Refused:
+def approve(  # which request, on which terms, and who says so
+    ask: Ask, terms: Terms, *, actor: str, note: str, now: int, by: Authority = Authority.SYSTEM
+) -> Ask | Refused:
     """Decide for it, on these terms; the ledger has the last word."""
     if wrong := not_open(ask, now):
         return wrong
@@ -212,6 +209,7 @@ def approve(ask: Ask, terms: Terms, *, actor: str, note: str, now: int) -> Ask |
         ask,
         state=RequestState.APPROVING,
         decided_by=actor,
+        decided_from=by,
         decided_at=now,
         note=note,
         given_amount=terms.amount,
@@ -269,8 +267,8 @@ def ended(account: str) -> Refused:
     )
 
 
-def command_of(ask: Ask, budget: Budget | None) -> Issue | Transfer | AddBoost | SetBudget:
-    """What an approval does. ``budget`` is the account's budget of that name, if it has one."""
+def command_of(ask: Ask) -> Issue | Transfer | AddBoost | SetBudget:
+    """What an approval does."""
     terms = ask.given
     match ask.kind:
         case RequestKind.CREDITS:
@@ -282,9 +280,10 @@ def command_of(ask: Ask, budget: Budget | None) -> Issue | Transfer | AddBoost |
                 refill_per_hour=terms.refill_per_hour,
                 ends_at=terms.ends_at,
                 note=ask.reason,
+                by=ask.decided_from,
             )
         case RequestKind.BUDGET:
-            return budget_command(ask, budget)
+            return budget_command(ask)
 
 
 def credit_command(ask: Ask) -> Issue | Transfer:
@@ -298,27 +297,15 @@ def credit_command(ask: Ask) -> Issue | Transfer:
     return Issue(account=ask.account, amount=terms.amount, expires_at=terms.ends_at, metadata=label)
 
 
-def budget_command(ask: Ask, budget: Budget | None) -> SetBudget:
+def budget_command(ask: Ask) -> SetBudget:
     """The budget with its new allowance; one that is new is monthly in UTC."""
     terms = ask.given
-    if budget is None:
-        return SetBudget(
-            account=ask.account,
-            name=ask.budget,
-            allowance=terms.amount,
-            calendar=Calendar.MONTH,
-            ends_at=terms.ends_at,
-        )
+    named = {"allowance"} if terms.ends_at >= bounds.NEVER_US else {"allowance", "ends_at"}
     return SetBudget(
         account=ask.account,
         name=ask.budget,
         allowance=terms.amount,
-        calendar=budget.calendar,
-        zone=budget.zone,
-        ends_at=budget.ends_at if terms.ends_at >= bounds.NEVER_US else terms.ends_at,
-        rollover=budget.rollover,
-        rollover_cap=budget.rollover_cap,
-        rollover_us=budget.rollover_us,
-        priority=budget.priority,
-        warn_percent=budget.warn_percent,
+        calendar=Calendar.MONTH,
+        ends_at=terms.ends_at,
+        named=frozenset(named),
     )

@@ -13,6 +13,7 @@ from enum import IntEnum
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+from gpucredits.core.change import Named, merged
 from gpucredits.core.token_bucket import TokenBucket, Tokens, clears_at
 
 HOUR_S: Final = 3_600
@@ -81,10 +82,26 @@ def limit_of(per_second: Fraction, burst: int | None) -> RequestLimit:
             f"must be from 1 request an hour to {BURST_MAX} a second, in whole requests an hour"
         )
     if burst is None:
-        burst = min(BURST_MAX, max(1, -(-per_hour.numerator * BURST_SECONDS_DEFAULT // HOUR_S)))
+        burst = usual_burst(per_hour.numerator)
     if not 1 <= burst <= BURST_MAX:
         raise ValueError(f"must allow bursts of 1 to {BURST_MAX} requests")
     return RequestLimit(burst, per_hour.numerator)
+
+
+def usual_burst(per_hour: int) -> int:
+    """How many requests may come at once where nothing else is said: a few seconds of the speed."""
+    return min(BURST_MAX, max(1, -(-per_hour * BURST_SECONDS_DEFAULT // HOUR_S)))
+
+
+def changed_limit(wanted: RequestLimit, before: RequestLimit | None, named: Named) -> RequestLimit:
+    """The limit that was in force with what is named changed; a capacity of 0 is the usual one.
+
+    ValueError where neither says how fast requests may come.
+    """
+    limit = merged(wanted, before, named)
+    if not limit.refill_per_hour:
+        raise ValueError("must be given, since no limit is in force")
+    return RequestLimit(limit.capacity or usual_burst(limit.refill_per_hour), limit.refill_per_hour)
 
 
 def asks_of(

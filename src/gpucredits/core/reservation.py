@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
-from gpucredits.core import bounds
 from gpucredits.core.money import cost, time_covered_ms
 
 NO_PART = -1  # of a job's cap: the lease has it to itself
 WENT_BACK = "used_ms_went_back"  # why the use that counts is not the one that was reported
 BEYOND_ELAPSED = "used_ms_beyond_elapsed"
+BEYOND_AUTHORISED = "used_ms_beyond_authorised"
 
 
 class ReservationState(IntEnum):
@@ -70,9 +70,12 @@ class Reservation:
     it may overdraw beyond its hold before its next beat. ``beat_at`` is when its last beat was
     taken; ``leaving`` says that a lowered limit has told it to go. ``why`` goes with ``decision``
     as last told, and ``clears_at`` with a throttle. One that was told to stop is not renewed beyond
-    ``stopping_at``, which moves to ``stop_grace_ms`` after its node hears of it. One of a job that
-    has or had other leases may cost ``cap_part`` of what its quotas allow the job, as given when
-    these allowed ``cap_seen``.
+    ``stopping_at``; ``stopping_for`` is the number of the request in the queue that it makes room
+    for, 0 for none. One of a job that has or had other leases may cost ``cap_part`` of what its
+    quotas allow the job, as given when these allowed ``cap_seen``. ``authorised`` is the most that
+    a lapsed lease may have cost. ``kept`` lists (grant, claim, until): what it may still take of
+    grants that have ended, for use before an instant. ``payers`` lists (account, number of items of
+    ``paid``) for each payer before the present one.
     """
 
     reservation_id: int
@@ -114,7 +117,10 @@ class Reservation:
     cap_part: int = NO_PART
     cap_seen: int = 0
     clears_at: int = 0
-    stop_grace_ms: int = 0
+    stopping_for: int = 0
+    authorised: int = 0
+    kept: tuple[tuple[int, int, int], ...] = ()
+    payers: tuple[tuple[int, int], ...] = ()
 
     @property
     def rate_per_hour(self) -> int:
@@ -163,14 +169,6 @@ def lease_end(lease: Reservation, now: int) -> int:
     return now + lease_ms * 1_000
 
 
-def stop_by(lease: Reservation, now: int) -> int:
-    """By when a lease that was told to stop has to be gone if its node hears of it ``now``.
-
-    One that has heard of it was not renewed beyond ``stopping_at``.
-    """
-    return max(lease.stopping_at, min(now + lease.stop_grace_ms * 1_000, lease.expires_at))
-
-
-def used_bound_ms(lease: Reservation, now: int) -> int:
-    """The most use a node can truthfully report: the server's elapsed time and a tolerance."""
-    return (now - lease.admitted_at) // 1_000 + bounds.CLOCK_TOLERANCE_MS
+def elapsed_ms(lease: Reservation, now: int) -> int:
+    """The most use that is charged at ``now``: the server's time since the lease's admission."""
+    return (now - lease.admitted_at) // 1_000

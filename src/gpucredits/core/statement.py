@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from gpucredits.core.account import Account
-from gpucredits.core.bounds import DAY_US
+from gpucredits.core.bounds import DAY_US, MINUTE_US
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.risk import Standing, Statement, standing
 
 DUE_DAYS: Final = 14  # from the closing of a statement, unless the server was told otherwise
 DUE_DAYS_MAX: Final = 365
+# What took effect in a month's last moment has been written down by then: servers decide at most
+# seconds before they save.
+CLOSES_AFTER_US: Final = MINUTE_US
 SHORTEST_US: Final = 15 * DAY_US  # what is left of a month, for a statement of its own
 BILLS_MAX: Final = 60  # of one account that are looked at, the latest
 
@@ -67,6 +70,12 @@ class Figures:
 def month_after(starts_at: int, zone: str) -> tuple[int, int]:
     """The month that an instant lies in."""
     return period_at(Calendar.MONTH, zone, starts_at)
+
+
+def months_over(now: int, zone: str) -> int:
+    """The end of the last month that may be closed: a month closes one minute after its end."""
+    until, _ = month_after(now - CLOSES_AFTER_US, zone)
+    return until
 
 
 def month_from(starts_at: int, zone: str) -> tuple[int, int]:

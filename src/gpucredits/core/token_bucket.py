@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from gpucredits.core import bounds
+from gpucredits.core.authority import Authority
 from gpucredits.core.bounds import HOUR_US
 
 
@@ -29,6 +30,7 @@ class TokenBucket:
 
     ``level`` may be below zero where charges had to be taken that no token stood for, and drifts
     down between fillings while ``level_at`` stands still: only ``tokens`` says what is there.
+    ``set_by`` is the scope of the key that set it.
     """
 
     bucket_id: int
@@ -40,6 +42,7 @@ class TokenBucket:
     fraction: int = 0
     kind: Tokens = Tokens.CREDITS
     ended_at: int = 0
+    set_by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpucredits.core.account import Status
@@ -53,7 +55,7 @@ def test_a_batch_of_reservations_is_all_or_nothing() -> None:
     before, book = ledger.dump(), ledger.stored
     book.begin()
     ask = Reserve(account="acme", job_id="wide", gpu_type="h100", gpu_count=1)
-    outcomes = [decide(book, ask, ledger.now) for _ in range(3)]
+    outcomes = [decide(book, replace(ask, node=f"n{n}"), ledger.now) for n in range(3)]
     assert [isinstance(outcome, Refused) for outcome in outcomes] == [False, False, True]
     book.take_back()
     assert ledger.dump() == before

@@ -70,7 +70,7 @@ def test_an_allowance_is_there_at_once_and_again_each_period(ledger: Ledger) -> 
     assert ledger.account("acme").available == 10 * CREDIT
     ledger.wait(us=1)
     account = ledger.account("acme")
-    assert (account.available, account.has_budget) == (10 * CREDIT, True), "one ended, one began"
+    assert account.available == 10 * CREDIT, "one ended, one began"
     periods = ledger.view().periods[4]
     assert [(row.starts_at, row.ends_at) for row in periods] == [
         (us("2026-03-27T12:00"), us("2026-03-28T00:00")),
@@ -222,14 +222,13 @@ def test_an_explicit_period_is_issued_once(ledger: Ledger) -> None:
     starts, ends = us("2026-03-30T00:00"), us("2026-04-02T06:30")
     budget(ledger, calendar=None, starts_at=starts, ends_at=ends)
     assert ledger.account("acme").available == 0
-    assert ledger.account("acme").has_budget
     ledger.now = starts
     assert ledger.account("acme").available == 10 * CREDIT
     ledger.now = ends - 1
     assert ledger.account("acme").available == 10 * CREDIT
     ledger.now = ends
     account = ledger.account("acme")
-    assert (account.available, account.has_budget, account.due_at) == (0, False, bounds.NEVER_US)
+    assert (account.available, account.due_at) == (0, bounds.NEVER_US)
 
 
 def test_months_have_their_own_lengths(ledger: Ledger) -> None:
@@ -311,14 +310,14 @@ def test_a_change_holds_from_the_next_period_on(ledger: Ledger) -> None:
 
 
 def test_an_ended_budget_issues_no_more(ledger: Ledger) -> None:
-    """The open period runs to its end; the account then no longer pays by its budget."""
+    """The open period runs to its end; nothing comes after it."""
     budget(ledger)
     ledger.accept(EndBudget(account="acme"), BudgetSaved)
     assert ledger.reason(EndBudget(account="acme")) is Reason.LIMIT_UNKNOWN
     assert ledger.account("acme").available == 10 * CREDIT
     ledger.now = us("2026-04-28T00:00")
     account = ledger.account("acme")
-    assert (account.available, account.has_budget) == (0, False)
+    assert (account.available, account.due_at) == (0, bounds.NEVER_US)
     again = budget(ledger)
     assert again.budget.next_at == us("2026-04-29T00:00")
     assert ledger.account("acme").available == 10 * CREDIT, "begun again now, with no back pay"
@@ -339,7 +338,7 @@ def test_warnings_are_told_once_each_period(ledger: Ledger) -> None:
     lease = ledger.lease("acme").reservation_id
     assert swept_warnings(ledger) == []
     for seq, (used_ms, told) in enumerate([(110_000, []), (120_000, [50]), (230_000, [80])], 1):
-        ledger.now = us("2026-03-27T12:00") + used_ms * 1_000 - 1_000
+        ledger.now = us("2026-03-27T12:00") + used_ms * 1_000
         ledger.accept(Beat(lease, seq, used_ms), Beaten)
         assert swept_warnings(ledger) == told
         assert swept_warnings(ledger) == []

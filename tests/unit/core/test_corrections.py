@@ -158,22 +158,25 @@ def test_an_adjustment_leaves_holds_alone(ledger: Ledger) -> None:
 
 def test_a_refund_of_an_overrun_collected_since_is_available(ledger: Ledger) -> None:
     """Once later credits have paid the house, a refund of the job is the account's again."""
-    ledger.grant("acme", 10_000)
-    lease = ledger.lease("acme", window_ms=1_000).reservation_id
-    ledger.wait(ms=500)
+    first = ledger.grant("acme", 25_000).grant_id
+    lease = ledger.lease("acme", window_ms=2_500).reservation_id
+    ledger.wait(ms=2_500)
+    other = ledger.lease("acme", window_ms=1_500).reservation_id
     ledger.accept(Settle(reservation_id=lease, used_ms=2_500), Closed)
-    grant = ledger.grant("acme", 12_000).grant_id
+    ledger.wait(s=1)
+    ledger.accept(Settle(reservation_id=other, used_ms=1_000), Closed)
+    grant = ledger.grant("acme", 7_000).grant_id
     assert ledger.account("acme").overrun == 3_000
-    assert refund(ledger, lease, 15_000) == ((OVERRUN, 3_000), (grant, 12_000))
+    assert refund(ledger, lease, 15_000) == ((OVERRUN, 3_000), (grant, 7_000), (first, 5_000))
     account = ledger.account("acme")
-    assert (account.overrun, account.available, account.spent) == (0, 12_000, 10_000)
+    assert (account.overrun, account.available, account.spent) == (0, 12_000, 20_000)
 
 
 def test_a_refund_reopens_the_end_of_its_grant(ledger: Ledger) -> None:
     """A grant used up and forgotten by the clock ends on time once credits are back in it."""
     grant = ledger.grant("acme", 10_000, expires_at=START + 60 * SECOND).grant_id
     lease = ledger.lease("acme", window_ms=1_000).reservation_id
-    ledger.wait(ms=999)
+    ledger.wait(s=1)
     ledger.accept(Settle(reservation_id=lease, used_ms=1_000), Closed)
     ledger.wait(s=1)
     ledger.accept(Sweep(account_id=ledger.account("acme").account_id), Swept)

@@ -209,8 +209,7 @@ def test_a_boost_to_come_is_part_of_when_it_clears(ledger: Ledger) -> None:
 
 
 def test_what_makes_no_sense_is_refused_before_any_gate(ledger: Ledger) -> None:
-    """An unknown account, no price, no payer or a suspension are told as they always are."""
-    assert ledger.reason(Explain(reserve=ask())) is Reason.NO_PAYER
+    """An unknown account, no price or a suspension are told as they always are."""
     assert ledger.reason(Explain(reserve=ask(gpu_type="none"))) is Reason.PRICE_UNKNOWN
     ledger.accept(UpdateAccount(path="acme", status=Status.SUSPENDED), AccountSaved)
     assert ledger.reason(Explain(reserve=ask())) is Reason.ACCOUNT_SUSPENDED

@@ -37,6 +37,7 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Exhaustion
 from gpucredits.core.rules import accounts, gates, heartbeats, renewals, reservations, roll
+from support.asking import alone
 from support.ledger import CREDIT, SECOND, Ledger
 
 ALICE = "acme/vision/alice"
@@ -156,8 +157,10 @@ def spending_counts(ledger: Ledger) -> None:
     """What was settled is spent in its window, and held no more in the next."""
     quota(ledger, Dimension.CREDITS_PER_WINDOW, A_WINDOW)
     lease = admitted(ledger, max_amount=A_WINDOW)
-    ledger.wait(s=120 - 1)
-    told(ledger, lease, 1, 120_000, "stop")
+    ledger.wait(s=60)
+    told(ledger, lease, 1, 0, "drain")
+    ledger.wait(s=60)
+    told(ledger, lease, 2, 120_000, "stop")
     refused(ledger)
     ledger.wait(s=86_400)
     admitted(ledger)
@@ -197,6 +200,7 @@ def unpaid(ledger: Ledger) -> None:
 
 def stop_policy(ledger: Ledger) -> None:
     """A job that agreed to stop stops at the first renewal that is not full."""
+    alone(ledger)
     ledger.grant(ALICE, A_WINDOW)
     lease = admitted(ledger, exhaustion=Exhaustion.STOP)
     ledger.wait(s=10)
@@ -285,7 +289,7 @@ GUARDS: dict[str, Guard] = {
         stop_policy,
     ),
     "the bound of an overdraft": (
-        *(reservations, "overdraft_too_large", nothing),
+        *(reservations, "allowing", lambda funders, _: funders),
         overdraft_unearned,
     ),
 }

@@ -87,17 +87,17 @@ def test_each_lease_lets_go_of_grants_that_ended_while_it_ran(ledger: Ledger) ->
     assert ledger.account("acme").available == 9 * CREDIT
 
 
-def test_nothing_is_held_over_for_nobody(ledger: Ledger) -> None:
-    """Where holds were paid out of turn, what is left goes with the last hold that needs it."""
+def test_each_hold_is_paid_by_what_was_kept_for_it(ledger: Ledger) -> None:
+    """One lease does not take what is kept for another, whichever would come first in order."""
     first = ledger.grant("acme", A_WINDOW, expires_at=START + SECOND, priority=1_000).grant_id
     early = ledger.lease("acme").reservation_id
     ledger.wait(s=1)
     second = ledger.grant("acme", A_WINDOW, expires_at=ledger.now + SECOND, priority=1).grant_id
     late = ledger.lease("acme").reservation_id
     ledger.wait(s=118)
-    ledger.accept(Settle(reservation_id=early, used_ms=120_000), Closed)
-    assert ledger.lot(second).remaining == 0
-    assert ledger.lot(first).remaining == A_WINDOW
+    ledger.accept(Settle(reservation_id=early, used_ms=119_000), Closed)
+    assert ledger.reservation(early).paid == ((first, A_WINDOW * 119 // 120),)
+    assert (ledger.lot(first).remaining, ledger.lot(second).remaining) == (0, A_WINDOW)
     ledger.accept(Cancel(reservation_id=late), Closed)
     assert ledger.account("acme").remaining == 0
 

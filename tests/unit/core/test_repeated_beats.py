@@ -20,7 +20,7 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Exhaustion
-from support.ledger import CREDIT, SECOND, Ledger
+from support.ledger import CREDIT, Ledger
 
 A_WINDOW = 1_200_000
 
@@ -78,16 +78,14 @@ def suspended(ledger: Ledger) -> int:
 def preempted(ledger: Ledger) -> int:
     """It was told to stop."""
     lease = set_up(ledger, CREDIT**2)
-    at = ledger.now + 40 * SECOND
-    ledger.do(StopLease(reservation_id=lease, stops_at=at, grace_ms=40_000))
+    ledger.do(StopLease(reservation_id=lease, grace_ms=40_000))
     return lease
 
 
 def preempted_and_short(ledger: Ledger) -> int:
     """It was told to stop and has no credits either."""
     lease = short(ledger)
-    at = ledger.now + 40 * SECOND
-    ledger.do(StopLease(reservation_id=lease, stops_at=at, grace_ms=40_000))
+    ledger.do(StopLease(reservation_id=lease, grace_ms=40_000))
     return lease
 
 

@@ -26,6 +26,7 @@ from gpucredits.core.request import (
     reopened,
     state_at,
 )
+from gpucredits.core.rules.budgets import whole_budget
 
 NOW, LATER = 1_000, 2_000
 TERMS = Terms(amount=7, ends_at=LATER)
@@ -107,14 +108,18 @@ def test_an_approval_stands_for_one_command() -> None:
     """Credits are issued or moved, quotas and rate limits boosted, on the approved terms."""
     label = {"request": "ask_1_9"}
     issue = Issue(account="acme", amount=7, expires_at=LATER, metadata=label)
-    assert command_of(approved(), None) == issue
+    assert command_of(approved()) == issue
     moved = replace(approved(), taken_from="acme/pot")
-    assert command_of(moved, None) == Transfer(
-        source="acme/pot", target="acme", amount=7, metadata=label
-    )
+    assert command_of(moved) == Transfer(source="acme/pot", target="acme", amount=7, metadata=label)
     for kind in (RequestKind.QUOTA, RequestKind.RATE_LIMIT):
         boost = AddBoost(target_id=4, amount=7, ends_at=LATER, note="why not")
-        assert command_of(approved(kind=kind, target_id=4), None) == boost
+        assert command_of(approved(kind=kind, target_id=4)) == boost
+
+
+BUDGET_TERMS = (
+    *("allowance", "calendar", "zone", "ends_at", "rollover", "rollover_cap", "rollover_us"),
+    *("priority", "warn_percent"),
+)
 
 
 def test_a_budget_keeps_everything_but_its_allowance() -> None:
@@ -135,22 +140,14 @@ def test_a_budget_keeps_everything_but_its_allowance() -> None:
         warn_percent=(50,),
     )
     row = replace(approved(kind=RequestKind.BUDGET, budget="gpu"), given_ends_at=bounds.NEVER_US)
-    assert command_of(row, budget) == SetBudget(
-        account="acme",
-        name="gpu",
-        allowance=7,
-        calendar=Calendar.WEEK,
-        zone="Asia/Tokyo",
-        ends_at=9_999,
-        rollover=Rollover.CAPPED,
-        rollover_cap=3,
-        rollover_us=4,
-        priority=5,
-        warn_percent=(50,),
+    command = command_of(row)
+    assert isinstance(command, SetBudget)
+    whole = whole_budget(command, budget)
+    assert replace(budget, allowance=7) == replace(
+        budget, **{name: getattr(whole, name) for name in BUDGET_TERMS}
     )
-    fresh = command_of(row, None)
-    assert isinstance(fresh, SetBudget)
+    fresh = whole_budget(command, None)
     assert (fresh.calendar, fresh.ends_at) == (Calendar.MONTH, bounds.NEVER_US)
-    ended = command_of(replace(row, given_ends_at=LATER), budget)
+    ended = command_of(replace(row, given_ends_at=LATER))
     assert isinstance(ended, SetBudget)
-    assert ended.ends_at == LATER
+    assert whole_budget(ended, budget).ends_at == LATER

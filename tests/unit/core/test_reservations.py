@@ -12,14 +12,17 @@ from gpucredits.core.command import (
     Cancel,
     CreateAccount,
     Issue,
+    Reserve,
     Settle,
+    Sweep,
     UpdateAccount,
 )
 from gpucredits.core.entry import EntryType
 from gpucredits.core.heartbeat import Beat, Beaten
-from gpucredits.core.outcome import AccountSaved, Closed
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import AccountSaved, Closed, Reserved, Swept
 from gpucredits.core.reasons import Reason, kind_of
-from gpucredits.core.reservation import ReservationState
+from gpucredits.core.reservation import Decision, ReservationState
 from support.asking import ALICE, ask
 from support.ledger import CREDIT, SECOND, START, Ledger
 
@@ -72,7 +75,7 @@ def test_exactly_enough_is_enough(ledger: Ledger) -> None:
 def test_many_opens_admit_exactly_what_is_funded(ledger: Ledger) -> None:
     """Museum 1: n opens against a balance for n - 1 give n - 1 leases."""
     ledger.grant("acme", 4 * A_WINDOW)
-    admitted = [ledger.do(ask()).__class__.__name__ for _ in range(5)]
+    admitted = [ledger.do(ask(node=f"n{n}")).__class__.__name__ for n in range(5)]
     assert admitted == ["Reserved"] * 4 + ["Refused"]
 
 
@@ -98,13 +101,13 @@ def test_the_payer(ledger: Ledger, funded: list[str], named: str, pays: str) -> 
         assert ledger.account(pays).spent == 10_000
 
 
-def test_an_empty_grant_still_makes_the_payer(ledger: Ledger) -> None:
-    """There is no fall-through: a user whose grant is used up does not spend the org's."""
+def test_an_account_with_too_little_leaves_the_job_to_the_one_above(ledger: Ledger) -> None:
+    """The nearest account that can hold the window pays: a user spends their own credits first."""
     ledger.grant("acme", 5 * CREDIT)
-    ledger.grant(ALICE, 10_000, expires_at=START + 60 * SECOND)
-    assert ledger.reason(ask()) is Reason.INSUFFICIENT_CREDITS
-    ledger.wait(s=60)
-    assert ledger.lease(ALICE).payer_id == ledger.account("acme").account_id
+    ledger.grant(ALICE, A_WINDOW + 10_000)
+    own, above = ledger.lease(ALICE), ledger.lease(ALICE)
+    assert own.payer_id == ledger.account(ALICE).account_id
+    assert above.payer_id == ledger.account("acme").account_id
 
 
 def test_a_postpaid_account_pays_without_a_grant(ledger: Ledger) -> None:
@@ -142,8 +145,6 @@ def test_refusals_of_a_reservation_in_order_of_precedence(ledger: Ledger) -> Non
     seen.append(ledger.reason(ask(**fields)))
     fields["payer"] = ""
     seen.append(ledger.reason(ask(**fields)))
-    ledger.grant("acme", 1)
-    seen.append(ledger.reason(ask(**fields)))
     fields["max_amount"] = 0
     seen.append(ledger.reason(ask(**fields)))
     assert seen == [
@@ -151,7 +152,6 @@ def test_refusals_of_a_reservation_in_order_of_precedence(ledger: Ledger) -> Non
         Reason.ACCOUNT_SUSPENDED,
         Reason.PRICE_UNKNOWN,
         Reason.PAYER_INVALID,
-        Reason.NO_PAYER,
         Reason.MAX_AMOUNT_TOO_SMALL,
         Reason.INSUFFICIENT_CREDITS,
     ]
@@ -270,12 +270,35 @@ def test_only_who_pays_later_has_a_credit_limit(ledger: Ledger) -> None:
     assert ledger.reason(replace(limit, model=Model.PREPAID)) is Reason.LIMIT_INVALID
 
 
-def test_a_floor_may_not_rise_above_the_balance(ledger: Ledger) -> None:
-    """A limit in use cannot be lowered below its use, nor the account made prepaid."""
+def test_who_owes_does_not_become_prepaid(ledger: Ledger) -> None:
+    """The refusal says how much of the limit is used; once nothing is, the model may change."""
     ledger.open("acme/post", model=Model.POSTPAID, credit_limit=2 * A_WINDOW)
-    ledger.lease("acme/post")
-    lower = UpdateAccount(path="acme/post", credit_limit=A_WINDOW - 1)
-    assert ledger.reason(lower) is Reason.LIMIT_IN_USE
-    prepaid = UpdateAccount(path="acme/post", model=Model.PREPAID)
+    lease = ledger.lease("acme/post")
+    prepaid = UpdateAccount(path="acme/post", model=Model.PREPAID, credit_limit=0)
     assert ledger.reason(prepaid) is Reason.LIMIT_IN_USE
-    ledger.accept(UpdateAccount(path="acme/post", credit_limit=A_WINDOW), AccountSaved)
+    ledger.accept(Cancel(reservation_id=lease.reservation_id), Closed)
+    ledger.accept(prepaid, AccountSaved)
+
+
+def test_a_credit_limit_is_lowered_below_the_debt(ledger: Ledger) -> None:
+    """Nothing new is admitted, what runs drains at its renewal, and nothing goes further down."""
+    ledger.open("acme/post", model=Model.POSTPAID, credit_limit=2 * A_WINDOW)
+    lease = ledger.lease("acme/post")
+    lowered = UpdateAccount(path="acme/post", credit_limit=A_WINDOW // 2)
+    account = ledger.accept(lowered, AccountSaved).account
+    assert account.available == -A_WINDOW < account.floor
+    wanted = Reserve(account="acme/post", job_id="other", gpu_type="h100", gpu_count=1)
+    refused = ledger.refuse(wanted)
+    assert refused.reason is Reason.INSUFFICIENT_CREDITS
+    used, limit = format_credits(A_WINDOW), format_credits(A_WINDOW // 2)
+    assert f"has used {used} of its credit limit of {limit}" in refused.message
+    assert refused.detail["available"] == format_credits(-A_WINDOW)
+    ledger.wait(s=60)
+    told = ledger.accept(Beat(lease.reservation_id, 1, 60_000), Beaten)
+    assert told.decision is Decision.DRAIN
+    assert ledger.account("acme/post").available == -A_WINDOW
+    ledger.wait(s=120)
+    ledger.accept(Sweep(account_id=lease.payer_id), Swept)
+    assert ledger.account("acme/post").available == -A_WINDOW // 2
+    ledger.grant("acme/post", A_WINDOW)
+    ledger.accept(wanted, Reserved)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpucredits.core.account import Status
@@ -10,7 +12,8 @@ from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import AccountSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.risk import AnomalyTerms, Statement, check_spend, hourly_sums, standing
-from support.ledger import CREDIT, START, Ledger
+from gpucredits.core.statement import CLOSES_AFTER_US, months_over
+from support.ledger import CREDIT, SECOND, START, Ledger
 
 TERMS = AnomalyTerms(ratio_percent=300, floor=10, hours=24)
 HOURS = {
@@ -70,7 +73,7 @@ def test_an_unpaid_statement_past_its_date_is_delinquency(
 def test_a_delinquent_account_is_paused_until_it_pays(ledger: Ledger) -> None:
     """It admits nothing and drains what runs; payment resumes it."""
     ledger.grant("acme", 10 * CREDIT)
-    lease = ledger.lease("acme").reservation_id
+    lease = ledger.lease("acme", grace_ms=60_000).reservation_id
     ledger.accept(UpdateAccount(path="acme", delinquent=True), AccountSaved)
     ask = Reserve(account="acme/vision", job_id="b", gpu_type="h100", gpu_count=1)
     for command in (ask, Explain(reserve=ask)):
@@ -100,6 +103,34 @@ def test_payment_does_not_resume_what_an_operator_suspended(ledger: Ledger) -> N
     assert ledger.reason(ask) is Reason.ACCOUNT_SUSPENDED
     ledger.accept(UpdateAccount(path="acme", status=Status.ACTIVE), AccountSaved)
     ledger.lease("acme")
+
+
+def test_resuming_tells_what_still_stands(ledger: Ledger) -> None:
+    """An unpaid statement, or a pause above, outlasts an operator's resume; the answer says so."""
+    resume = UpdateAccount(path="acme", status=Status.ACTIVE)
+    assert ledger.accept(resume, AccountSaved).stands is None
+    both = UpdateAccount(path="acme", delinquent=True, status=Status.SUSPENDED)
+    assert ledger.accept(both, AccountSaved).stands is None
+    saved = ledger.accept(resume, AccountSaved)
+    assert (saved.account.status, saved.account.delinquent) == (Status.ACTIVE, True)
+    assert saved.stands is not None
+    assert saved.stands.reason is Reason.ACCOUNT_DELINQUENT
+    below = ledger.accept(replace(resume, path="acme/vision"), AccountSaved)
+    assert below.stands is not None
+    assert below.stands.detail["account"] == "acme"
+    ledger.accept(UpdateAccount(path="acme", delinquent=False), AccountSaved)
+    assert ledger.accept(resume, AccountSaved).stands is None
+
+
+def test_a_month_closes_one_minute_after_its_end() -> None:
+    """Not before, so that its last charges are in it; in the zone whose months they are."""
+    end = 1_772_323_200 * SECOND  # 2026-03-01 in UTC
+    february = 1_769_904_000 * SECOND
+    assert months_over(end + CLOSES_AFTER_US - 1, "UTC") == february
+    assert months_over(end + CLOSES_AFTER_US, "UTC") == end
+    assert CLOSES_AFTER_US == 60 * SECOND
+    berlin = end - 3_600 * SECOND
+    assert months_over(berlin + CLOSES_AFTER_US, "Europe/Berlin") == berlin
 
 
 def test_hours_come_from_marks_of_what_was_spent_in_all() -> None:

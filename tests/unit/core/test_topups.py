@@ -47,9 +47,9 @@ def pending(ledger: Ledger, amount: int = CREDIT, expires_at: int = NEVER_US) ->
 
 
 def spend(ledger: Ledger, account: str, seconds: int) -> int:
-    """Run a job to its end at a cent a second; returns its reservation."""
+    """Run a job to the end of its lease at a cent a second; returns its reservation."""
     lease = ledger.lease(account, window_ms=seconds * 1_000).reservation_id
-    ledger.wait(s=seconds - 0.001)
+    ledger.wait(s=seconds)
     ledger.accept(Settle(reservation_id=lease, used_ms=seconds * 1_000), Closed)
     return lease
 
@@ -180,13 +180,72 @@ def test_what_was_moved_on_and_expired_there_is_not_owed(ledger: Ledger, *, swee
     assert (account.available, account.overrun) == (4_750_000, 0)
 
 
-def test_what_was_moved_on_and_has_not_expired_is_owed(ledger: Ledger) -> None:
-    """It can still be used where it is."""
-    topped = ledger.pay("acme", CREDIT, expires_at=START + 300 * SECOND)
-    move(ledger, "acme", "acme/vision", 400_000)
+def test_what_was_moved_on_is_taken_back_where_it_is(ledger: Ledger) -> None:
+    """Unspent credits leave every account of the lineage; nothing is owed and nothing is left."""
+    topped = ledger.pay("acme", 3 * CREDIT)
+    move(ledger, "acme", "acme/vision", 2 * CREDIT)
+    move(ledger, "acme/vision", "acme/vision/alice", CREDIT)
+    move(ledger, "acme/vision/alice", "acme", 400_000)
+    ledger.grant("acme/vision", CREDIT)
     ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
-    account = ledger.account("acme")
-    assert (account.available, account.overrun) == (0, 400_000)
+    paths = ("acme", "acme/vision", "acme/vision/alice")
+    assert [ledger.account(path).available for path in paths] == [0, CREDIT, 0]
+    assert [ledger.account(path).overrun for path in paths] == [0, 0, 0]
+    back = [entry for entry in ledger.entries() if entry.type is EntryType.REVERSE]
+    assert sum(entry.amount for entry in back) == 3 * CREDIT
+    assert {entry.account_id for entry in back} == {ledger.account("acme").account_id}
+
+
+@pytest.mark.parametrize("hops", [1, 5, 40])
+def test_a_lineage_of_any_length_is_followed(ledger: Ledger, hops: int) -> None:
+    """Credits that were passed on again and again are found where they are now."""
+    topped = ledger.pay("acme", CREDIT)
+    around = ["acme", "acme/vision", "acme/vision/alice"]
+    for hop in range(hops):
+        move(ledger, around[hop % 3], around[(hop + 1) % 3], CREDIT)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    assert [ledger.account(path).available for path in around] == [0, 0, 0]
+    assert ledger.account("acme").overrun == 0
+
+
+def test_what_a_holder_spent_or_holds_is_owed_by_the_account_of_the_payment(
+    ledger: Ledger,
+) -> None:
+    """Of 5 credits moved on 1 is spent and 1.2 are held: the other 2.8 come back, 2.2 are owed."""
+    topped = ledger.pay("acme", 5 * CREDIT)
+    move(ledger, "acme", "acme/vision", 5 * CREDIT)
+    spend(ledger, "acme/vision", 100)
+    lease = ledger.lease("acme/vision", window_ms=120_000).reservation_id
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    holder, payer = ledger.account("acme/vision"), ledger.account("acme")
+    assert (holder.available, holder.reserved, holder.spent) == (0, 1_200_000, CREDIT)
+    assert (holder.debt, holder.overrun) == (0, 0)
+    assert (payer.available, payer.overrun) == (0, 2_200_000)
+    assert ledger.reservation(lease).held == 1_200_000
+
+
+def test_a_reversal_takes_nobody_below_nothing(ledger: Ledger) -> None:
+    """A postpaid holder that owes keeps its credits' place: its limit pays for no reversal."""
+    ledger.open("acme/post", model=Model.POSTPAID, credit_limit=10 * CREDIT)
+    topped = ledger.pay("acme", CREDIT)
+    spend(ledger, "acme/post", 60)
+    move(ledger, "acme", "acme/post", CREDIT)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    holder = ledger.account("acme/post")
+    assert (holder.available, holder.debt) == (0, 0)
+    assert ledger.account("acme").overrun == 600_000
+
+
+def test_held_over_credits_of_another_account_are_left_to_its_holds(ledger: Ledger) -> None:
+    """They have ended and are kept for a lease, so a reversal does not touch them."""
+    topped = ledger.pay("acme", CREDIT, expires_at=START + 60 * SECOND)
+    move(ledger, "acme", "acme/vision", CREDIT)
+    ledger.lease("acme/vision", window_ms=100_000)
+    ledger.wait(s=61)
+    ledger.grant("acme/vision", CREDIT)
+    ledger.accept(ReverseTopUp(topup_id=topped.topup.topup_id), ToppedUp)
+    holder = ledger.account("acme/vision")
+    assert (holder.available, holder.reserved) == (CREDIT, CREDIT)
 
 
 @pytest.mark.parametrize("model", Model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from gpucredits.service.strides import stride
+from support.waiting import HANGS_S
 
 
 def test_between_two_long_steps_are_rounds_for_short_ones() -> None:
@@ -44,7 +45,7 @@ def test_who_gives_up_is_passed_over() -> None:
         await asyncio.sleep(0)
         tasks[1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.wait_for(long(9), 5)
+        await asyncio.wait_for(long(9), HANGS_S)
         return seen
 
     assert asyncio.run(act()) == [0, 2, 3, 9]
@@ -123,7 +124,7 @@ def test_turns_that_nobody_else_wants_are_those_of_batches() -> None:
         tasks = [asyncio.create_task(long(f"batch {n}", n)) for n in range(9)]
         await asyncio.sleep(0)
         gone.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANGS_S):
             await asyncio.gather(gone, *tasks, return_exceptions=True)
             await long("last")
         return seen

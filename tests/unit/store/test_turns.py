@@ -6,6 +6,7 @@ import asyncio
 import random
 
 from gpucredits.store.turns import Turns
+from support.waiting import HANGS_S
 
 
 def test_one_at_a_time_at_each_org_and_all_come_to_an_end() -> None:
@@ -25,7 +26,7 @@ def test_one_at_a_time_at_each_org_and_all_come_to_an_end() -> None:
 
     async def act() -> None:
         batches = [set(dice.sample(range(12), dice.randrange(1, 6))) for _ in range(300)]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANGS_S):
             await asyncio.gather(*(batch(orgs) for orgs in batches))
 
     asyncio.run(act())
@@ -70,7 +71,7 @@ def test_one_that_fails_or_gives_up_lets_the_next_go() -> None:
         last = asyncio.create_task(wait("last"))
         await asyncio.sleep(0)
         waiting.cancel()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANGS_S):
             await asyncio.gather(failing, waiting, last, return_exceptions=True)
 
     asyncio.run(act())

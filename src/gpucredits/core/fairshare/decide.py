@@ -191,6 +191,7 @@ class _Cycle:
         return guard.admits(taken, self._end(starts_at, unit))
 
     def _promise(self, unit: Unit, chosen: list[Victim], starts_at: int) -> None:
+        self._wait(unit, WaitReason.MAKING_ROOM, starts_at)
         coming = self.coming
         for victim in chosen:
             coming = tuple(map(add, coming, victim.amounts))
@@ -205,7 +206,6 @@ class _Cycle:
         end = self._end(starts_at, unit)
         if end is not None:
             self.horizon.add(end, unit.need)
-        self._wait(unit, WaitReason.MAKING_ROOM, starts_at)
 
     def _preempt(self, victim: Victim, unit: Unit) -> None:
         held = share_of((max(victim.above.before), 1), self.tree)

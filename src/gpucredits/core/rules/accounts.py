@@ -6,7 +6,8 @@ credits.
 
 from __future__ import annotations
 
-from gpucredits.core.account import Account, Model, Status, lineage, scope_of
+from gpucredits.core import bounds
+from gpucredits.core.account import Account, Funding, Model, Status, lineage, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
 from gpucredits.core.gate import Gate, GateReport, Unit
@@ -14,7 +15,9 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.budget_periods import note_warnings
+from gpucredits.core.rules.funding import allot, funding_invalid, funding_of
 from gpucredits.core.rules.roll import roll
+from gpucredits.core.rules.suspensions import shorten_below
 from gpucredits.core.wording import be, count_credits
 
 
@@ -63,6 +66,9 @@ def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refus
             f"There is no account {parent}; create it before {path}.",
             {"account": path, "parent": parent},
         )
+    if wrong := funding_invalid(path, command.funding):
+        return wrong
+    is_allocated = command.model is Model.POSTPAID and command.credit_limit > 0
     account = Account(
         account_id=book.next_id(),
         path=path,
@@ -71,6 +77,8 @@ def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refus
         created_at=now,
         version=1,
         metadata=command.metadata,
+        funding=funding_of(path, command.funding, is_allocated=is_allocated),
+        allocated=is_allocated,
     )
     book.add(account)
     book.complete.add(account.account_id)
@@ -78,49 +86,113 @@ def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refus
 
 
 def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refused:
-    """Change an account; its floor may not rise above where its balance stands.
+    """Change an account. Only an account that pays later has a credit limit.
 
-    Only who pays later has a credit limit.
+    A credit limit may be lowered below what the account owes: then nothing new is admitted, and
+    leases drain, until the account owes less than its limit. An account that owes anything cannot
+    become prepaid.
     """
     account = find(book, command.path)
     if isinstance(account, Refused):
         return account
+    if wrong := funding_invalid(account.path, command.funding):
+        return wrong
     roll(book, account, now)
+    labels = changed_labels(account, command)
     model = account.model if command.model is None else command.model
     limit = account.credit_limit if command.credit_limit is None else command.credit_limit
-    if command.credit_limit and model is Model.PREPAID:
-        return Refused(
-            Reason.LIMIT_INVALID,
-            f"{account.path} is prepaid, and a credit limit is for postpaid accounts: set the "
-            "model to postpaid in the same request.",
-            {"account": account.path, "requested": format_credits(limit)},
-        )
-    floor = -limit if model is Model.POSTPAID else 0
-    if account.available < floor:
-        return Refused(
-            Reason.LIMIT_IN_USE,
-            f"{account.path} stands at {format_credits(account.available)}, below the "
-            f"{format_credits(floor)} that would become its floor.",
-            {
-                "account": account.path,
-                "available": format_credits(account.available),
-                "floor": format_credits(floor),
-            },
-        )
+    if wrong := too_many_labels(account, labels) or terms_refused(account, command, model):
+        return wrong
     book.touch(account)
     account.model = model
     account.credit_limit = limit
+    set_funding(book, account, command.funding)
     if command.overdraft_limit is not None:
         account.overdraft_limit = command.overdraft_limit
-    if command.metadata is not None:
-        account.metadata = command.metadata
+    account.metadata = labels
     if command.status is not None:
         account.status = command.status
     if command.delinquent is not None:
         account.delinquent = command.delinquent
+    if command.window_max_ms is not None:
+        account.window_max_ms = command.window_max_ms
+        note_window(book, account)
+    was_suspended = account.path in book.suspended
     note_suspension(book, account)
     account.version += 1
-    return AccountSaved(account)
+    if account.path in book.suspended and not was_suspended:
+        shorten_below(book, account, now)
+    stands = suspension(book, account.path, now) if command.status is Status.ACTIVE else None
+    return AccountSaved(account, stands)
+
+
+def too_many_labels(account: Account, labels: dict[str, str]) -> Refused | None:
+    """Refuse more labels than a thing may have."""
+    if len(labels) <= bounds.METADATA_KEYS_MAX:
+        return None
+    return Refused(
+        Reason.LIMIT_INVALID,
+        f"{account.path} would have {len(labels)} labels, and {bounds.METADATA_KEYS_MAX} is the"
+        " most: remove some in the same request.",
+        {"account": account.path, "limit": bounds.METADATA_KEYS_MAX},
+    )
+
+
+def terms_refused(account: Account, command: UpdateAccount, model: Model) -> Refused | None:
+    """Refuse a credit limit for a prepaid account, and that one which owes becomes prepaid."""
+    if model is not Model.PREPAID:
+        return None
+    if command.credit_limit:
+        return Refused(
+            Reason.LIMIT_INVALID,
+            f"{account.path} is prepaid, and a credit limit is for postpaid accounts: set the "
+            "model to postpaid in the same request.",
+            {"account": account.path, "requested": format_credits(command.credit_limit)},
+        )
+    if account.available >= 0:
+        return None
+    return Refused(
+        Reason.LIMIT_IN_USE,
+        f"{account.path} has used {count_credits(-account.available)} of its credit limit, and "
+        "a prepaid account owes nothing. Lower the credit limit to 0 to admit nothing new, and "
+        "set the model once the account has paid and its holds are released.",
+        {
+            "account": account.path,
+            "available": format_credits(account.available),
+            "limit": format_credits(account.credit_limit),
+        },
+    )
+
+
+def changed_labels(account: Account, command: UpdateAccount) -> dict[str, str]:
+    """The labels that an account is to have: those given change or go, the others stay."""
+    labels = dict(account.metadata if command.metadata is None else command.metadata)
+    for name, text in (command.labels or {}).items():
+        if text is None:
+            labels.pop(name, None)
+        else:
+            labels[name] = text
+    return labels
+
+
+def set_funding(book: Book, account: Account, asked: Funding | None) -> None:
+    """Set whose credits an account may spend; a credit limit is an allocation like a grant."""
+    if asked is None and account.model is Model.POSTPAID and account.credit_limit:
+        allot(book, account)
+    if asked is not None:
+        account.funding = asked
+        account.allocated = account.allocated or account.floor < 0
+
+
+def note_window(book: Book, account: Account) -> None:
+    """Let the rest of the batch see how long leases below an account may last."""
+    if book.savepoint is not None and book.account_windows is book.savepoint.account_windows:
+        book.account_windows = book.account_windows.copy()  # the savepoint keeps the other
+    if account.window_max_ms:
+        book.account_windows[account.path] = account.window_max_ms
+    else:
+        book.account_windows.pop(account.path, None)
+    book.bound_windows(book.windows)
 
 
 def note_suspension(book: Book, account: Account) -> None:

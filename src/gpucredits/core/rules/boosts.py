@@ -7,6 +7,7 @@ Must not: change the limit that it raises, or take away what is held.
 from __future__ import annotations
 
 from gpucredits.core import bounds
+from gpucredits.core.authority import refuse_from_below
 from gpucredits.core.book import Book
 from gpucredits.core.boost import Boost, bucket_terms
 from gpucredits.core.command import AddBoost, EndBoost
@@ -25,6 +26,10 @@ def add_boost(book: Book, command: AddBoost, now: int) -> Boosted | Refused:
     if target is None:
         return Refused(Reason.LIMIT_UNKNOWN, "There is no such quota or rate limit.")
     account = book.accounts[target.account_id]
+    bound = "The rate limit" if isinstance(target, TokenBucket) else "The quota"
+    instead = "Ask for a raise instead."
+    if refused := refuse_from_below(command.by, target.set_by, account.path, bound, instead):
+        return refused
     starts_at = max(now, command.starts_at or now)
     if command.ends_at <= starts_at:
         return Refused(
@@ -45,6 +50,7 @@ def add_boost(book: Book, command: AddBoost, now: int) -> Boosted | Refused:
         refill_per_hour=command.refill_per_hour,
         note=command.note,
         created_at=now,
+        set_by=command.by,
     )
     book.add(boost)
     return told(book, boost, target)
@@ -59,6 +65,9 @@ def end_boost(book: Book, command: EndBoost, now: int) -> Boosted | Refused:
     target = find_target(book, command.target_id)
     if boost is None or target is None:
         return Refused(Reason.LIMIT_UNKNOWN, "There is no such boost, or it has ended.")
+    path, instead = book.accounts[target.account_id].path, "To allow less, set a quota."
+    if refused := refuse_from_below(command.by, boost.set_by, path, "The boost", instead):
+        return refused
     roll_due(book, now)
     boosts = book.limits.boosts[command.target_id]
     if isinstance(target, TokenBucket):

@@ -56,17 +56,18 @@ def issue_period(book: Book, account: Account, budget: Budget) -> Grant:
         )
     )
     budget.next_at = ends_at
-    account.has_budget = has_open_budget(book, account)
-    account.funded_until = max(account.funded_until, ends_at)
     start(book, account, grant, starts_at)
     return grant
 
 
-def roll_over(book: Book, account: Account, grant: Grant, at: int) -> Grant | None:
-    """Take what goes on out of an allowance that ends now, into a grant with its own end."""
+def roll_over(book: Book, account: Account, grant: Grant, used: int, at: int) -> Grant | None:
+    """Take what goes on out of an allowance that ends now, into a grant with its own end.
+
+    ``used`` stays behind: live leases may have used it and not reported.
+    """
     periods = book.periods.get(grant.budget_id, ())
     period = next((each for each in periods if each.grant_id == grant.grant_id), None)
-    amount = rolled_amount(period, grant.remaining) if period else 0
+    amount = rolled_amount(period, grant.remaining - used) if period else 0
     if period is None or not amount:
         return None
     rolled = Grant(
@@ -87,7 +88,6 @@ def roll_over(book: Book, account: Account, grant: Grant, at: int) -> Grant | No
         grant.state = GrantState.ENDED
         book.place(grant)
     book.add(rolled)
-    account.funded_until = max(account.funded_until, rolled.expires_at)
     book.post(
         EntryType.TRANSFER,
         account,
@@ -109,11 +109,6 @@ def next_issue(book: Book, account: Account) -> int:
         (budget.next_at for budget in book.budgets.get(account.account_id, ()) if budget.is_open),
         default=bounds.NEVER_US,
     )
-
-
-def has_open_budget(book: Book, account: Account) -> bool:
-    """Whether another period of any budget will come."""
-    return any(budget.is_open for budget in book.budgets.get(account.account_id, ()))
 
 
 def note_warnings(book: Book, account: Account, now: int) -> None:

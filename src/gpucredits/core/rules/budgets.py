@@ -5,14 +5,18 @@ Must not: take back what the period that is open has; a change begins with the n
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpucredits.core import bounds
 from gpucredits.core.book import Book
 from gpucredits.core.budget import Budget, Rollover
+from gpucredits.core.change import is_named, merged
 from gpucredits.core.command import EndBudget, SetBudget
 from gpucredits.core.outcome import BudgetSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.accounts import find
-from gpucredits.core.rules.budget_periods import has_open_budget, issue_period
+from gpucredits.core.rules.budget_periods import issue_period
+from gpucredits.core.rules.funding import allot
 from gpucredits.core.rules.roll import roll
 from gpucredits.core.rules.setting import too_many, zone_unknown
 
@@ -23,11 +27,19 @@ def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refuse
     if isinstance(account, Refused):
         return account
     begins = max(now, command.starts_at or now)
-    if wrong := check_budget(command, begins):
-        return wrong
     roll(book, account, now)
     budgets = book.budgets.get(account.account_id, ())
     budget = next((known for known in budgets if known.name == command.name), None)
+    is_open = budget is not None and budget.is_open
+    if not is_open and not is_named("allowance", command.named):
+        return Refused(
+            Reason.LIMIT_INVALID,
+            f"{account.path} has no open budget {command.name}: name its allowance to make one.",
+            {"account": account.path},
+        )
+    command = whole_budget(command, budget if is_open else None)
+    if wrong := check_budget(command, begins):
+        return wrong
     if budget is None:
         there = sum(1 for known in budgets if known.is_open)
         if full := too_many("budgets", there, bounds.BUDGETS_MAX, account):
@@ -36,6 +48,7 @@ def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refuse
         book.add(budget)
     book.touch(budget)
     book.touch(account)
+    allot(book, account)
     has_begun = bool(book.periods.get(budget.budget_id))
     if not budget.is_open or (command.starts_at and not has_begun):
         budget.next_at = max(budget.next_at, begins) if has_begun else begins
@@ -49,16 +62,35 @@ def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refuse
     if budget.is_open and budget.next_at <= now:
         grant = issue_period(book, account, budget)
         account.due_at = min(account.due_at, grant.expires_at)
-    account.has_budget = has_open_budget(book, account)
     if budget.is_open:
         account.due_at = min(account.due_at, budget.next_at)
     account.version += 1
     return BudgetSaved(budget, account.path)
 
 
+def whole_budget(command: SetBudget, budget: Budget | None) -> SetBudget:
+    """All terms that a budget is to have: those named, and the others as they are.
+
+    A term that only made sense with another one goes with it, unless it is named too.
+    """
+    named = command.named
+    if named is None or budget is None:
+        return command
+    whole = merged(command, budget, named)
+    if whole.rollover is not Rollover.CAPPED and "rollover_cap" not in named:
+        whole = replace(whole, rollover_cap=0)
+    if whole.rollover is Rollover.NONE and "rollover_us" not in named:
+        whole = replace(whole, rollover_us=0)
+    if whole.calendar is None and "zone" not in named:
+        whole = replace(whole, zone="UTC")
+    return whole
+
+
 def check_budget(command: SetBudget, begins: int) -> Refused | None:
     """Refuse a budget that makes no sense."""
     explicit = command.calendar is None
+    if wrong := contradiction(command):
+        return Refused(Reason.LIMIT_INVALID, wrong)
     if explicit and command.ends_at >= bounds.NEVER_US:
         return Refused(Reason.LIMIT_INVALID, "A budget needs a calendar or an ends_at.")
     if explicit and command.rollover is not Rollover.NONE and not command.rollover_us:
@@ -72,6 +104,22 @@ def check_budget(command: SetBudget, begins: int) -> Refused | None:
             "The budget would end before it begins: ends_at must be later than now and starts_at.",
         )
     return zone_unknown(command.zone)
+
+
+def contradiction(command: SetBudget) -> str:
+    """Which terms of a changed budget do not go together; an empty string where all do.
+
+    Those of a replacement are all named, and were checked as they came in.
+    """
+    if command.named is None:
+        return ""
+    if (command.rollover is Rollover.CAPPED) is not (command.rollover_cap > 0):
+        return "rollover_cap goes with rollover capped: name both, or another rollover."
+    if command.rollover is Rollover.NONE and command.rollover_us:
+        return "rollover_seconds is for what rolls over: name rollover all or capped too."
+    if command.calendar is None and command.zone != "UTC":
+        return "zone is for a calendar: name calendar too, or leave zone out."
+    return ""
 
 
 def end_budget(book: Book, command: EndBudget, now: int) -> BudgetSaved | Refused:
@@ -91,6 +139,5 @@ def end_budget(book: Book, command: EndBudget, now: int) -> BudgetSaved | Refuse
     book.touch(budget)
     book.touch(account)
     budget.ends_at = budget.next_at
-    account.has_budget = has_open_budget(book, account)
     account.version += 1
     return BudgetSaved(budget, account.path)

@@ -11,6 +11,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
 from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
+from gpucredits.core.rules.funding import own_since, stretches
 from gpucredits.core.rules.lots import absorb, consume, expire, join_paid
 from gpucredits.core.rules.roll import roll
 
@@ -20,8 +21,8 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
         return LEASE_UNKNOWN
-    account = book.accounts[lease.payer_id]
-    roll(book, account, now)
+    for account_id, _, _ in stretches(lease):
+        roll(book, book.accounts[account_id], now)
     if command.amount > lease.charged:
         return Refused(
             Reason.REFUND_EXCEEDS,
@@ -33,18 +34,30 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
             },
         )
     book.touch(lease)
-    book.touch(account)
-    paid = list(lease.paid)
-    lots = [
-        given
-        for grant_id, amount in take_last(paid, command.amount)
-        for given in give_back(book, account, lease, grant_id, amount, now)
-    ]
-    lease.paid = tuple(paid)
+    lots = give_all_back(book, lease, command.amount, now)
     lease.refunded += command.amount
-    account.spent -= command.amount
-    account.version += 1
     return Refunded(lease.reservation_id, command.amount, tuple(lots))
+
+
+def give_all_back(book: Book, lease: Reservation, amount: int, now: int) -> list[tuple[int, int]]:
+    """Give ``amount`` back to the accounts that paid, the last one first."""
+    paid = list(lease.paid)
+    lots: list[tuple[int, int]] = []
+    for account_id, since, _ in reversed(stretches(lease)):
+        part = min(amount, sum(each for _, each in paid[since:]))
+        if not part:
+            continue
+        account = book.accounts[account_id]
+        book.touch(account)
+        for grant_id, some in take_last(paid, part):
+            lots += give_back(book, account, lease, grant_id, some, now)
+        account.spent -= part
+        account.version += 1
+        amount -= part
+    invariant(not amount, "what is given back was paid by somebody")
+    lease.paid = tuple(paid)
+    lease.payers = tuple((number, min(until, len(paid))) for number, until in lease.payers)
+    return lots
 
 
 def take_last(paid: list[tuple[int, int]], amount: int) -> list[tuple[int, int]]:
@@ -129,8 +142,9 @@ def return_to_grant(  # who is given back what, and whether it paid itself or wh
     grant.remaining += amount
     account.remaining += amount
     book.place(grant)
-    absorb(book, account, grant, now)
-    if grant.expires_at > now:
+    ended = grant.expires_at <= now  # what it had was kept for claims
+    absorb(book, account, grant, now, spare=before if ended else 0)
+    if not ended:
         account.due_at = min(account.due_at, grant.expires_at)
     else:
         expire(book, account, grant, grant.remaining - before, now)
@@ -190,7 +204,7 @@ def adjust(book: Book, command: Adjust, now: int) -> Adjusted | Refused:
             grant_id=grant_id,
             reservation_id=lease.reservation_id,
         )
-    lease.paid = join_paid(lease.paid, taken)
+    lease.paid = join_paid(lease.paid, taken, own_since(lease))
     lease.adjusted += command.amount
     account.spent += command.amount
     account.version += 1

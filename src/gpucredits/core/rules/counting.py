@@ -137,14 +137,16 @@ def leave(book: Book, lease: Reservation, now: int) -> None:
     give_back(book, lane, lease, lease.ahead)
 
 
-def count_slice(book: Book, lease: Reservation, due: int, ahead: int, now: int) -> None:
+def count_slice(  # what is counted, when it is counted, and until when it was used
+    book: Book, lease: Reservation, due: int, ahead: int, now: int, until: int
+) -> None:
     """A slice is settled and ``ahead`` is what it may use next: count both, in their windows."""
     bring_forward(book, lease, now)
     lane = lane_of(book, lease, now)
     for counter, _, quota in lane.windows:
         book.touch(counter)
         counter.held += ahead - lease.ahead
-        add_slice(book, quota, counter, due, lease.beat_at, now)
+        add_slice(book, quota, counter, due, lease.beat_at, until)
     newly = ahead - lease.ahead + due
     if newly >= 0:
         take_tokens(book, lane, newly, now)

@@ -9,14 +9,16 @@ Must not: change rows, except by what the clock has already made true.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 
-from gpucredits.core.account import Account, lineage, scope_of
+from gpucredits.core.account import Account, Model, lineage, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.boost import boosted, bucket_terms
 from gpucredits.core.gate import Gate, GateReport, ScopeShare, Unit, Verdict, first_failing
 from gpucredits.core.grant import DEBT, GrantState
 from gpucredits.core.money import MS_PER_HOUR, format_credits, time_covered_ms
+from gpucredits.core.outcome import Funder
 from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
 from gpucredits.core.reasons import Detail, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
@@ -38,11 +40,16 @@ WORDS = {
 }
 
 
-def evaluate(
-    book: Book, payer: Account, lease: Reservation, verdict: Verdict | None, now: int
+def evaluate(  # who asks, who pays, and what the pool says
+    book: Book,
+    payer: Account,
+    funders: Sequence[Account],
+    lease: Reservation,
+    verdict: Verdict | None,
+    now: int,
 ) -> tuple[GateReport, ...]:
     """What every gate says of a lease that is to hold ``lease.held`` and has not entered yet."""
-    reports = [budget_report(book, payer, lease.held, now)]
+    reports = [budget_report(book, payer, funders, lease.held, now)]
     if book.gated:
         accounts = [book.paths[path] for path in reversed(lineage(lease.account))]
         reports += [
@@ -73,7 +80,7 @@ def refusal(reports: tuple[GateReport, ...], now: int) -> Refused | None:
 
     detail: Detail = {"account": report.account, "scope": report.scope}
     if report.gate is Gate.BUDGET:
-        detail["available"] = number(report.limit - report.current)
+        detail["available"] = number(report.available)
         detail["needed"] = number(report.requested)
     detail |= {
         "gate": report.gate.value,
@@ -97,22 +104,62 @@ def all_clear_at(reports: tuple[GateReport, ...]) -> int | None:
     return max(known) if known and len(known) == len(instants) else None
 
 
-def budget_report(book: Book, payer: Account, needed: int, now: int) -> GateReport:
-    """Whether the payer can fund the first hold, down to its floor."""
-    limit = payer.spendable + payer.reserved
+def budget_report(
+    book: Book, payer: Account, funders: Sequence[Account], needed: int, now: int
+) -> GateReport:
+    """Whether the payer can fund the first hold, down to its floor.
+
+    Where it cannot, the gate clears when the first account that may pay can. An account that pays
+    later is told of its credit limit and of how much it has used of it.
+    """
     passes = payer.spendable >= needed
-    clears = None if passes else funded_at(book, payer, needed - payer.spendable, now)
+    clears = None
+    if not passes:
+        instants = [funded_at(book, each, needed - each.spendable, now) for each in funders]
+        clears = min((at for at in instants if at is not None), default=None)
+    if payer.model is Model.POSTPAID:
+        return GateReport(
+            Gate.BUDGET,
+            scope_of(payer.path),
+            payer.path,
+            "credit limit" if payer.available <= 0 else "credits",
+            Unit.CREDITS,
+            payer.credit_limit + max(payer.available, 0),
+            max(-payer.available, 0),
+            needed,
+            passes,
+            clears,
+            credit=payer.credit_limit,
+        )
     return GateReport(
         Gate.BUDGET,
         scope_of(payer.path),
         payer.path,
         "credits",
         Unit.CREDITS,
-        limit,
+        payer.spendable + payer.reserved,
         payer.reserved,
         needed,
         passes,
         clears,
+    )
+
+
+def funder_reports(
+    book: Book, funders: Sequence[Account], needed: int, now: int
+) -> tuple[Funder, ...]:
+    """Whether each account that may pay can hold ``needed`` now, and when it could."""
+    return tuple(
+        Funder(
+            each.path,
+            each.funding,
+            each.spendable,
+            each.spendable >= needed,
+            None
+            if each.spendable >= needed
+            else funded_at(book, each, needed - each.spendable, now),
+        )
+        for each in funders
     )
 
 
@@ -296,7 +343,7 @@ def who_would_pay(book: Book, payer: Account, amount: int) -> tuple[tuple[int, i
     """(grant, amount) in consumption order, grant 0 for a debt, if so much were settled now."""
     lots: list[tuple[int, int]] = []
     for grant in book.grants[payer.account_id]:
-        if not amount or grant.state is GrantState.PENDING:
+        if not amount or grant.state is not GrantState.ACTIVE:
             break
         part = min(grant.remaining, amount)
         lots.append((grant.grant_id, part))

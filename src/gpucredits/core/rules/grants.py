@@ -10,6 +10,7 @@ from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.outcome import Granted
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.accounts import find
+from gpucredits.core.rules.funding import allot
 from gpucredits.core.rules.lots import start
 from gpucredits.core.rules.roll import roll
 
@@ -51,7 +52,7 @@ def open_grant(book: Book, account: Account, grant: Grant, now: int) -> None:
     grant.state = GrantState.PENDING
     book.touch(account)
     book.add(grant)
-    account.funded_until = max(account.funded_until, grant.expires_at)
+    allot(book, account)
     if grant.starts_at <= now:
         start(book, account, grant, now)
         account.due_at = min(account.due_at, grant.expires_at)

@@ -6,6 +6,7 @@ product: ``renew_in_full`` is the common case of ``charge`` done in one go.
 
 from __future__ import annotations
 
+from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, LateUse
 from gpucredits.core.entry import EntryType
@@ -20,15 +21,20 @@ from gpucredits.core.reservation import (
     Reservation,
     ReservationState,
     Why,
+    elapsed_ms,
     lease_end,
-    stop_by,
-    used_bound_ms,
 )
 from gpucredits.core.rules.accounts import suspended_above
+from gpucredits.core.rules.authorised import within_authorised
+from gpucredits.core.rules.claims import drop_claims
 from gpucredits.core.rules.counting import count_slice, pass_in_full
-from gpucredits.core.rules.lots import consume, end_held_over, join_paid
+from gpucredits.core.rules.funding import own_since, take_over
+from gpucredits.core.rules.late_use import late_ms, tell_job
+from gpucredits.core.rules.lease_windows import outlasts, shrink
+from gpucredits.core.rules.lots import collect, consume, join_paid
 from gpucredits.core.rules.renewals import Renewal, renewal
 from gpucredits.core.rules.roll import lapse, roll
+from gpucredits.core.rules.slices import Plan, carry_out, keep_needed, plan_slice
 
 # Looked up once: reading a member off its class costs more than the arithmetic around it.
 LIVE = ReservationState.ACTIVE
@@ -45,7 +51,7 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     if now >= payer.due_at:
         roll(book, payer, now)
     if lease.state is not LIVE:
-        note_late_use(book, lease, command.seq, command.used_ms)
+        charge_late(book, payer, lease, command.seq, command.used_ms, now)
         return over(lease)
     if command.seq <= lease.seq:
         return answer(lease, now, duplicate=True)
@@ -64,12 +70,14 @@ def beat(book: Book, command: Beat, now: int) -> Beaten | Refused:
     book.touch(lease)
     book.touch(payer)
     lease.seq = command.seq
+    shrink(book, lease)
+    used_ms, flag = within_authorised(book, payer, lease, used_ms, flag, now)
     renewed = charge(book, payer, lease, used_ms, now)
+    payer = book.accounts[lease.payer_id]
     end = now if renewed.stops else lease_end(lease, now)
     if renewed.no_longer:
         end = min(end, lease.expires_at)
     if lease.stopping_at:
-        lease.stopping_at = stop_by(lease, now)
         end = min(end, lease.stopping_at)
         let_go(renewed)
     lease.expires_at = end
@@ -97,6 +105,7 @@ def renew_in_full(
         or lease.max_amount
         or lease.decision is not CONTINUE
         or lease.promised
+        or lease.kept
         or book.savepoint is not None
     ):
         return False
@@ -112,7 +121,9 @@ def renew_in_full(
         or reserve < 0
         or grant.remaining <= due
         or grant.state is not OPEN
+        or not grant.starts_at <= lease.beat_at >= grant.created_at  # it pays for some of the slice
         or payer.remaining - payer.reserved - payer.debt < reserve
+        or (lease_ms > book.window_floor and outlasts(book, lease))
     ):
         return False
     if book.gated and not pass_in_full(book, lease, due, reserve, settled + held, now):
@@ -122,8 +133,7 @@ def renew_in_full(
     payer.reserved += reserve - due
     payer.spent += due
     payer.version += 1
-    grant_id = grant.grant_id
-    paid = lease.paid
+    grant_id, paid = grant.grant_id, lease.paid
     if len(paid) == 1 and paid[0][0] == grant_id:
         lease.paid = ((grant_id, paid[0][1] + due),)
     else:
@@ -146,13 +156,46 @@ def renew_in_full(
 def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: int) -> Renewal:
     """Settle use up to ``used_ms`` and renew the hold as far as every gate lets it."""
     due = cost(lease.gpu_count * lease.price, used_ms) - lease.settled
-    renewed = renewal(book, payer, lease, due, used_ms, now)
     covered = min(due, lease.held + max(payer.spendable, 0))
+    plan = plan_slice(book, payer, lease, used_ms, covered, now)
+    renewed = renewal(book, payer, lease, due, used_ms, now, plan)
     ahead = (renewed.held, renewed.promised)
-    post_charge(book, payer, lease, due=due, covered=covered, ahead=ahead, now=now)
+    if renewed.payer is None:
+        if book.gated:
+            count_slice(book, lease, due, sum(ahead), now, now)
+        post_charge(book, payer, lease, due=due, covered=covered, ahead=ahead, now=now, plan=plan)
+        if plan is not None:
+            keep_needed(book, payer, lease, plan, now)
+    else:
+        hand_over(book, payer, lease, renewed, plan, due=due, covered=covered, now=now)
     lease.used_ms = used_ms
     lease.beat_at = now
     return renewed
+
+
+def hand_over(  # who pays until now, and from here on
+    book: Book,
+    payer: Account,
+    lease: Reservation,
+    renewed: Renewal,
+    plan: Plan | None,
+    *,
+    due: int,
+    covered: int,
+    now: int,
+) -> None:
+    """Settle what is due with the payer and release its hold; another account holds the window.
+
+    Claims on grants of the payer that have ended go with its hold.
+    """
+    if book.gated:
+        count_slice(book, lease, due, renewed.held, now, now)
+    nothing = (0, 0)
+    post_charge(book, payer, lease, due=due, covered=covered, ahead=nothing, now=now, plan=plan)
+    drop_claims(book, payer, lease, now)
+    collect(book, payer, now)
+    assert renewed.payer is not None  # for the type checker
+    take_over(book, payer, lease, renewed.payer, renewed.held, now)
 
 
 def let_go(renewed: Renewal) -> None:
@@ -179,18 +222,21 @@ def post_charge(
     covered: int,
     ahead: tuple[int, int],
     now: int,
+    plan: Plan | None = None,
 ) -> None:
     """Move the money of a charge: grants pay, the house covers the rest.
 
     ``ahead`` is what the lease holds from here on, and what it is promised beyond that. The first
-    row carries the renewal of the hold beside its settlement.
+    row carries the renewal of the hold beside its settlement. ``plan`` says which grants pay, where
+    that is not simply the first in the order. The caller has counted the slice.
     """
     held, promised = ahead
-    if book.gated:
-        count_slice(book, lease, due, held + promised, now)
     overrun = due - covered
     reserve_change = held - lease.held + due
-    taken = consume(book, payer, covered) if covered else []
+    if plan is not None:
+        taken = carry_out(book, payer, lease, plan)
+    else:
+        taken = consume(book, payer, covered) if covered else []
     if overrun:
         post_overrun(book, payer, lease, overrun, now)
         taken.append((OVERRUN, overrun))
@@ -219,12 +265,11 @@ def post_charge(
     payer.reserved += held - lease.held
     payer.spent += due
     payer.version += 1
-    end_held_over(book, payer, lease.held - due - held, lease.admitted_at, now)
     payer.promised += promised - lease.promised
     lease.held, lease.promised = held, promised
     lease.settled += due
     if taken:
-        lease.paid = join_paid(lease.paid, taken)
+        lease.paid = join_paid(lease.paid, taken, own_since(lease))
 
 
 def post_overrun(book: Book, payer: Account, lease: Reservation, overrun: int, now: int) -> None:
@@ -243,12 +288,16 @@ def post_overrun(book: Book, payer: Account, lease: Reservation, overrun: int, n
 
 
 def believable(lease: Reservation, used_ms: int, now: int) -> tuple[int, str]:
-    """The use that is accepted, and a flag when it is not what was reported."""
+    """The use that can be true, and a flag when that is not what was reported.
+
+    Clocks of nodes differ a little from the server's, so a report may be ahead of the server's time
+    by a tolerance without a flag. It is charged for the server's time only.
+    """
     if used_ms < lease.used_ms:
         return lease.used_ms, WENT_BACK
-    bound = used_bound_ms(lease, now)
-    if used_ms > bound:
-        return max(bound, lease.used_ms), BEYOND_ELAPSED
+    elapsed = elapsed_ms(lease, now)
+    if used_ms > elapsed:
+        return elapsed, BEYOND_ELAPSED if used_ms > elapsed + bounds.CLOCK_TOLERANCE_MS else ""
     return used_ms, ""
 
 
@@ -258,8 +307,7 @@ def answer(lease: Reservation, now: int, *, duplicate: bool = False, flag: str =
     The signal comes a grace before the end of a lease that drains, and at once to one that was told
     to stop.
     """
-    end = min(lease.expires_at, stop_by(lease, now)) if lease.stopping_at else lease.expires_at
-    left_ms = max(end - now, 0) // 1_000
+    left_ms = max(lease.expires_at - now, 0) // 1_000
     signals_later = lease.decision is Decision.DRAIN and not lease.stopping_at
     return Beaten(
         lease.decision,
@@ -282,10 +330,24 @@ def over(lease: Reservation) -> Beaten:
     )
 
 
-def note_late_use(book: Book, lease: Reservation, seq: int, used_ms: int) -> None:
-    """Keep use that was reported after a lease lapsed, capped at the lapse; no money moves."""
-    if lease.state is not ReservationState.EXPIRED or seq <= lease.seq:
+def charge_late(  # a report, and whose
+    book: Book, payer: Account, lease: Reservation, seq: int, used_ms: int, now: int
+) -> None:
+    """Charge use that was reported after a lease lapsed, and keep the report."""
+    told_ms, used_ms = late_ms(book, lease, seq, used_ms, now)
+    if told_ms > lease.used_ms:
+        book.late_use.append(LateUse(lease.reservation_id, seq, told_ms))
+    if used_ms <= lease.used_ms:
         return
-    used_ms = min(used_ms, (lease.expires_at - lease.admitted_at) // 1_000)
-    if used_ms > lease.used_ms:
-        book.late_use.append(LateUse(lease.reservation_id, seq, used_ms))
+    book.touch(lease)
+    book.touch(payer)
+    lease.seq = seq
+    due = cost(lease.rate_per_hour, used_ms) - lease.settled
+    covered = min(due, max(payer.spendable, 0))
+    if book.gated:
+        count_slice(book, lease, due, 0, now, lease.ended_at)
+    post_charge(book, payer, lease, due=due, covered=covered, ahead=(0, 0), now=now)
+    if book.gated:
+        tell_job(book, lease, due, now)
+    lease.used_ms = used_ms
+    lease.beat_at = lease.ended_at

@@ -1,13 +1,11 @@
 """How credits enter, leave and move between an account's grants.
 
-Owns: consumption in the one total order, the repayment of debt by arriving credits, what happens
-to a grant at its end. Every change of a grant's remainder keeps its account's total in step.
-Must not: know leases.
+Owns: consumption in the one total order, the repayment of debt by arriving credits, expiry. Every
+change of a grant's remainder keeps its account's total in step.
+Must not: know leases (claims does).
 """
 
 from __future__ import annotations
-
-from operator import attrgetter
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
@@ -16,7 +14,7 @@ from gpucredits.core.grant import DEBT, Grant, GrantState, Source
 
 
 def consume(book: Book, account: Account, amount: int) -> list[tuple[int, int]]:
-    """Take ``amount`` from the account's grants in order; what they lack becomes debt.
+    """Take ``amount`` from the account's active grants in order; what they lack becomes debt.
 
     The caller has made sure that the floor allows it. Returns (grant id, taken) in order.
     """
@@ -25,7 +23,7 @@ def consume(book: Book, account: Account, amount: int) -> list[tuple[int, int]]:
     left = amount
     while left and lots:
         grant = lots[0]
-        if grant.state is GrantState.PENDING:
+        if grant.state is not GrantState.ACTIVE:
             break
         book.touch(grant)
         part = min(grant.remaining, left)
@@ -48,14 +46,14 @@ def arrive(book: Book, account: Account, grant: Grant, at: int) -> None:
     absorb(book, account, grant, at)
 
 
-def absorb(book: Book, account: Account, grant: Grant, at: int) -> None:
-    """Let a grant pay what its account owes: debt, then what the house covered."""
-    repaid = min(account.debt, grant.remaining)
+def absorb(book: Book, account: Account, grant: Grant, at: int, *, spare: int = 0) -> None:
+    """Let a grant pay what its account owes, but for ``spare``: debt, then the house's overrun."""
+    repaid = min(account.debt, grant.remaining - spare)
     if repaid:
         account.debt -= repaid
         draw(book, account, grant, repaid)
         book.post(EntryType.REPAY, account, repaid, at=at, grant_id=grant.grant_id)
-    collected = min(account.overrun, grant.remaining, max(account.available, 0))
+    collected = min(account.overrun, grant.remaining - spare, max(account.available, 0))
     if collected:
         account.overrun -= collected
         draw(book, account, grant, collected)
@@ -68,38 +66,8 @@ def draw(book: Book, account: Account, grant: Grant, amount: int) -> None:
     grant.remaining -= amount
     account.remaining -= amount
     if not grant.remaining:
+        grant.claims = 0
         book.place(grant)
-
-
-def end(book: Book, account: Account, grant: Grant, at: int) -> None:
-    """A grant's window has ended: what no hold counts on expires, the rest is held over."""
-    expire(book, account, grant, min(grant.remaining, max(account.available, 0)), at)
-
-
-def end_held_over(book: Book, account: Account, released: int, since: int, at: int) -> None:
-    """A hold there was ``since`` then let go of ``released``: what was held over for it expires.
-
-    That is so much of the grants that ended since, the earliest end first, as no other hold counts
-    on. Whoever let go, no more stays held over than there are holds.
-    """
-    lots = book.grants[account.account_id]
-    if released <= 0 or not lots or lots[0].state is not GrantState.HELD_OVER:
-        return
-    held_over = [lot for lot in lots if lot.state is GrantState.HELD_OVER]
-    held_over.sort(key=attrgetter("expires_at"))
-    own = [lot for lot in held_over if since < lot.expires_at]
-    expire_some(book, account, own, min(released, account.available), at)
-    kept = sum(lot.remaining for lot in held_over)
-    expire_some(book, account, held_over, kept - account.reserved, at)
-
-
-def expire_some(book: Book, account: Account, lots: list[Grant], amount: int, at: int) -> None:
-    """Let up to ``amount`` of ended grants expire, one grant after the other."""
-    for lot in lots:
-        part = min(lot.remaining, amount)
-        if part > 0:
-            expire(book, account, lot, part, at)
-            amount -= part
 
 
 def collect(book: Book, account: Account, at: int) -> None:
@@ -119,17 +87,22 @@ def expire(book: Book, account: Account, grant: Grant, amount: int, at: int) -> 
     grant.remaining -= amount
     account.remaining -= amount
     grant.state = GrantState.HELD_OVER if grant.remaining else GrantState.ENDED
+    if not grant.remaining:
+        grant.claims = 0
     book.place(grant)
     book.post(EntryType.EXPIRE, account, amount, at=at, grant_id=grant.grant_id)
 
 
 def join_paid(
-    paid: tuple[tuple[int, int], ...], taken: list[tuple[int, int]]
+    paid: tuple[tuple[int, int], ...], taken: list[tuple[int, int]], since: int = 0
 ) -> tuple[tuple[int, int], ...]:
-    """The record of who paid, with what was just taken; runs of one grant are one item."""
+    """The record of who paid, with what was just taken; runs of one grant are one item.
+
+    Items before ``since`` are another payer's.
+    """
     lots = list(paid)
     for grant_id, amount in taken:
-        if lots and lots[-1][0] == grant_id:
+        if len(lots) > since and lots[-1][0] == grant_id:
             lots[-1] = (grant_id, lots[-1][1] + amount)
         else:
             lots.append((grant_id, amount))

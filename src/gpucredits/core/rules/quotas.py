@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Account, is_below
+from gpucredits.core.authority import refuse_from_below
 from gpucredits.core.book import Book, NotInBook
+from gpucredits.core.boost import boosted
 from gpucredits.core.command import EndQuota, SetQuota
+from gpucredits.core.gate import Unit
+from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import QuotaSaved
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, window_at
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, unit_of, window_at
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.accounts import find
+from gpucredits.core.rules.gates import quota_name
 from gpucredits.core.rules.job_caps import begin_anew
 from gpucredits.core.rules.roll import roll_due
 from gpucredits.core.rules.setting import too_many, zone_unknown
@@ -23,16 +28,21 @@ WINDOW = Dimension.CREDITS_PER_WINDOW
 
 
 def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
-    """Set a limit; a quota that is new counts what runs and holds now."""
+    """Set a limit; a quota that is new counts what runs and holds now.
+
+    A key changes the quota of its own scope, or takes over one that was set below it. Beside a
+    quota that was set above, it adds one of its own, which must not be higher.
+    """
     account = find(book, command.account)
     if isinstance(account, Refused):
         return account
-    if wrong := check_quota(command):
+    if wrong := check_quota(command) or higher_than_above(book, account, command, now):
         return wrong
     quota = same_quota(book, account, command)
     if quota is not None:
         book.touch(quota)
         quota.limit = command.limit
+        quota.set_by = command.by
         book.limits.lanes.clear()
         return QuotaSaved(quota, account.path)
     if full := too_many("quotas", len(open_quotas(book, account)), bounds.QUOTAS_MAX, account):
@@ -52,6 +62,7 @@ def set_quota(book: Book, command: SetQuota, now: int) -> QuotaSaved | Refused:
         created_at=now,
         seeded=command.used + sum(used for _, _, used in command.past),
         first_entry_id=book.org.next_entry_id,
+        set_by=command.by,
     )
     book.add(quota)
     if quota.dimension is Dimension.CREDITS_PER_JOB:
@@ -87,18 +98,41 @@ def open_quotas(book: Book, account: Account) -> list[Quota]:
     return [quota for quota in quotas if not quota.ended_at]
 
 
+def alike_quotas(book: Book, account: Account, command: SetQuota) -> list[Quota]:
+    """The quotas of an account that are the same as a command's but for limit and scope."""
+    return [
+        quota
+        for quota in open_quotas(book, account)
+        if quota.dimension is command.dimension
+        and quota.gpu_type == command.gpu_type
+        and quota.calendar == command.calendar
+        and quota.zone == command.zone
+        and quota.rolling_hours == command.rolling_hours
+    ]
+
+
 def same_quota(book: Book, account: Account, command: SetQuota) -> Quota | None:
-    """The quota that a command is about, if the account has it."""
-    for quota in open_quotas(book, account):
-        if (
-            quota.dimension is command.dimension
-            and quota.gpu_type == command.gpu_type
-            and quota.calendar == command.calendar
-            and quota.zone == command.zone
-            and quota.rolling_hours == command.rolling_hours
-        ):
-            return quota
+    """The quota that a command is about, if the account has it: of its scope, else from below."""
+    reached = (q for q in alike_quotas(book, account, command) if q.set_by >= command.by)
+    return min(reached, key=lambda quota: quota.set_by, default=None)
+
+
+def higher_than_above(book: Book, account: Account, command: SetQuota, now: int) -> Refused | None:
+    """Refuse a quota that promises more than one which was set above it."""
+    for quota in alike_quotas(book, account, command):
+        limit = boosted(quota.limit, book.limits.boosts.get(quota.quota_id, ()), now)
+        if quota.set_by < command.by and command.limit > limit:
+            most = quantity(limit, unit_of(quota.dimension))
+            instead = f"This key may set {most} or less beside it."
+            return refuse_from_below(
+                command.by, quota.set_by, account.path, f"The quota on {quota_name(quota)}", instead
+            )
     return None
+
+
+def quantity(amount: int, unit: Unit) -> str:
+    """An amount of what a quota counts, as it is written for people."""
+    return format_credits(amount) if unit is Unit.CREDITS else str(amount)
 
 
 def count_anew(book: Book, account: Account, quota: Quota) -> Counter:
@@ -156,10 +190,13 @@ def end_quota(book: Book, command: EndQuota, now: int) -> QuotaSaved | Refused:
     quota = find_quota(book, command.quota_id)
     if quota is None:
         return Refused(Reason.LIMIT_UNKNOWN, "There is no such quota.")
+    path = book.accounts[quota.account_id].path
+    bound, instead = f"The quota on {quota_name(quota)}", "Ask for a raise instead."
+    if refused := refuse_from_below(command.by, quota.set_by, path, bound, instead):
+        return refused
     book.touch(quota)
     quota.ended_at = now
     book.limits.lanes.clear()
-    path = book.accounts[quota.account_id].path
     return QuotaSaved(quota, path)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from copy import copy
 
 from gpucredits.core.account import Account
+from gpucredits.core.authority import Authority, refuse_from_below
 from gpucredits.core.book import Book
 from gpucredits.core.boost import bucket_terms
+from gpucredits.core.change import is_named, merged
 from gpucredits.core.command import EndRateLimit, SetRateLimit
 from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.reasons import Reason, Refused
@@ -24,9 +26,18 @@ def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSave
     account = find(book, command.account)
     if isinstance(account, Refused):
         return account
-    roll_due(book, now)
     bucket = book.limits.buckets.get(account.account_id)
+    if refused := set_above(account, bucket, command.by):
+        return refused
+    roll_due(book, now)
     if bucket is None or bucket.ended_at:
+        named = command.named
+        if not (is_named("capacity", named) and is_named("refill_per_hour", named)):
+            return Refused(
+                Reason.LIMIT_INVALID,
+                f"{account.path} has no rate limit: name capacity and refill_per_hour to set one.",
+                {"account": account.path},
+            )
         bucket = TokenBucket(
             bucket_id=book.next_id(),
             account_id=account.account_id,
@@ -34,17 +45,31 @@ def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSave
             refill_per_hour=command.refill_per_hour,
             level=first_level(book, account, command.capacity, now),
             level_at=now,
+            set_by=command.by,
         )
         book.add(bucket)
         return RateLimitSaved(bucket, account.path)
     book.touch(bucket)
     boosts = book.limits.boosts.get(bucket.bucket_id, ())
     advance(bucket, bucket_terms(bucket, boosts), now)
-    bucket.capacity = command.capacity
-    bucket.refill_per_hour = command.refill_per_hour
+    terms = merged(command, bucket, command.named)
+    bucket.capacity = terms.capacity
+    bucket.refill_per_hour = terms.refill_per_hour
+    bucket.set_by = command.by
     advance(bucket, bucket_terms(bucket, boosts), now)  # what no longer fits is gone
     book.limits.lanes.clear()
     return RateLimitSaved(bucket, account.path)
+
+
+def set_above(account: Account, bucket: TokenBucket | None, by: Authority) -> Refused | None:
+    """Refuse a key below the scope that set the rate limit: an account has only one."""
+    if bucket is None or bucket.ended_at:
+        return None
+    instead = (
+        "An account has one rate limit. To allow less, set a quota, or rate limits on the accounts "
+        "below it."
+    )
+    return refuse_from_below(by, bucket.set_by, account.path, "The rate limit", instead)
 
 
 def first_level(book: Book, account: Account, capacity: int, now: int) -> int:
@@ -68,6 +93,8 @@ def end_rate_limit(book: Book, command: EndRateLimit, now: int) -> RateLimitSave
         return Refused(
             Reason.LIMIT_UNKNOWN, f"{account.path} has no rate limit.", {"account": account.path}
         )
+    if refused := set_above(account, bucket, command.by):
+        return refused
     book.touch(bucket)
     bucket.ended_at = now
     book.limits.lanes.clear()

@@ -26,8 +26,10 @@ from gpucredits.core.rules.counting import (
     mark_leaving,
     share_of_slice,
 )
+from gpucredits.core.rules.funding import successor
 from gpucredits.core.rules.job_caps import part_of_cap
 from gpucredits.core.rules.roll import roll_due
+from gpucredits.core.rules.slices import Plan
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class Renewal:
 
     ``promised`` is the overdraft it may use beyond its hold. ``no_longer`` says that it may not run
     longer than it already could, and ``stops`` that it ends now. ``clears_at`` is when a rate limit
-    would let it go on.
+    would let it go on. ``payer`` is the account that takes the lease over, if one does.
     """
 
     held: int
@@ -46,6 +48,7 @@ class Renewal:
     stops: bool = False
     promised: int = 0
     clears_at: int = 0
+    payer: Account | None = None
 
     @property
     def drains(self) -> bool:
@@ -53,10 +56,20 @@ class Renewal:
         return bool(self.why) and not self.throttled and self.why is not Why.OVERDRAFT
 
 
-def renewal(
-    book: Book, payer: Account, lease: Reservation, due: int, used_ms: int, now: int
+def renewal(  # what is settled as planned, and what is asked for then
+    book: Book,
+    payer: Account,
+    lease: Reservation,
+    due: int,
+    used_ms: int,
+    now: int,
+    plan: Plan | None = None,
 ) -> Renewal:
-    """Ask every gate for the hold of one lease ahead, once ``due`` is settled."""
+    """Ask every gate for the hold of one lease ahead, once ``due`` is settled.
+
+    Credits of grants that have ended pay to where they were kept for, and fund no renewal: a lease
+    that would need them for a full one drains.
+    """
     lane = look_closely(book, lease, now) if book.gated else None
     cap = job_cap(lease, lane.cap if lane else NO_CAP)
     settled = lease.settled + due
@@ -64,15 +77,17 @@ def renewal(
     if lane and lease.cap_part != NO_PART:
         cap = min(cap, part_of_cap(book, lease, lane, settled, wanted, now))
         wanted = hold_wanted(lease, used_ms, settled, cap)
-    kept = min(max(lease.held - due, 0), wanted)
-    free = max(payer.spendable - max(due - lease.held, 0), 0)
+    backed = lease.held - (plan.lost if plan else 0)
+    kept = min(max(backed - due, 0), wanted)
+    free = max(payer.spendable - max(due - backed, 0), 0)
     result = Renewal(min(wanted, kept + free))
-    short = result.held < wanted
+    funded = min(result.held, plan.active) if plan else result.held
     if book.suspended and (paused := suspension(book, lease.account, now)):
         return Renewal(min(result.held, kept), Why(paused.reason.value), no_longer=True)
     if lane and told_to_go(book, lease, lane):
         return Renewal(min(result.held, kept), Why.QUOTA_EXCEEDED, no_longer=True)
     room = max(window_room(lane, lease, due, now), kept) if lane else wanted
+    short = is_short(book, payer, lease, result, funded, (wanted, room), now)
     if short:
         result.why = Why.INSUFFICIENT_CREDITS
     elif room < wanted:
@@ -82,12 +97,32 @@ def renewal(
         result.why = Why.QUOTA_EXCEEDED if by_quota else Why.MAX_AMOUNT
     result.held = min(result.held, room)
     if short:
-        use_overdraft(payer, lease, result, due=due, most=min(room, wanted, cap - settled))
+        most = min(room, wanted, cap - settled)
+        use_overdraft(payer, lease, result, due=due, most=most, funded=min(funded, result.held))
     if lease.exhaustion is Exhaustion.STOP and result.drains:
         return Renewal(0, result.why, stops=True)
     if lane:
         slow_down(lane, lease, result, due, now)
     return result
+
+
+def is_short(  # what active credits fund, what it wants, and what quotas leave of that
+    book: Book,
+    payer: Account,
+    lease: Reservation,
+    result: Renewal,
+    funded: int,
+    wanted: tuple[int, int],
+    now: int,
+) -> bool:
+    """Whether nobody can fund a lease: an account above takes over from a payer that cannot."""
+    whole = wanted[0]
+    if funded < min(wanted):
+        result.payer = successor(book, payer, lease, min(wanted), now)
+        if result.payer is not None:
+            result.held = whole
+            return False
+    return funded < whole
 
 
 def look_closely(book: Book, lease: Reservation, now: int) -> Lane:
@@ -127,9 +162,11 @@ def told_to_go(book: Book, lease: Reservation, lane: Lane) -> bool:
 
 
 def use_overdraft(
-    payer: Account, lease: Reservation, result: Renewal, *, due: int, most: int
+    payer: Account, lease: Reservation, result: Renewal, *, due: int, most: int, funded: int
 ) -> None:
     """Let a job that is out of credits go on for a while, as was agreed at its admission.
+
+    Active credits pay for ``funded``; what is kept of ended grants may pay for some of the rest.
 
     What other leases of the payer were promised is theirs, whether or not they have used it.
     """
@@ -141,11 +178,7 @@ def use_overdraft(
     others = payer.promised - lease.promised
     left = min(left, payer.overdraft_limit - payer.overrun - uncovered - others)
     result.promised = max(min(left, most - result.held), 0)
-    if (
-        lease.exhaustion is Exhaustion.FINISH
-        and result.promised
-        and result.held + result.promised >= most
-    ):
+    if lease.exhaustion is Exhaustion.FINISH and funded < most <= funded + left:
         result.why = Why.OVERDRAFT
 
 

@@ -18,30 +18,38 @@ from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rules.accounts import find
 from gpucredits.core.rules.budgets import check_budget, end_budget, set_budget
-from gpucredits.core.rules.quotas import check_quota, end_quota, open_quotas, same_quota, set_quota
+from gpucredits.core.rules.quotas import (
+    check_quota,
+    end_quota,
+    higher_than_above,
+    open_quotas,
+    same_quota,
+    set_quota,
+)
 
 
 def replace_quotas(book: Book, command: ReplaceQuotas, now: int) -> QuotasReplaced | Refused:
-    """Set every quota of the list, and end those that are not in it."""
+    """Set every quota of the list, and end those that are not in it; those from above stay."""
     account = find(book, command.account)
     if isinstance(account, Refused):
         return account
     kinds = {(q.dimension, q.gpu_type, q.calendar, q.zone, q.rolling_hours) for q in command.quotas}
     if len(kinds) < len(command.quotas):
         return Refused(Reason.LIMIT_INVALID, "Two quotas of the list are the same but for limits.")
-    if len(kinds) > bounds.QUOTAS_MAX:
+    above = [quota for quota in open_quotas(book, account) if quota.set_by < command.by]
+    if len(kinds) + len(above) > bounds.QUOTAS_MAX:
         return Refused(Reason.LIMIT_INVALID, f"{bounds.QUOTAS_MAX} quotas are the most there are.")
     for each in command.quotas:
-        if wrong := check_quota(each):
+        if wrong := check_quota(each) or higher_than_above(book, account, each, now):
             return wrong
     kept = {known.quota_id for each in command.quotas if (known := same_quota(book, account, each))}
     ended: list[Quota] = []
     for quota in open_quotas(book, account):
-        if quota.quota_id not in kept:
-            outcome = end_quota(book, EndQuota(quota_id=quota.quota_id), now)
+        if quota.quota_id not in kept and quota.set_by >= command.by:
+            outcome = end_quota(book, EndQuota(quota_id=quota.quota_id, by=command.by), now)
             ended.append(saved_quota(outcome))
     quotas = tuple(saved_quota(set_quota(book, each, now)) for each in command.quotas)
-    return QuotasReplaced(account.path, quotas, tuple(ended))
+    return QuotasReplaced(account.path, (*map(copy, above), *quotas), tuple(ended))
 
 
 def saved_quota(outcome: QuotaSaved | Refused) -> Quota:

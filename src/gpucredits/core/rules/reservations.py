@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpucredits.core import ids
-from gpucredits.core.account import Account, lineage
+from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import Cancel, Explain, Reserve, Settle
 from gpucredits.core.entry import EntryType
@@ -13,7 +13,8 @@ from gpucredits.core.gate import GateReport
 from gpucredits.core.limits import NO_CAP
 from gpucredits.core.money import cost, format_credits
 from gpucredits.core.outcome import Closed, Explained, Reserved
-from gpucredits.core.price import Price, applicable_price
+from gpucredits.core.period import instant_text
+from gpucredits.core.price import Price, applicable_price, last_end
 from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.core.reservation import (
     Reservation,
@@ -23,13 +24,17 @@ from gpucredits.core.reservation import (
     lease_end,
 )
 from gpucredits.core.rules.accounts import find, suspension
-from gpucredits.core.rules.counting import enter, lane_of
-from gpucredits.core.rules.gates import evaluate, refusal, who_would_pay
-from gpucredits.core.rules.heartbeats import believable, note_late_use, post_charge
+from gpucredits.core.rules.authorised import within_authorised
+from gpucredits.core.rules.claims import drop_claims
+from gpucredits.core.rules.counting import count_slice, enter, lane_of
+from gpucredits.core.rules.funding import allowing, choose, funders_of
+from gpucredits.core.rules.gates import evaluate, funder_reports, refusal, who_would_pay
+from gpucredits.core.rules.heartbeats import believable, charge_late, post_charge
 from gpucredits.core.rules.job_caps import divide, left_of_cap
-from gpucredits.core.rules.lots import collect, end_held_over
+from gpucredits.core.rules.lease_windows import with_window
+from gpucredits.core.rules.lots import collect
 from gpucredits.core.rules.roll import release, roll, roll_due
-from gpucredits.core.wording import count_credits, is_one
+from gpucredits.core.rules.slices import plan_slice
 
 LAPSED = "lapsed"  # use was reported after the lease had ended by itself
 
@@ -78,6 +83,7 @@ def explain(book: Book, command: Explain, now: int) -> Explained | Refused:
             lots=who_would_pay(book, payer, lease.held),
             reports=candidate.reports,
             refusal=refused,
+            funders=funder_reports(book, candidate.funders, lease.held, now),
         )
     if opened:
         book.take_back()
@@ -86,11 +92,15 @@ def explain(book: Book, command: Explain, now: int) -> Explained | Refused:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A lease that could be given, who would pay for it, and what every gate says of it."""
+    """A lease that could be given, who would pay for it, and what every gate says of it.
+
+    ``funders`` are all accounts that may pay, nearest first.
+    """
 
     lease: Reservation
     payer: Account
     reports: tuple[GateReport, ...]
+    funders: list[Account]
 
 
 def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
@@ -106,75 +116,64 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
         now=now,
     )
     if price is None:
-        return Refused(
-            Reason.PRICE_UNKNOWN,
-            f"No price is in force for {command.gpu_type} in region {command.region}.",
-            {"gpu_type": command.gpu_type, "region": command.region},
-        )
-    payer = find_payer(book, command, now)
-    if isinstance(payer, Refused):
-        return payer if command.payer else without_payer(book, command, account, price, payer, now)
-    if too_large := overdraft_too_large(payer, command.overdraft):
-        return too_large
-    roll(book, payer, now)
-    lease = draft(command, account, payer, price, now)
+        return no_price(book, command, now)
+    sized = with_window(book, command)
+    if isinstance(sized, Refused):
+        return sized
+    command = sized
+    funders = funders_of(book, account, command.payer, command.scope, now)
+    if not isinstance(funders, Refused):
+        funders = allowing(funders, command.overdraft)
+    if isinstance(funders, Refused):
+        return funders
+    lease = draft(command, account, funders[0], price, now)
     lease.held = hold_wanted(lease, 0, 0, job_cap(lease, NO_CAP))
     lease.expires_at = lease_end(lease, now)
-    if lease.expires_at <= now:
-        return Refused(
-            Reason.MAX_AMOUNT_TOO_SMALL,
-            f"max_amount {format_credits(lease.max_amount)} does not pay for a millisecond of "
-            f"{lease.gpu_count} {lease.gpu_type}.",
-            {"max_amount": format_credits(lease.max_amount)},
-        )
-    return node_taken(book, lease, now) or Candidate(
-        lease, payer, ask_gates(book, command, lease, payer, now)
+    refused = max_amount_too_small(lease, now) or node_taken(book, lease, now)
+    return refused or ask_gates(book, command, lease, funders, now)
+
+
+def no_price(book: Book, command: Reserve, now: int) -> Refused:
+    """The refusal where no price is in force; it says when the last one ended."""
+    what = {"gpu_type": command.gpu_type, "region": command.region}
+    message = f"No price is in force for {command.gpu_type} in region {command.region}"
+    ended_at = last_end(book.prices, account=command.account, now=now, **what)
+    if ended_at is None:
+        return Refused(Reason.PRICE_UNKNOWN, f"{message}.", {**what})
+    text = f"{message}: the last one ended at {instant_text(ended_at)}."
+    return Refused(Reason.PRICE_UNKNOWN, text, {**what, "ended_at": ended_at})
+
+
+def max_amount_too_small(lease: Reservation, now: int) -> Refused | None:
+    """Refuse a lease that would end before it began."""
+    if lease.expires_at > now:
+        return None
+    return Refused(
+        Reason.MAX_AMOUNT_TOO_SMALL,
+        f"max_amount {format_credits(lease.max_amount)} does not pay for a millisecond of "
+        f"{lease.gpu_count} {lease.gpu_type}.",
+        {"max_amount": format_credits(lease.max_amount)},
     )
 
 
 def ask_gates(
-    book: Book, command: Reserve, lease: Reservation, payer: Account, now: int
-) -> tuple[GateReport, ...]:
-    """Cut the hold to what the job's quotas allow it, and let every gate speak of it."""
+    book: Book, command: Reserve, lease: Reservation, funders: list[Account], now: int
+) -> Candidate:
+    """Cut the hold to what the job's quotas allow it, find its payer, and let every gate speak."""
     if book.gated:
         roll_due(book, now)
         lane = lane_of(book, lease, now)
         cap = min(lane.cap, left_of_cap(book, lease, lane))
         lease.held = hold_wanted(lease, 0, 0, job_cap(lease, cap))
         lease.expires_at = lease_end(lease, now)
-    return evaluate(book, payer, lease, command.fair_share, now)
-
-
-def without_payer(  # what the refusal needs to say what every gate would
-    book: Book, command: Reserve, account: Account, price: Price, refused: Refused, now: int
-) -> Refused:
-    """The refusal of a job that nobody pays for, with what the gates say if it paid itself."""
-    roll(book, account, now)
-    lease = draft(command, account, account, price, now)
-    lease.held = hold_wanted(lease, 0, 0, job_cap(lease, NO_CAP))
-    return replace(refused, reports=ask_gates(book, command, lease, account, now))
-
-
-def overdraft_too_large(payer: Account, asked: int) -> Refused | None:
-    """Refuse an overdraft that the payer was not allowed."""
-    if asked <= payer.overdraft_limit:
-        return None
-    return Refused(
-        Reason.OVERDRAFT_TOO_LARGE,
-        f"{payer.path} may let a job overdraw by at most {count_credits(payer.overdraft_limit)}; "
-        f"{format_credits(asked)} {'was' if is_one(format_credits(asked)) else 'were'} asked for.",
-        {
-            "account": payer.path,
-            "limit": format_credits(payer.overdraft_limit),
-            "requested": format_credits(asked),
-        },
-    )
+    payer = choose(funders, lease.held)
+    lease.payer_id = payer.account_id
+    reports = evaluate(book, payer, funders, lease, command.fair_share, now)
+    return Candidate(lease, payer, reports, funders)
 
 
 def node_taken(book: Book, lease: Reservation, now: int) -> Refused | None:
-    """Refuse a job a second lease on a node where it has one that lives."""
-    if not lease.node:
-        return None
+    """Refuse a job a second lease on a node where it has one that lives, or a second without."""
     key = (lease.account_id, lease.job_id, lease.node)
     number, expires_at = book.on_nodes.get(key, (0, 0))
     known = book.reservations.get(number)
@@ -183,10 +182,12 @@ def node_taken(book: Book, lease: Reservation, now: int) -> Refused | None:
     if expires_at <= now:
         return None
     name = ids.format_id(ids.RESERVATION, book.org.org_id, number)
+    where = f"on node {lease.node}" if lease.node else "without a node"
+    other = "" if lease.node else " Name a node for each lease of a job that runs on several."
     return Refused(
         Reason.RESERVATION_EXISTS,
-        f"Job {lease.job_id} of {lease.account} already has reservation {name} on node "
-        f"{lease.node}. Go on with that one; or settle or cancel it first, or let it lapse.",
+        f"Job {lease.job_id} of {lease.account} already has reservation {name} {where}. Go on with "
+        f"that one; or settle or cancel it first, or let it lapse.{other}",
         {"job_id": lease.job_id, "node": lease.node, "reservation_id": name},
     )
 
@@ -228,29 +229,6 @@ def draft(
     )
 
 
-def find_payer(book: Book, command: Reserve, now: int) -> Account | Refused:
-    """The account that pays: the one named, or the nearest upward that can hold credits."""
-    if command.payer:
-        if command.payer not in lineage(command.account) or command.payer not in book.paths:
-            return Refused(
-                Reason.PAYER_INVALID,
-                f"{command.payer} cannot pay for {command.account}: a payer is the account itself "
-                "or one above it.",
-                {"account": command.account, "payer": command.payer},
-            )
-        return book.paths[command.payer]
-    for path in lineage(command.account):
-        account = book.paths[path]
-        if account.pays(now):
-            return account
-    return Refused(
-        Reason.NO_PAYER,
-        f"Neither {command.account} nor any account above it has a grant, a budget or a credit "
-        "limit to pay from.",
-        {"account": command.account},
-    )
-
-
 def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     """The job ended: charge what was used and release the rest of the hold."""
     lease = book.reservations.get(command.reservation_id)
@@ -261,18 +239,22 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     seq = own_seq(lease, command.seq)
     reported = lease.used_ms if command.used_ms is None else command.used_ms
     if lease.state is ReservationState.EXPIRED:
-        note_late_use(book, lease, seq, reported)
+        charge_late(book, payer, lease, seq, reported, now)
         return replace(closed(lease, 0), flagged=LAPSED)
     if lease.state is not ReservationState.ACTIVE:
         return ended(lease)
     used_ms, flag = believable(lease, reported, now)
+    used_ms, flag = within_authorised(book, payer, lease, used_ms, flag, now)
     book.touch(lease)
     book.touch(payer)
     lease.seq = seq
     due = cost(lease.rate_per_hour, used_ms) - lease.settled
     covered = min(due, lease.held + max(payer.spendable, 0))
     left = (max(lease.held - due, 0), lease.promised)
-    post_charge(book, payer, lease, due=due, covered=covered, ahead=left, now=now)
+    plan = plan_slice(book, payer, lease, used_ms, covered, now)
+    if book.gated:
+        count_slice(book, lease, due, sum(left), now, now)
+    post_charge(book, payer, lease, due=due, covered=covered, ahead=left, now=now, plan=plan)
     lease.used_ms = used_ms
     lease.beat_at = now
     end = close(book, payer, lease, ReservationState.SETTLED, now, seq=seq)
@@ -315,7 +297,7 @@ def close(  # what ends it, and what it is from then on
     lease.ended_at = now
     lease.expires_at = now
     payer.version += 1
-    end_held_over(book, payer, released, lease.admitted_at, now)
+    drop_claims(book, payer, lease, now)
     collect(book, payer, now)
     return closed(lease, released)
 

@@ -17,8 +17,9 @@ from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.budget_periods import issue_period, next_issue, roll_over
+from gpucredits.core.rules.claims import drop_claims, end, would_pay
 from gpucredits.core.rules.counting import leave
-from gpucredits.core.rules.lots import collect, end, end_held_over, start
+from gpucredits.core.rules.lots import collect, start
 
 # At one instant: leases lapse, then grants end and roll over, then grants and periods start.
 LAPSE, END, START, ISSUE = 0, 1, 2, 3
@@ -58,9 +59,11 @@ def roll(book: Book, account: Account, now: int) -> None:
 
 def finish(book: Book, account: Account, grant: Grant, at: int) -> Grant | None:
     """A grant's window ends: a budget may let some of it go on, as a grant that is returned."""
-    rolled = roll_over(book, account, grant, at) if grant.budget_id else None
+    leases = live_leases(book, account)
+    used = would_pay(book, grant, leases, at)
+    rolled = roll_over(book, account, grant, used.amount, at) if grant.budget_id else None
     if grant.remaining:
-        end(book, account, grant, at)
+        end(book, account, grant, leases, used, at)
     return rolled
 
 
@@ -118,10 +121,12 @@ def roll_due(book: Book, now: int) -> None:
 def lapse(book: Book, account: Account, lease: Reservation, now: int, *, seq: int) -> None:
     """A lease ended, by the clock or the report ``seq``: its hold goes, what was settled stays."""
     at = lease.expires_at
-    released = release(book, account, lease, at, now, seq=seq)
+    book.touch(lease)
+    lease.authorised = lease.settled + lease.ahead
+    release(book, account, lease, at, now, seq=seq)
     lease.state = ReservationState.EXPIRED
     lease.ended_at = at
-    end_held_over(book, account, released, lease.admitted_at, at)
+    drop_claims(book, account, lease, at)
     collect(book, account, at)
 
 

@@ -12,6 +12,7 @@ from gpucredits.core.outcome import Reviewed
 from gpucredits.core.reasons import Refused
 from gpucredits.core.rules.accounts import find, note_suspension
 from gpucredits.core.rules.roll import roll
+from gpucredits.core.rules.suspensions import shorten_below
 from gpucredits.core.statement import received_by, standing_of
 
 
@@ -28,5 +29,8 @@ def review(book: Book, command: ReviewStanding, now: int) -> Reviewed | Refused:
         book.touch(account)
         account.delinquent = judged.is_delinquent
         account.version += 1
+        was_suspended = account.path in book.suspended
         note_suspension(book, account)
+        if account.path in book.suspended and not was_suspended:
+            shorten_below(book, account, now)
     return Reviewed(account, received, judged.overdue, judged.since, now, changes)

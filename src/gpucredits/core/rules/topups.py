@@ -8,9 +8,9 @@ from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import ConfirmTopUp, FailTopUp, ReverseTopUp, TopUp
 from gpucredits.core.entry import EntryType
-from gpucredits.core.grant import OVERRUN, Grant, Source
+from gpucredits.core.grant import OVERRUN, Grant, GrantState, Source
 from gpucredits.core.outcome import ToppedUp
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rules.accounts import find
 from gpucredits.core.rules.grants import grants_full, open_grant
 from gpucredits.core.rules.lots import consume, draw
@@ -103,13 +103,13 @@ def fail_top_up(book: Book, command: FailTopUp, now: int) -> ToppedUp | Refused:
 
 
 def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Refused:
-    """A payment was taken back: unheld credits of its grant go, and the account owes the rest.
+    """A payment was taken back: its unspent credits go, and its account owes the rest.
 
-    What expired unspent is not owed, wherever it was moved: it is gone as if it had been taken
-    back.
-    What it owes is taken from its other unheld credits, then becomes debt within a postpaid limit;
-    beyond that the house covers it and collects from later credits, so that no balance falls
-    below its floor.
+    Unheld credits of the payment are taken from its grant first, then from every account that
+    transfers have moved them to. Credits that expired unspent are not owed.
+    The account of the payment owes what was spent or is held. That is taken from its other unheld
+    credits, then becomes debt within a postpaid limit; beyond the limit the house covers it and
+    collects from later credits, so that no balance falls below its floor.
     """
     payment = find_top_up(book, command.topup_id, TopUpStatus.CONFIRMED)
     if isinstance(payment, Refused):
@@ -120,11 +120,10 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     book.touch(payment)
     payment.status = TopUpStatus.REVERSED
     grant = book.grant(payment.grant_id)
-    returned = min(grant.remaining, max(account.available, 0))
-    if returned:
-        draw(book, account, grant, returned)
-        book.post(EntryType.REVERSE, account, returned, at=now, grant_id=grant.grant_id)
-    owed = payment.amount - returned - expired_of(book, grant, now)
+    kin = lineage_of(book, grant, now)
+    returned = sum(take_back(book, account, grant, lot, now) for lot in kin)
+    owed = payment.amount - returned - expired_of(book, kin)
+    invariant(owed >= 0, "no more comes back of a payment than was paid")
     covered = min(owed, max(account.spendable, 0))
     for grant_id, part in consume(book, account, covered):
         book.post(EntryType.REVERSE, account, part, at=now, grant_id=grant_id)
@@ -136,18 +135,58 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     return ToppedUp(payment, account.path, grant)
 
 
-def expired_of(book: Book, grant: Grant, now: int) -> int:
-    """What of a grant nobody used before it ended, there or where transfers have taken it."""
-    kin = {grant.grant_id}
+def lineage_of(book: Book, grant: Grant, now: int) -> list[Grant]:
+    """A grant and every grant that transfers have made of it, older ones first.
+
+    Accounts that still hold some of these credits are brought forward to ``now``.
+    """
+    kin = {grant.grant_id: grant}
     for lot in sorted(book.lots.values(), key=attrgetter("grant_id")):  # older ones first
         if lot.origin_id in kin:
-            kin.add(lot.grant_id)
+            kin[lot.grant_id] = lot
             if lot.remaining:
                 roll(book, book.accounts[lot.account_id], now)
+    return list(kin.values())
+
+
+def take_back(book: Book, account: Account, grant: Grant, lot: Grant, now: int) -> int:
+    """Take back what no hold counts on of a lot of a payment's lineage; returns how much.
+
+    Credits in another account move back to the grant of the payment first. A held-over lot stays:
+    it is kept for holds.
+    """
+    if not lot.remaining or lot.state is not GrantState.ACTIVE:
+        return 0  # its account need not be in the book
+    holder = book.accounts[lot.account_id]
+    part = min(lot.remaining, max(holder.available, 0))
+    if not part:
+        return 0
+    book.touch(holder)
+    draw(book, holder, lot, part)
+    left_id = lot.grant_id
+    if holder is not account:
+        holder.version += 1
+        book.post(
+            EntryType.TRANSFER,
+            holder,
+            part,
+            at=now,
+            grant_id=left_id,
+            other_id=account.account_id,
+            other_grant_id=grant.grant_id,
+        )
+        left_id = grant.grant_id
+    book.post(EntryType.REVERSE, account, part, at=now, grant_id=left_id)
+    return part
+
+
+def expired_of(book: Book, kin: list[Grant]) -> int:
+    """What expired unused of some grants."""
+    numbers = {lot.grant_id for lot in kin}
     return sum(
         entry.amount
         for entry in (*book.past, *book.entries)
-        if entry.type is EntryType.EXPIRE and entry.grant_id in kin
+        if entry.type is EntryType.EXPIRE and entry.grant_id in numbers
     )
 
 

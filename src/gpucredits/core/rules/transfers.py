@@ -10,6 +10,7 @@ from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.outcome import Transferred
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rules.accounts import find, insufficient
+from gpucredits.core.rules.funding import allot
 from gpucredits.core.rules.grants import grants_full
 from gpucredits.core.rules.lots import absorb, draw
 from gpucredits.core.rules.roll import roll
@@ -29,6 +30,7 @@ def transfer(book: Book, command: Transfer, now: int) -> Transferred | Refused:
         return insufficient(source, source.available, command.amount)
     book.touch(source)
     book.touch(target)
+    allot(book, target)
     lots = move_lots(book, source, target, command.amount, now)
     source.version += 1
     target.version += 1
@@ -93,7 +95,6 @@ def landing_grant(book: Book, target: Account, left: Grant, now: int) -> Grant:
         created_at=now,
     )
     book.add(arrived)
-    target.funded_until = max(target.funded_until, arrived.expires_at)
     target.due_at = min(target.due_at, arrived.expires_at)
     return arrived
 

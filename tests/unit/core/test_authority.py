@@ -1,0 +1,155 @@
+"""Bounds that were set from above are ended, raised, replaced and boosted from above only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpucredits.core.authority import Authority, authority_of
+from gpucredits.core.command import (
+    AddBoost,
+    EndBoost,
+    EndQuota,
+    EndRateLimit,
+    ReplaceQuotas,
+    Reserve,
+    SetQuota,
+    SetRateLimit,
+)
+from gpucredits.core.outcome import Boosted, QuotaSaved, QuotasReplaced, RateLimitSaved, Reserved
+from gpucredits.core.quota import Dimension, Quota
+from gpucredits.core.reasons import Reason
+from support.ledger import CREDIT, SECOND, Ledger
+
+PROJECT = "acme/vision"
+SYSTEM, ORG = Authority.SYSTEM, Authority.ORG
+
+
+def gpus(limit: int, by: Authority, gpu_type: str = "") -> SetQuota:
+    """A quota on GPUs of the project."""
+    dimension = Dimension.CONCURRENT_GPUS
+    return SetQuota(account=PROJECT, dimension=dimension, limit=limit, gpu_type=gpu_type, by=by)
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """A project that can pay."""
+    ledger = Ledger()
+    ledger.price("h100", 36 * CREDIT)
+    ledger.open("acme")
+    ledger.open(PROJECT)
+    ledger.grant(PROJECT, 1_000 * CREDIT)
+    return ledger
+
+
+def quota(ledger: Ledger, limit: int, by: Authority, gpu_type: str = "") -> Quota:
+    """Set a quota that must be set."""
+    return ledger.accept(gpus(limit, by, gpu_type), QuotaSaved).quota
+
+
+def reserve(count: int) -> Reserve:
+    """A job of the project."""
+    return Reserve(account=PROJECT, job_id=f"job-{count}", gpu_type="h100", gpu_count=count)
+
+
+def test_the_scope_of_a_key_is_its_authority() -> None:
+    """The whole system, then an org, a project, a user."""
+    scopes = ("", "acme", "acme/vision", "acme/vision/alice")
+    assert tuple(authority_of(scope) for scope in scopes) == tuple(Authority)
+
+
+def test_a_quota_from_above_is_not_ended_from_below(ledger: Ledger) -> None:
+    """The refusal says who set the quota; the scope that set it ends it."""
+    above = quota(ledger, 4, SYSTEM)
+    refused = ledger.refuse(EndQuota(quota_id=above.quota_id, by=ORG))
+    assert refused.reason is Reason.LIMIT_SET_ABOVE
+    assert refused.detail["set_by_scope"] == "system"
+    assert refused.detail["key_scope"] == "org"
+    assert "set at system scope" in refused.message
+    ledger.accept(EndQuota(quota_id=above.quota_id, by=SYSTEM), QuotaSaved)
+
+
+def test_a_quota_from_above_is_lowered_by_one_of_ones_own(ledger: Ledger) -> None:
+    """Both hold: the lower one binds, and ending it leaves the other."""
+    above = quota(ledger, 4, SYSTEM)
+    own = quota(ledger, 2, ORG)
+    assert own.quota_id != above.quota_id
+    assert (own.set_by, above.set_by) == (ORG, SYSTEM)
+    assert ledger.reason(reserve(3)) is Reason.QUOTA_EXCEEDED
+    assert quota(ledger, 3, ORG).quota_id == own.quota_id
+    ledger.accept(reserve(3), Reserved)
+    ledger.accept(EndQuota(quota_id=own.quota_id, by=ORG), QuotaSaved)
+    assert ledger.reason(reserve(2)) is Reason.QUOTA_EXCEEDED
+    ledger.accept(reserve(1), Reserved)
+
+
+def test_a_quota_from_above_is_not_raised_from_below(ledger: Ledger) -> None:
+    """More than the quota above allows is refused; with a boost from above, so much more is not."""
+    above = quota(ledger, 4, SYSTEM)
+    refused = ledger.refuse(gpus(5, ORG))
+    assert refused.reason is Reason.LIMIT_SET_ABOVE
+    assert "4 or less" in refused.message
+    ends_at = ledger.now + 60 * SECOND
+    ledger.accept(AddBoost(target_id=above.quota_id, amount=1, ends_at=ends_at), Boosted)
+    quota(ledger, 5, ORG)
+    assert ledger.reason(gpus(6, ORG)) is Reason.LIMIT_SET_ABOVE
+
+
+def test_who_stands_above_takes_a_quota_over(ledger: Ledger) -> None:
+    """The limit from above holds from then on, and is no longer lifted from below."""
+    own = quota(ledger, 2, ORG)
+    taken = quota(ledger, 6, SYSTEM)
+    assert (taken.quota_id, taken.set_by) == (own.quota_id, SYSTEM)
+    ledger.accept(reserve(6), Reserved)
+    assert ledger.reason(EndQuota(quota_id=own.quota_id, by=ORG)) is Reason.LIMIT_SET_ABOVE
+
+
+def test_a_change_from_above_leaves_the_lower_quota_of_those_below(ledger: Ledger) -> None:
+    """System staff who raise their own quota do not lift what the org set for itself."""
+    quota(ledger, 4, SYSTEM)
+    quota(ledger, 2, ORG)
+    quota(ledger, 8, SYSTEM)
+    assert ledger.reason(reserve(3)) is Reason.QUOTA_EXCEEDED
+
+
+def test_replacing_from_below_keeps_what_is_from_above(ledger: Ledger) -> None:
+    """An empty list ends one's own quotas only, and the answer shows those that stay."""
+    above = quota(ledger, 4, SYSTEM)
+    own, other = quota(ledger, 3, ORG), quota(ledger, 2, ORG, "h100")
+    new = gpus(1, ORG, "a100")
+    done = ledger.accept(ReplaceQuotas(account=PROJECT, quotas=(new,), by=ORG), QuotasReplaced)
+    assert {each.quota_id for each in done.ended} == {own.quota_id, other.quota_id}
+    assert [(each.limit, each.set_by) for each in done.quotas] == [(4, SYSTEM), (1, ORG)]
+    assert done.quotas[0].quota_id == above.quota_id
+    assert ledger.reason(reserve(5)) is Reason.QUOTA_EXCEEDED
+    higher = ReplaceQuotas(account=PROJECT, quotas=(gpus(9, ORG),), by=ORG)
+    assert ledger.reason(higher) is Reason.LIMIT_SET_ABOVE
+    every = ReplaceQuotas(account=PROJECT, quotas=(), by=SYSTEM)
+    assert len(ledger.accept(every, QuotasReplaced).ended) == 2
+
+
+def test_a_rate_limit_from_above_is_neither_ended_nor_set_from_below(ledger: Ledger) -> None:
+    """An account has one: the refusal says what to do instead. From above it is taken over."""
+    terms = SetRateLimit(account=PROJECT, capacity=10 * CREDIT, refill_per_hour=CREDIT, by=ORG)
+    assert ledger.accept(terms, RateLimitSaved).bucket.set_by is ORG
+    from_above = replace(terms, by=SYSTEM)
+    assert ledger.accept(from_above, RateLimitSaved).bucket.set_by is SYSTEM
+    for command in (replace(terms, capacity=CREDIT), EndRateLimit(account=PROJECT, by=ORG)):
+        refused = ledger.refuse(command)
+        assert refused.reason is Reason.LIMIT_SET_ABOVE
+        assert "set a quota" in refused.message
+    ledger.accept(EndRateLimit(account=PROJECT, by=SYSTEM), RateLimitSaved)
+    ledger.accept(terms, RateLimitSaved)
+
+
+def test_a_bound_from_above_is_not_boosted_from_below(ledger: Ledger) -> None:
+    """One's own quota is; a boost from above is ended from above only."""
+    above, own = quota(ledger, 4, SYSTEM), quota(ledger, 2, ORG)
+    boost = AddBoost(target_id=above.quota_id, amount=1, ends_at=ledger.now + SECOND, by=ORG)
+    assert ledger.reason(boost) is Reason.LIMIT_SET_ABOVE
+    ledger.accept(replace(boost, target_id=own.quota_id), Boosted)
+    given = ledger.accept(replace(boost, target_id=own.quota_id, by=SYSTEM), Boosted).boost
+    end = EndBoost(target_id=own.quota_id, boost_id=given.boost_id, by=ORG)
+    assert ledger.reason(end) is Reason.LIMIT_SET_ABOVE
+    ledger.accept(replace(end, by=SYSTEM), Boosted)
