@@ -7,18 +7,22 @@ Must not: do anything that a part could do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from gpucredits.api.asgi import Api
+from gpucredits.api.connections import CONNECTIONS_MAX, PER_ADDRESS_MAX
 from gpucredits.api.routes import routes
+from gpucredits.core.bounds import LEASE_MAX_MS_DEFAULT
 from gpucredits.core.request_limit import Defaults
 from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.jobs.bucket_saver import BucketSaver
+from gpucredits.jobs.clock_watcher import ClockWatcher
 from gpucredits.jobs.dispatcher import Dispatching
 from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
@@ -37,17 +41,24 @@ from gpucredits.service.pools import GpuPools
 from gpucredits.service.queue import Line
 from gpucredits.service.reads import Reads
 from gpucredits.service.services import Services
-from gpucredits.store import pools, queue
+from gpucredits.store import pools, private, queue
 from gpucredits.store.bell import Bell
 from gpucredits.store.clock import read_offset
+from gpucredits.store.cluster import Layout
 from gpucredits.store.connection import Pool
-from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.embedded import EmbeddedPostgres, make_data_dir
 from gpucredits.store.migrate import migrate, read_migrations
 from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.store.primary import Primary
+from gpucredits.store.run_as import sealed_advice
 from gpucredits.store.shelf import LEASES_MAX
 
+logger = logging.getLogger(__name__)
+
 ADMIN_KEY_FILE: Final = "admin.key"
+PRIMARY_FILE: Final = "primary.seen"
 POOL = PoolOptions(connections_min=2, connections_max=16)
+PREPARING = PoolOptions(connections_min=1, connections_max=2)
 
 
 class ClockMovedError(Exception):
@@ -64,6 +75,9 @@ class Config:
 
     data_dir: Path
     database_url: str | None = None
+    is_apart: bool = (
+        False  # a process of root has prepared the database, and has the data directory
+    )
     host: str = "127.0.0.1"
     port: int = 8437
     test_clock: bool = False
@@ -73,6 +87,9 @@ class Config:
     statement_zone: str = "UTC"
     statement_due_days: int = DUE_DAYS
     leases_in_memory: int = LEASES_MAX
+    connections_max: int = CONNECTIONS_MAX
+    connections_per_address_max: int = PER_ADDRESS_MAX
+    window_max_ms: int = LEASE_MAX_MS_DEFAULT
     pool: PoolOptions = POOL
 
     @property
@@ -98,18 +115,27 @@ async def running(config: Config) -> AsyncIterator[App]:
         url = config.database_url
         if url is None:
             url = await _embedded(config, stack)
-        else:
-            config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        pool = await open_pool(url, config.pool)
+        elif not config.is_apart:
+            private.make_directory(config.data_dir)
+            private.check_secret(config.admin_key_path)
+        has_note = config.database_url and not config.is_apart
+        primary = Primary(config.data_dir / PRIMARY_FILE if has_note else None)
+        pool = await open_pool(url, config.pool, primary)
         stack.push_async_callback(_close, pool)
-        async with pool.acquire() as connection:
-            await migrate(connection, read_migrations())
-        await _require_true_time(pool, config)
-        await ensure_admin_key(pool, config.admin_key_path)
-        ledger = Ledger(pool, FunnelOptions(kept_leases_max=config.leases_in_memory))
+        if not config.is_apart:
+            await _prepare(pool, config)
+        options = FunnelOptions(
+            kept_leases_max=config.leases_in_memory, window_max_ms=config.window_max_ms
+        )
+        ledger = Ledger(pool, options)
         await ledger.start()
         stack.push_async_callback(ledger.stop)
         limiter = _limiter(config, pool)
+        steadiness = ledger.funnel.shelf.steadiness
+        watcher = ClockWatcher(pool, steadiness)
+        await watcher.tick()
+        await watcher.start()
+        stack.push_async_callback(watcher.stop)
         for job in (
             Requests(ledger),
             Statements(ledger, zone=config.statement_zone, due_days=config.statement_due_days),
@@ -121,6 +147,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             Retention(pool),
             BucketSaver(limiter),
         ):
+            job.is_held_up = steadiness.is_off
             await job.start()
             stack.push_async_callback(job.stop)
         gpu_pools, line = await _dispatching(ledger, stack)
@@ -160,9 +187,11 @@ def _limiter(config: Config, pool: Pool) -> Limiter:
 
 async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, Line]:
     """Pools, the queue in front of them, and the dispatcher, which hears of what happens."""
-    gpu_pools, line = GpuPools(ledger.pool), Line(ledger.pool)
+    gpu_pools = GpuPools(ledger.pool, ledger.funnel.shelf.windows)
+    line = Line(ledger.pool)
     await gpu_pools.refresh()
     dispatching = Dispatching(ledger, gpu_pools)
+    dispatching.is_held_up = ledger.funnel.shelf.steadiness.is_off
     rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
     for part in (line, dispatching, Bell(ledger.pool, rings)):
         await part.start()
@@ -171,10 +200,40 @@ async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools,
 
 
 async def _embedded(config: Config, stack: AsyncExitStack) -> str:
+    make_data_dir(config.data_dir)
+    private.check_secret(config.admin_key_path)
     server = EmbeddedPostgres(config.data_dir)
     url = await asyncio.to_thread(server.start)
     stack.push_async_callback(asyncio.to_thread, server.stop)
     return url
+
+
+@contextmanager
+def database_for_another(config: Config) -> Iterator[EmbeddedPostgres]:
+    """Run the embedded database, prepared, for a server in a process of another user."""
+    make_data_dir(config.data_dir)
+    private.check_secret(config.admin_key_path)
+    with EmbeddedPostgres(config.data_dir) as server:
+        if server.user.is_sealed:
+            logger.warning(sealed_advice(Layout(config.data_dir).cluster))
+        asyncio.run(_prepare_alone(config, server.dsn()))
+        yield server
+
+
+async def _prepare_alone(config: Config, url: str) -> None:
+    pool = await open_pool(url, PREPARING, Primary(None))
+    try:
+        await _prepare(pool, config)
+    finally:
+        await _close(pool)
+
+
+async def _prepare(pool: Pool, config: Config) -> None:
+    """Bring the tables up to date, and let the first administrator in."""
+    async with pool.acquire() as connection:
+        await migrate(connection, read_migrations())
+    await _require_true_time(pool, config)
+    await ensure_admin_key(pool, config.admin_key_path)
 
 
 async def _require_true_time(pool: Pool, config: Config) -> None:

@@ -24,7 +24,8 @@ async def check_admission(call: Call[ReserveRequest, NoQuery]) -> AdmissionAnswe
     """Whether a request would be admitted now, from which grants, and what each gate says."""
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
-    command = reserve_from_wire(call.body)
+    turns.permitted(call, call.body)
+    command = reserve_from_wire(call.body, call.principal.scope)
     if turns.needs_turn(call, call.body):
         wish = turns.wish_of(call, call.body, command)
         command = await as_decided(call.services, org_id, wish)

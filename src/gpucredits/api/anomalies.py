@@ -10,6 +10,7 @@ from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import (
+    AnyCall,
     account_filter,
     org_number,
     require_wider,
@@ -18,6 +19,7 @@ from gpucredits.api.scope import (
 )
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
+from gpucredits.core.change import Named
 from gpucredits.core.money import format_credits
 from gpucredits.service.access import Permission
 from gpucredits.service.anomalies import (
@@ -33,9 +35,11 @@ from gpucredits.wire.anomaly import (
     AnomalyAnswer,
     AnomalyPage,
     AnomalyTermsAnswer,
+    AnomalyTermsChange,
     AnomalyTermsRequest,
 )
-from gpucredits.wire.scalars import AccountPath, format_instant
+from gpucredits.wire.change import given, named_in
+from gpucredits.wire.scalars import AccountPath, Credits, format_instant
 
 _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "refused")
 
@@ -80,23 +84,40 @@ async def get_anomaly_terms(call: Call[None, TermsQuery]) -> AnomalyTermsAnswer:
 
 
 async def put_anomaly_terms(call: Call[AnomalyTermsRequest, NoQuery]) -> AnomalyTermsAnswer:
-    """Say when an hour's spending of an account is unusual, and whether that suspends it."""
+    """Replace all terms by which an account's spending is unusual, and whether that suspends it."""
     body = call.body
-    account = visible(call, body.account)
+    terms = TermsRow(body.ratio_percent, int(body.floor), body.auto_suspend)
+    return await _set(call, body.account, terms, None)
+
+
+async def patch_anomaly_terms(call: Call[AnomalyTermsChange, NoQuery]) -> AnomalyTermsAnswer:
+    """Change what is named of the terms by which an account's spending is unusual."""
+    body, default = call.body, TermsRow()
+    terms = TermsRow(
+        given(body.ratio_percent, default.ratio_percent),
+        int(given(body.floor, Credits(default.floor))),
+        given(body.auto_suspend, default.auto_suspend),
+    )
+    return await _set(call, body.account, terms, named_in(body))
+
+
+async def _set(call: AnyCall, path: str, terms: TermsRow, named: Named) -> AnomalyTermsAnswer:
+    account = visible(call, path)
     require_wider(call, account)
     org_id = await org_number(call, account)
     done = await set_terms(
         call.services.pool,
         act_of(call, org_id),
         account,
-        TermsRow(body.ratio_percent, int(body.floor), body.auto_suspend),
+        terms,
+        named=named,
         actor=call.actor,
         request_id=call.request_id,
     )
     if done is None:
         raise unknown_account(account)
-    terms, call.replayed = done
-    return terms_to_wire(account, terms)
+    saved, call.replayed = done
+    return terms_to_wire(account, saved)
 
 
 def to_wire(row: AnomalyRow) -> AnomalyAnswer:
@@ -154,10 +175,22 @@ ROUTES = [
     Route(
         method="PUT",
         path="/v1/anomaly-terms",
-        summary="Say when an account's spending is unusual, and whether that suspends it",
+        summary="Replace all terms by which an account's spending is unusual",
         handler=put_anomaly_terms,
         permission=Permission.SET_POLICY,
         body=AnomalyTermsRequest,
+        answer=AnomalyTermsAnswer,
+        needs_key=True,
+        reasons=NO_ACCOUNT,
+        tag="anomalies",
+    ),
+    Route(
+        method="PATCH",
+        path="/v1/anomaly-terms",
+        summary="Change what is named of the terms by which an account's spending is unusual",
+        handler=patch_anomaly_terms,
+        permission=Permission.SET_POLICY,
+        body=AnomalyTermsChange,
         answer=AnomalyTermsAnswer,
         needs_key=True,
         reasons=NO_ACCOUNT,

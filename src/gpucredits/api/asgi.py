@@ -13,12 +13,15 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from gpucredits.api.call import Call, Route
+from gpucredits.api.duplicates import repeated_field
 from gpucredits.api.errors import (
     ProblemError,
     RefusedError,
@@ -27,10 +30,13 @@ from gpucredits.api.errors import (
     retry_after_of,
 )
 from gpucredits.api.failures import REQUEST_TIMEOUT_S, problem_for
+from gpucredits.api.item_bounds import ItemBounds
 from gpucredits.api.log import RequestLog, Seen
+from gpucredits.api.narrowing import narrowed
 from gpucredits.api.overdue import name_statement
 from gpucredits.api.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
+from gpucredits.core.gpu_type import POOL_WORDS
 from gpucredits.service.access import Principal, Role, may
 from gpucredits.service.keys import NoKey
 from gpucredits.service.services import Services
@@ -38,7 +44,6 @@ from gpucredits.service.strides import stride
 from gpucredits.wire import problem
 from gpucredits.wire.scalars import decoder_of, from_wire, to_plain
 
-BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 LONG_BODY_BYTES: Final = 2_000  # from here on reading it takes a while
 QUERY_FIELDS_MAX: Final = 50
 KEY_LENGTH_MAX: Final = 200
@@ -58,14 +63,15 @@ _NOBODY = Principal(key_id=0, org_id=-1, role=Role.READ_ONLY, scope="system:nobo
 
 
 class Prepared:
-    """A route with what is worth making once: its pattern and its decoder."""
+    """A route with what is worth making once: its pattern, its decoder and its body's bounds."""
 
-    __slots__ = ("decoder", "pattern", "route")
+    __slots__ = ("bounds", "decoder", "pattern", "route")
 
     def __init__(self, route: Route) -> None:
         self.route = route
         self.pattern = re.compile(pattern_of(route.path))
         self.decoder = None if route.body is None else decoder_of(route.body)
+        self.bounds = ItemBounds(route.body)
 
 
 class Api:
@@ -101,15 +107,16 @@ class Api:
         except Exception as error:  # noqa: BLE001  # the guard: nothing escapes without an answer
             status, body = self._problem(error, request_id, reply_headers, seen)
         reply_headers["content-length"] = str(len(body))
-        await send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [(k.encode(), v.encode()) for k, v in reply_headers.items()],
-            }
-        )
-        is_head = scope["method"] == "HEAD"
-        await send({"type": "http.response.body", "body": b"" if is_head else body})
+        with suppress(OSError):  # the caller is gone, which is the caller's affair
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": status,
+                    "headers": [(k.encode(), v.encode()) for k, v in reply_headers.items()],
+                }
+            )
+            is_head = scope["method"] == "HEAD"
+            await send({"type": "http.response.body", "body": b"" if is_head else body})
         self.log.add(scope, seen, status=status, request_id=request_id, started=started)
 
     async def _serve(  # one place where a request meets everything it needs
@@ -127,8 +134,10 @@ class Api:
         if route.longer_s:
             limit.reschedule((limit.when() or 0.0) + route.longer_s)
         seen.route = route.path
-        token, principal = await self._who(route, headers, reply_headers, seen)
-        sent = await read_body(receive, headers)
+        principal = await self._who(route, headers, reply_headers, seen)
+        if route.is_write:
+            self._services.ledger.funnel.shelf.steadiness.require()
+        sent = await read_body(receive, headers, prepared.bounds.body_bytes)
         if len(sent) > LONG_BODY_BYTES:
             await stride()
         body = decode_body(prepared, headers, sent)
@@ -141,8 +150,7 @@ class Api:
             body=body,
             query=query,
             request_id=request_id,
-            token=token,
-            key=key,
+            key=None if key is None else principal.own(key),
             fingerprint=b"" if key is None else fingerprint_of(route, params, body, query),
             dry_run=dry_run,
             headers=reply_headers,
@@ -162,7 +170,7 @@ class Api:
         reply_headers["content-type"] = "application/json"
         if isinstance(answer, msgspec.Raw):
             return call.status or route.status, bytes(answer)
-        return call.status or route.status, self._encoder.encode(answer)
+        return call.status or route.status, self._encoder.encode(narrowed(answer, principal.scope))
 
     def _find(self, method: str, path: str) -> tuple[Prepared, dict[str, str]]:
         allowed: set[str] = set()
@@ -189,9 +197,9 @@ class Api:
 
     async def _who(
         self, route: Route, headers: Headers, reply_headers: Headers, seen: Seen
-    ) -> tuple[str, Principal]:
+    ) -> Principal:
         if route.permission is None:
-            return "", _NOBODY
+            return _NOBODY
         scheme, _, token = headers.get("authorization", "").partition(" ")
         token = token.strip()
         principal: Principal | NoKey = NoKey.UNKNOWN
@@ -203,7 +211,7 @@ class Api:
                 _NO_KEY[principal],
                 headers={"www-authenticate": 'Bearer realm="gpucredits"'},
             )
-        seen.actor = principal.actor
+        seen.actor, seen.scope = principal.actor, principal.scope
         await throttle(self._services.limiter, principal, reply_headers)
         if not may(principal, route.permission):
             where = principal.scope or "the whole system"
@@ -212,7 +220,7 @@ class Api:
                 f"A key with role {principal.role} for {where} may not do this"
                 f" ({route.permission}).",
             )
-        return token, principal
+        return principal
 
     def _problem(
         self, error: Exception, request_id: str, headers: Headers, seen: Seen
@@ -227,20 +235,27 @@ class Api:
             answer = problem_of(ours, request_id)
             if ours.reason == "internal":
                 seen.error = error
+            elif answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                seen.cause = str(error)
         seen.reason = answer.reason
-        return answer.status, self._encoder.encode(answer)
+        return answer.status, self._encoder.encode(narrowed(answer, seen.scope))
 
 
 def pattern_of(path: str) -> str:
-    """The regular expression of a path; accounts have slashes, ids do not.
+    """The regular expression of a path; accounts and GPU types have slashes, ids do not.
 
-    No account's path has a segment that is one of the words which follow accounts in paths.
+    No account's path has a segment that is one of the words which follow accounts in paths, and no
+    region has the name of a word which follows pools.
     """
     words = "|".join(sorted(RESERVED_SEGMENTS))
-    account = f"(?:(?!/(?:{words})(?:/|$)).)+"
+    shapes = {
+        "{account}": f"(?:(?!/(?:{words})(?:/|$)).)+",
+        "{gpu_type}": "(?:[^/]+/)?[^/]+",
+        "{region}": f"(?!(?:{'|'.join(sorted(POOL_WORDS))})$)[^/]+",
+    }
     parts = re.split(r"(\{\w+\})", path)
     return "".join(
-        f"(?P<{part[1:-1]}>{account if part == '{account}' else '[^/:]+'})"
+        f"(?P<{part[1:-1]}>{shapes.get(part, '[^/:]+')})"
         if part.startswith("{")
         else re.escape(part)
         for part in parts
@@ -278,11 +293,11 @@ def key_of(route: Route, headers: Headers, *, dry_run: bool) -> str | None:
     return key if route.needs_key else None
 
 
-async def read_body(receive: Receive, headers: Headers) -> bytes:
+async def read_body(receive: Receive, headers: Headers, most: int) -> bytes:
     """The whole body, unless it is larger than the bound; a caller who is gone has sent none."""
     announced = headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > BODY_BYTES_MAX:
-        raise _too_large()
+    if announced.isdigit() and int(announced) > most:
+        raise _too_large(most)
     parts: list[bytes] = []
     size, is_whole = 0, False
     while not is_whole:
@@ -291,8 +306,8 @@ async def read_body(receive: Receive, headers: Headers) -> bytes:
             raise ProblemError("malformed_request", "The body ended early.")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > BODY_BYTES_MAX:
-            raise _too_large()
+        if size > most:
+            raise _too_large(most)
         is_whole = not message.get("more_body")
     if announced.isdigit() and int(announced) != size:
         raise ProblemError("malformed_request", "The body is not as long as was announced.")
@@ -310,11 +325,16 @@ def decode_body(prepared: Prepared, headers: Headers, body: bytes) -> Any:
     if media != "application/json":
         raise ProblemError("unsupported_media_type", "The body must be application/json.")
     try:
-        return decoder.decode(body)
+        prepared.bounds.check(body)
+        read = decoder.decode(body)
     except msgspec.ValidationError as error:
         raise invalid(str(error), route.body) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise ProblemError("malformed_request", f"The body is not JSON: {error}.") from error
+    is_proven = route.has_no_repeats is not None and route.has_no_repeats(body, read)
+    if not is_proven and (place := repeated_field(body)):
+        raise invalid(f"is given twice; give each field once - at `$.{place}`")
+    return read
 
 
 def decode_query(route: Route, query_string: bytes) -> tuple[Any, bool]:
@@ -362,5 +382,5 @@ def _flag(text: str) -> bool:
     return text in ("true", "1")
 
 
-def _too_large() -> ProblemError:
-    return ProblemError("too_large", f"The body must be at most {BODY_BYTES_MAX} bytes.")
+def _too_large(most: int) -> ProblemError:
+    return ProblemError("too_large", f"The body must be at most {most} bytes.")

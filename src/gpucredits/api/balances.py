@@ -28,9 +28,11 @@ from gpucredits.wire.account import (
     AccountPage,
     BalanceAnswer,
     ModelName,
+    SpendableThrough,
     StatusName,
     TreeAnswer,
     account_to_wire,
+    funding_name,
     scope_name,
     tree_to_wire,
 )
@@ -129,6 +131,14 @@ def balance_to_wire(balance: Balance, *, tree: bool) -> BalanceAnswer:
         as_of=format_instant(balance.as_of),
         credit_limit=None if balance.credit_limit is None else format_credits(balance.credit_limit),
         tree=tree,
+        funding=None if balance.funding is None else funding_name(balance.funding),
+        spendable=None if balance.spendable is None else format_credits(balance.spendable),
+        spendable_through=None
+        if balance.through is None
+        else [
+            SpendableThrough(account=path, spendable=format_credits(amount))
+            for path, amount in balance.through
+        ],
     )
 
 

@@ -12,10 +12,11 @@ from gpucredits.api.limit_standing import (
     number_of,
     standing_of,
 )
-from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT
+from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.scope import account_param, require_wider
 from gpucredits.api.submit import submit
 from gpucredits.core import ids
+from gpucredits.core.authority import Authority
 from gpucredits.core.command import AddBoost, EndBoost
 from gpucredits.core.gate import Unit
 from gpucredits.core.limit_standing import coming_boosts
@@ -63,7 +64,7 @@ async def post_boost(call: Call[BoostRequest, NoQuery]) -> BoostAnswer:
     account = account_param(call)
     require_wider(call, account)
     standing = await standing_of(call, account)
-    limit = wanted_limit(call.body, standing)
+    limit = wanted_limit(call.body, standing, call.principal.authority)
     body = call.body
     unit = Unit.CREDITS if limit is None else counted(limit)
     if unit is not Unit.CREDITS and body.amount % MICROS_PER_CREDIT:
@@ -77,6 +78,7 @@ async def post_boost(call: Call[BoostRequest, NoQuery]) -> BoostAnswer:
         starts_at=None if body.starts_at is None else int(body.starts_at),
         refill_per_hour=int(body.refill_per_hour),
         note=str(body.note),
+        by=call.principal.authority,
     )
     org_id = standing.book.org.org_id
     return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
@@ -88,29 +90,32 @@ async def delete_boost(call: Call[None, NoQuery]) -> BoostAnswer:
     require_wider(call, account)
     standing = await standing_of(call, account)
     org_id = standing.book.org.org_id
-    command = EndBoost(target_id=UNKNOWN, boost_id=UNKNOWN)
+    by = call.principal.authority
+    command = EndBoost(target_id=UNKNOWN, boost_id=UNKNOWN, by=by)
     for limit in limits_of(standing):
         for boost in coming_boosts(standing.book, number_of(limit), standing.now):
             if ids.format_id(ids.BOOST, org_id, boost.boost_id) == call.params["boost"]:
-                command = EndBoost(target_id=boost.target_id, boost_id=boost.boost_id)
+                command = EndBoost(target_id=boost.target_id, boost_id=boost.boost_id, by=by)
     return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
 
 
-def wanted_limit(body: BoostRequest, standing: LimitStanding) -> Limit | None:
-    """The limit that a boost is for, if the account has it."""
+def wanted_limit(body: BoostRequest, standing: LimitStanding, by: Authority) -> Limit | None:
+    """The limit that a boost is for, if the account has it.
+
+    Of quotas that are the same but for the scope that set them, it is the one that the key may
+    raise, the widest first.
+    """
     if body.target_id is not None:
-        return limit_by_id(str(body.target_id), standing)
-    for limit in limits_of(standing):
-        if isinstance(limit, Quota):
-            if body.dimension != "rate_limit" and is_described(limit, body):
-                return limit
-        elif body.dimension == "rate_limit":
-            return limit
-    return None
+        return limit_by_id(body.target_id, standing)
+    described = [limit for limit in limits_of(standing) if is_described(limit, body)]
+    return min(described, key=lambda limit: (limit.set_by < by, limit.set_by), default=None)
 
 
-def is_described(quota: Quota, body: BoostRequest) -> bool:
-    """Whether a quota is the one that a request describes."""
+def is_described(limit: Limit, body: BoostRequest) -> bool:
+    """Whether a limit is the one that a request describes."""
+    if not isinstance(limit, Quota):
+        return body.dimension == "rate_limit"
+    quota = limit
     return (
         body.dimension is not None
         and body.dimension != "rate_limit"
@@ -148,7 +153,7 @@ ROUTES = [
         answer=BoostAnswer,
         status=201,
         needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT, "window_ended", "limit_invalid"),
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE, "window_ended", "limit_invalid"),
         tag="limits",
     ),
     Route(
@@ -159,7 +164,7 @@ ROUTES = [
         permission=Permission.SET_POLICY,
         answer=BoostAnswer,
         needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
         tag="limits",
     ),
 ]

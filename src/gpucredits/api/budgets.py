@@ -13,20 +13,23 @@ from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number
 from gpucredits.api.submit import submit
 from gpucredits.core import bounds
-from gpucredits.core.command import EndBudget
+from gpucredits.core.command import EndBudget, SetBudget
 from gpucredits.core.limit_standing import budget_standings
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.access import Permission
 from gpucredits.service.budgets import PeriodStanding, read_periods
 from gpucredits.wire.budget import (
-    BudgetRequest,
+    BudgetBody,
+    BudgetChange,
     BudgetsAnswer,
+    BudgetSetting,
     BudgetsRequest,
     BudgetsTerms,
     BudgetTerms,
     PeriodAnswer,
     PeriodsAnswer,
+    budget_change_from_wire,
     budget_from_wire,
     budget_saved_to_wire,
     budget_standing_to_wire,
@@ -76,11 +79,26 @@ async def get_budget_periods(call: Call[None, PageQuery]) -> PeriodsAnswer:
     )
 
 
-async def post_budget(call: Call[BudgetRequest, NoQuery]) -> BudgetTerms:
-    """Set a budget by its name; one that is open changes from its next period on."""
+async def post_budget(call: Call[BudgetSetting, NoQuery]) -> BudgetTerms:
+    """Make a budget, or change what is named of the open one of that name; the rest stays."""
     account = account_param(call)
-    org_id = await org_number(call, account)
-    command = budget_from_wire(account, call.body)
+    return await _set(call, budget_change_from_wire(account, str(call.body.name), call.body))
+
+
+async def patch_budget(call: Call[BudgetChange, NoQuery]) -> BudgetTerms:
+    """Change what is named of a budget from its next period on, or make it; the rest stays."""
+    account = account_param(call)
+    return await _set(call, budget_change_from_wire(account, budget_param(call), call.body))
+
+
+async def put_budget(call: Call[BudgetBody, NoQuery]) -> BudgetTerms:
+    """Replace all terms of a budget from its next period on, or make it."""
+    account = account_param(call)
+    return await _set(call, budget_from_wire(account, budget_param(call), call.body))
+
+
+async def _set(call: AnyCall, command: SetBudget) -> BudgetTerms:
+    org_id = await org_number(call, command.account)
     return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
 
 
@@ -144,14 +162,32 @@ ROUTES = [
     Route(
         method="POST",
         path=PATH,
-        summary="Set a budget of an account",
+        summary="Make a budget of an account, or change what is named of it",
         handler=post_budget,
         permission=Permission.ISSUE,
-        body=BudgetRequest,
+        body=BudgetSetting,
         answer=BudgetTerms,
         needs_key=True,
         reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
         tag="limits",
+    ),
+    *(
+        Route(
+            method=method,
+            path=f"{PATH}/{{budget}}",
+            summary=summary,
+            handler=handler,
+            permission=Permission.ISSUE,
+            body=body,
+            answer=BudgetTerms,
+            needs_key=True,
+            reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+            tag="limits",
+        )
+        for method, summary, handler, body in (
+            ("PATCH", "Change what is named of a budget", patch_budget, BudgetChange),
+            ("PUT", "Replace all terms of a budget", put_budget, BudgetBody),
+        )
     ),
     Route(
         method="PUT",

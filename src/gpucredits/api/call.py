@@ -31,7 +31,10 @@ class DryRun(Struct, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(slots=True, kw_only=True)
 class Call(Generic[Body, Query]):
-    """What a handler sees of a request."""
+    """What a handler sees of a request.
+
+    ``key`` is the idempotency key as it is kept: in the namespace of the caller's scope.
+    """
 
     services: Services
     principal: Principal
@@ -39,7 +42,6 @@ class Call(Generic[Body, Query]):
     body: Body
     query: Query
     request_id: str
-    token: str = ""
     key: str | None = None
     fingerprint: bytes = b""
     dry_run: bool = False
@@ -76,6 +78,8 @@ class Route:
     tag: str = ""
     other_answers: tuple[tuple[int, Any], ...] = ()  # (status, shape) besides the usual one
     longer_s: float = 0.0  # by how much a request may take longer than others
+    # A cheap proof, from the bytes and the body read from them, that no field is repeated.
+    has_no_repeats: Callable[[bytes, Any], bool] | None = None
 
     @property
     def is_write(self) -> bool:

@@ -35,6 +35,10 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
     "idempotency_key_reused": HTTPStatus.CONFLICT,
     "too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "target_too_long": HTTPStatus.REQUEST_URI_TOO_LONG,
+    "head_too_large": HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    "too_slow": HTTPStatus.REQUEST_TIMEOUT,
+    "too_many_connections": HTTPStatus.SERVICE_UNAVAILABLE,
     "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     "invalid_request": HTTPStatus.UNPROCESSABLE_ENTITY,
     "rate_limited": HTTPStatus.TOO_MANY_REQUESTS,  # the rules say it of credits
@@ -43,6 +47,7 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "unavailable": HTTPStatus.SERVICE_UNAVAILABLE,
     "batch_incomplete": HTTPStatus.SERVICE_UNAVAILABLE,
     "timeout": HTTPStatus.SERVICE_UNAVAILABLE,
+    "clock_jumped": HTTPStatus.SERVICE_UNAVAILABLE,
 }
 
 
@@ -127,9 +132,10 @@ def refusal_problem(refused: Refused, request_id: str, *, index: int | None = No
     """The body that says why the rules refused, with the numbers."""
     status = status_of(refused.reason)
     shown = refused.detail
-    clears_at = shown.get("clears_at")
-    if isinstance(clears_at, int):
-        shown = {**shown, "clears_at": format_instant(clears_at)}
+    for name in ("clears_at", "ended_at"):
+        instant = shown.get(name)
+        if isinstance(instant, int):
+            shown = {**shown, name: format_instant(instant)}
     return Problem(
         title=status.phrase,
         status=int(status),

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from gpucredits.api.errors import ProblemError
+from gpucredits.core.duration import format_seconds
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.errors import Busy, Incomplete, KeyReused
 from gpucredits.store.errors import Conflict, Unavailable
+from gpucredits.store.steadiness import ClockJumped
 
 REQUEST_TIMEOUT_S: Final = 30.0
 SOON: Final = {"retry-after": "1"}
@@ -28,6 +30,8 @@ def problem_for(error: Exception) -> ProblemError:
         case Busy():
             wait = max(1, round(error.retry_after_s))
             told = ProblemError("busy", str(error), headers={"retry-after": str(wait)})
+        case ClockJumped():
+            told = ProblemError("clock_jumped", f"{str(error).capitalize()}.", headers=SOON)
         case Unavailable() | Conflict():
             told = ProblemError(
                 "unavailable",
@@ -39,8 +43,8 @@ def problem_for(error: Exception) -> ProblemError:
         case TimeoutError():
             told = ProblemError(
                 "timeout",
-                f"No answer within {REQUEST_TIMEOUT_S:g} s, and whether it was done is unknown. "
-                "Send the same request with the same key again.",
+                f"No answer within {format_seconds(int(REQUEST_TIMEOUT_S))}, and whether it was "
+                "done is unknown. Send the same request with the same key again.",
                 headers=SOON,
             )
         case InvariantBroken():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError, invalid
+from gpucredits.api.errors import invalid
 from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.scope import AnyCall, account_exists, org_number, unknown_key, visible
 from gpucredits.api.submit import act_of
@@ -15,6 +15,7 @@ from gpucredits.service.audit import AuditFilter, AuditRow, list_acts
 from gpucredits.service.key_acts import Caller, Expired, create_key, list_keys, read_key, revoke_key
 from gpucredits.store.keys import KeyRow
 from gpucredits.wire.access import (
+    SHOWN_ONCE,
     AuditAnswer,
     AuditPage,
     KeyAnswer,
@@ -74,10 +75,6 @@ async def post_key(call: Call[KeyRequest, NoQuery]) -> NewKeyAnswer:
     except Expired as error:
         raise invalid("expires_at", "must be later than now") from error
     call.replayed = made.is_replay
-    if made.secret is None:
-        raise ProblemError(
-            "idempotency_key_reused", "This Idempotency-Key was used by another caller."
-        )
     shown = key_to_wire(made.row)
     return NewKeyAnswer(
         key_id=shown.key_id,
@@ -88,6 +85,7 @@ async def post_key(call: Call[KeyRequest, NoQuery]) -> NewKeyAnswer:
         expires_at=shown.expires_at,
         revoked_at=shown.revoked_at,
         secret=made.secret,
+        note=None if made.secret else SHOWN_ONCE,
     )
 
 
@@ -185,7 +183,7 @@ def audit_to_wire(row: AuditRow) -> AuditAnswer:
 
 
 def _caller(call: AnyCall) -> Caller:
-    return Caller(actor=call.actor, token=call.token, request_id=call.request_id)
+    return Caller(actor=call.actor, request_id=call.request_id)
 
 
 ROUTES = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
 from gpucredits.api.paging import AccountPageQuery, number_cursor, page
@@ -11,6 +13,7 @@ from gpucredits.core.ids import lease_number
 from gpucredits.core.reasons import LEASE_UNKNOWN
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.service.access import Permission, sees, sees_org
+from gpucredits.service.audit import who_ended
 from gpucredits.store.clock import read_clock
 from gpucredits.store.reservations import ReservationFilter
 from gpucredits.wire.reservation import (
@@ -50,7 +53,11 @@ async def get_reservations(call: Call[None, ReservationQuery]) -> ReservationPag
     )
     listed, following = page(listed, query, lambda row: row[0].reservation_id)
     now = await read_clock(call.services.pool)
-    answers = [lease_to_wire(org_id, lease, payer, now) for lease, payer in listed]
+    enders = await who_ended(call.services.pool, org_id, [lease for lease, _ in listed])
+    answers = [
+        lease_to_wire(org_id, lease, payers, now, enders.get(lease.reservation_id))
+        for lease, payers in listed
+    ]
     return ReservationPage(reservations=answers, next_cursor=following)
 
 
@@ -59,14 +66,17 @@ async def get_reservation(call: Call[None, NoQuery]) -> ReservationAnswer:
     number = lease_number(call.params["reservation"])
     if number is not None and sees_org(call.principal, number[0]):
         wanted = ReservationFilter(numbers=(number[1],))
-        for lease, payer in await call.services.reads.reservations(number[0], wanted):
+        for lease, payers in await call.services.reads.reservations(number[0], wanted):
             if sees(call.principal, lease.account):
                 now = await read_clock(call.services.pool)
-                return lease_to_wire(number[0], lease, payer, now)
+                enders = await who_ended(call.services.pool, number[0], [lease])
+                return lease_to_wire(number[0], lease, payers, now, enders.get(number[1]))
     raise RefusedError(LEASE_UNKNOWN)
 
 
-def lease_to_wire(org_id: int, lease: Reservation, payer: str, now: int) -> ReservationAnswer:
+def lease_to_wire(
+    org_id: int, lease: Reservation, payers: Sequence[str], now: int, ended_by: str | None
+) -> ReservationAnswer:
     """The lease as it is shown at an instant."""
     left_ms = (lease.expires_at - now) // 1_000
     is_live = lease.state is ReservationState.ACTIVE
@@ -74,8 +84,9 @@ def lease_to_wire(org_id: int, lease: Reservation, payer: str, now: int) -> Rese
         org_id,
         lease,
         account=lease.account,
-        payer=payer,
+        payers=payers,
         expires_in_ms=max(left_ms, 0) if is_live else 0,
+        ended_by=ended_by,
     )
 
 

@@ -1,8 +1,9 @@
 """Logs as lines of JSON: one for each request that is worth a line, and everything else.
 
 Owns: what a line says, and which requests get one. Heartbeats that went well are counted elsewhere,
-not logged. Of the requests of a key that come too fast one has a line; those after it are counted
-and told together, so that a caller who floods the server does not flood its log.
+not logged. Of requests that are too fast, that no key comes with or that cannot be served now, the
+first of a caller has a line; those after it are counted and told together, so that a caller who
+floods the server does not flood its log.
 Must not: write bodies, keys or secrets.
 """
 
@@ -19,19 +20,22 @@ import msgspec
 
 logger = logging.getLogger("gpucredits.api")
 QUIET_ROUTES = frozenset({"/v1/heartbeats", "/healthz"})
-TOO_MANY: Final = 429
+COUNTED: Final = frozenset({401, 429, 503})  # the first has a line, the next are counted
+Refused = tuple[str, int, str]  # who, with which status, and why
 QUIET_S: Final = 10.0  # at most one line of a key's refusals in so long
 QUIET_MAX: Final = 10_000  # keys that are quiet at once; the rest are told as one
 
 
 class Seen:
-    """What the log says of a request."""
+    """What the log says of a request. ``cause`` is why it could not be served now."""
 
-    __slots__ = ("actor", "error", "reason", "route")
+    __slots__ = ("actor", "cause", "error", "reason", "route", "scope")
 
     def __init__(self) -> None:
+        self.cause = ""
         self.route = ""
         self.actor = ""
+        self.scope = ""  # of its key
         self.reason = ""
         self.error: Exception | None = None
 
@@ -42,7 +46,7 @@ class RequestLog:
     def __init__(self, *, quiet_s: float = QUIET_S, quiet_max: int = QUIET_MAX) -> None:
         self._quiet_s = quiet_s
         self._quiet_max = quiet_max
-        self._untold: dict[tuple[str, str], int] = {}
+        self._untold: dict[Refused, int] = {}
 
     def add(
         self,
@@ -57,7 +61,9 @@ class RequestLog:
         if status < 400 and seen.route in QUIET_ROUTES:
             return
         level = logging.ERROR if status == 500 else logging.INFO
-        if not logger.isEnabledFor(level) or (status == TOO_MANY and self._is_counted(seen)):
+        if not logger.isEnabledFor(level):
+            return
+        if status in COUNTED and self._is_counted(caller_of(scope, seen), status, seen.reason):
             return
         line: dict[str, Any] = {
             "request_id": request_id,
@@ -69,6 +75,8 @@ class RequestLog:
             "actor": seen.actor,
             "reason": seen.reason,
         }
+        if seen.cause:
+            line["cause"] = seen.cause
         logger.log(level, "request", extra={"fields": line}, exc_info=seen.error)
 
     def close(self) -> None:
@@ -76,33 +84,39 @@ class RequestLog:
         for who in list(self._untold):
             self._tell(who, self._untold.pop(who))
 
-    def _is_counted(self, seen: Seen) -> bool:
+    def _is_counted(self, caller: str, status: int, reason: str) -> bool:
         """Whether a refusal is only counted; if not, those that follow it will be for a while."""
-        who = (seen.actor, seen.reason)
+        who = (caller, status, reason)
         if who not in self._untold and len(self._untold) >= self._quiet_max:
-            who = ("", "")
+            who = ("", status, "")
         if who in self._untold:
             self._untold[who] += 1
             return True
         self._be_quiet(who)
         return False
 
-    def _be_quiet(self, who: tuple[str, str]) -> None:
+    def _be_quiet(self, who: Refused) -> None:
         self._untold[who] = 0
         asyncio.get_running_loop().call_later(self._quiet_s, self._speak, who)
 
-    def _speak(self, who: tuple[str, str]) -> None:
+    def _speak(self, who: Refused) -> None:
         """Tell how many there were; a line was written, so it is quiet again for as long."""
         count = self._untold.pop(who, 0)
         if count:
             self._tell(who, count)
             self._be_quiet(who)
 
-    def _tell(self, who: tuple[str, str], count: int) -> None:
+    def _tell(self, who: Refused, count: int) -> None:
         if count:
-            actor, reason = who
-            line = {"status": TOO_MANY, "actor": actor, "reason": reason, "count": count}
+            actor, status, reason = who
+            line = {"status": status, "actor": actor, "reason": reason, "count": count}
             logger.info("more requests turned away", extra={"fields": line})
+
+
+def caller_of(scope: Mapping[str, Any], seen: Seen) -> str:
+    """Who asks: a key, or without one the address."""
+    client = scope.get("client")
+    return seen.actor or (str(client[0]) if client else "")
 
 
 class JsonLines(logging.Formatter):

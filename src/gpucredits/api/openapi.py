@@ -23,7 +23,7 @@ from gpucredits.version import __version__
 from gpucredits.wire import problem
 from gpucredits.wire.meanings import meaning_of
 from gpucredits.wire.problem import Problem
-from gpucredits.wire.scalars import AccountPath, Slug, schema_of
+from gpucredits.wire.scalars import AccountPath, GpuType, Region, Slug, schema_of
 
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
@@ -41,15 +41,26 @@ ID_PREFIXES = {
 PARAMS = {
     "account": "The path of the account, its slashes as they are.",
     "budget": "The name of the budget.",
-    "gpu_type": "The type of GPU of the pool.",
+    "gpu_type": "The GPU type of the pool; a slash in it as it is, or as %2F.",
     "region": "The region of the pool, such as default.",
     **{name: f"The id of the {name}." for name in ID_PREFIXES},
     "key": "The id of the key, not its secret.",
     "queue": "The id of the waiting request.",
     "topup": "The id of the top-up.",
 }
-POOL_PARAMS = frozenset({"gpu_type", "region"})
-EVERY_ROUTE = ("internal", "busy", "unavailable", "timeout", "malformed_request")
+POOL_PARAMS = {"gpu_type": GpuType, "region": Region}
+EVERY_ROUTE = (
+    "internal",
+    "busy",
+    "unavailable",
+    "timeout",
+    "clock_jumped",
+    "malformed_request",
+    "target_too_long",
+    "head_too_large",
+    "too_slow",
+    "too_many_connections",
+)
 WITH_QUERY = ("invalid_request",)
 WITH_KEY = ("unauthenticated", "key_expired", "forbidden", "rate_limited")
 WITH_BODY = ("invalid_request", "too_large", "unsupported_media_type")
@@ -207,7 +218,7 @@ def _param_schema(name: str) -> dict[str, Any]:
     if name == "account":
         return schema_of(AccountPath)
     if name in POOL_PARAMS:
-        return {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,100}$", "examples": ["h100"]}
+        return _undescribed(schema_of(POOL_PARAMS[name]))
     return _id_schema(name)
 
 

@@ -49,7 +49,7 @@ def number_cursor(query: PageQuery, start: int) -> int:
     if query.cursor is None:
         return start
     if not query.cursor.isascii() or not query.cursor.isdigit() or int(query.cursor) > LAST:
-        raise _no_cursor()
+        raise no_cursor()
     return int(query.cursor)
 
 
@@ -60,9 +60,10 @@ def path_cursor(query: PageQuery) -> str:
     try:
         check_path(query.cursor.removesuffix(END_OF_ORG))
     except ValueError as error:
-        raise _no_cursor() from error
+        raise no_cursor() from error
     return query.cursor
 
 
-def _no_cursor() -> ProblemError:
+def no_cursor() -> ProblemError:
+    """The answer to a cursor that no page has given, or not for this question."""
     return invalid("cursor", "must be the next_cursor of an earlier page")

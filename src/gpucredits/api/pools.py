@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
+
+from msgspec import UNSET
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import AnyCall, unknown_account
 from gpucredits.api.submit import act_of
-from gpucredits.core.account import org_of
+from gpucredits.core.account import is_below
+from gpucredits.core.change import Named
 from gpucredits.service.access import Permission
-from gpucredits.service.pools import AccountMissing, GpuPool, PoolMissing, Reweigh, Weight
+from gpucredits.service.pools import (
+    AccountMissing,
+    GpuPool,
+    NoCapacity,
+    PoolMissing,
+    Reweigh,
+    Weight,
+)
+from gpucredits.wire.change import filled, given, named_in
 from gpucredits.wire.pool import (
     WEIGHTS_MAX,
     PoolAnswer,
+    PoolChange,
     PoolList,
     PoolPolicy,
     PoolRequest,
@@ -27,10 +38,10 @@ from gpucredits.wire.pool import (
     WeightsChange,
     WeightsRequest,
 )
-from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.scalars import GpuType, Name, Region, format_instant, from_wire
 
 NO_POOL = ("pool_unknown",)
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}", re.ASCII)
+_COLUMNS: Final = {"capacity": "gpus", "cpu": "cpus"}  # of terms that rows call otherwise
 
 
 async def get_pools(call: Call[None, NoQuery]) -> PoolList:
@@ -46,12 +57,41 @@ async def get_pool(call: Call[None, NoQuery]) -> PoolAnswer:
 
 async def put_pool(call: Call[PoolRequest, NoQuery]) -> PoolAnswer:
     """Set a pool as a whole; with a capacity, reserves into it take turns."""
-    gpu_type, region = pool_param(call)
-    wanted = pool_from_wire(gpu_type, region, call.body)
-    saved, call.replayed = await call.services.gpu_pools.set(
-        act_of(call, 0), wanted, actor=call.actor, request_id=call.request_id
+    return await _set(call, call.body, None)
+
+
+async def patch_pool(call: Call[PoolChange, NoQuery]) -> PoolAnswer:
+    """Change what is named of a pool, or make it; the rest stays as it is."""
+    body = call.body
+    whole = PoolRequest(
+        capacity=given(body.capacity, None),
+        resources=filled(body.resources, PoolResources),
+        policy=filled(body.policy, PoolPolicy),
     )
+    return await _set(call, whole, named_of(body))
+
+
+async def _set(call: AnyCall, whole: PoolRequest, named: Named) -> PoolAnswer:
+    wanted = pool_from_wire(*pool_param(call), whole)
+    try:
+        saved, call.replayed = await call.services.gpu_pools.set(
+            act_of(call, 0), wanted, named=named, actor=call.actor, request_id=call.request_id
+        )
+    except NoCapacity as error:
+        raise invalid("capacity", "must be given with other resources") from error
     return pool_to_wire(saved)
+
+
+def named_of(change: PoolChange) -> frozenset[str]:
+    """The terms of a pool, as rows have them, that a change names."""
+    named = named_in(change) & {"capacity"}
+    for name, shape in (("resources", PoolResources), ("policy", PoolPolicy)):
+        part = getattr(change, name)
+        if part is None:
+            named |= frozenset(shape.__struct_fields__)  # back to their defaults
+        elif part is not UNSET:
+            named |= named_in(part)
+    return frozenset(_COLUMNS.get(each, each.replace("_seconds", "_ms")) for each in named)
 
 
 async def delete_pool(call: Call[None, NoQuery]) -> PoolAnswer:
@@ -66,7 +106,7 @@ async def delete_pool(call: Call[None, NoQuery]) -> PoolAnswer:
 
 
 async def get_weights(call: Call[None, NoQuery]) -> WeightsAnswer:
-    """The weights of a pool: all of them, or those of the caller's own org."""
+    """The weights of a pool: all of them, or those of the caller's own org or project."""
     pool, weights = await _read(call)
     return _weights(call, pool, weights)
 
@@ -122,8 +162,6 @@ async def _weigh(
 def pool_from_wire(gpu_type: str, region: str, request: PoolRequest) -> GpuPool:
     """A pool as it was asked for."""
     resources = request.resources or PoolResources()
-    if request.capacity is None and (resources.cpu or resources.memory):
-        raise invalid("capacity", "must be given with other resources")
     policy = request.policy
     return GpuPool(
         gpu_type=gpu_type,
@@ -142,6 +180,7 @@ def pool_from_wire(gpu_type: str, region: str, request: PoolRequest) -> GpuPool:
         usage_order=policy.usage_order,
         half_life_ms=policy.half_life_seconds * 1_000,
         borrowing=policy.borrowing,
+        window_max_ms=policy.window_max_seconds * 1_000,
     )
 
 
@@ -159,6 +198,7 @@ def pool_to_wire(pool: GpuPool) -> PoolAnswer:
         "usage_order": pool.usage_order,
         "half_life_seconds": pool.half_life_ms // 1_000,
         "borrowing": pool.borrowing,
+        "window_max_seconds": pool.window_max_ms // 1_000,
     }
     return PoolAnswer(
         gpu_type=pool.gpu_type,
@@ -172,10 +212,15 @@ def pool_to_wire(pool: GpuPool) -> PoolAnswer:
 
 def pool_param(call: AnyCall) -> tuple[str, str]:
     """(GPU type, region) of the pool in the request's path."""
-    gpu_type, region = call.params["gpu_type"], call.params["region"]
-    if _NAME.fullmatch(gpu_type) is None or _NAME.fullmatch(region) is None:
-        raise unknown_pool()
-    return gpu_type, region
+    return named(call, "gpu_type", GpuType), named(call, "region", Region)
+
+
+def named(call: AnyCall, param: str, kind: type[Name]) -> str:
+    """A name in the request's path in its one spelling; it may be percent-encoded."""
+    try:
+        return str(from_wire(kind, call.params[param]))
+    except ValueError as error:
+        raise invalid(param, str(error)) from error
 
 
 async def _read(call: AnyCall) -> tuple[GpuPool, list[Weight]]:
@@ -191,14 +236,14 @@ def unknown_pool() -> ProblemError:
 
 
 def _weights(call: AnyCall, pool: GpuPool, weights: list[Weight]) -> WeightsAnswer:
-    org = call.principal.org
+    within = call.principal.project
     return WeightsAnswer(
         gpu_type=pool.gpu_type,
         region=pool.region,
         weights=[
             WeightAnswer(account=each.path, weight=each.weight, may_borrow=each.may_borrow)
             for each in sorted(weights)
-            if not org or org_of(each.path) == org
+            if not within or is_below(each.path, within)
         ],
     )
 
@@ -226,7 +271,10 @@ ONE: Final = "/{gpu_type}/{region}"
 ROUTES = [
     pool_route("GET", "", "Every pool", get_pools, PoolList),
     pool_route("GET", ONE, "One pool", get_pool, PoolAnswer),
-    pool_route("PUT", ONE, "Set a pool", put_pool, PoolAnswer, body=PoolRequest),
+    pool_route("PUT", ONE, "Replace all terms of a pool", put_pool, PoolAnswer, body=PoolRequest),
+    pool_route(
+        "PATCH", ONE, "Change what is named of a pool", patch_pool, PoolAnswer, body=PoolChange
+    ),
     pool_route("DELETE", ONE, "Take a pool away", delete_pool, PoolAnswer),
     pool_route("GET", f"{ONE}/weights", "The weights of a pool", get_weights, WeightsAnswer),
     pool_route(

@@ -7,20 +7,21 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from gpucredits.api.call import Call, NoQuery, Route
-from gpucredits.api.errors import ProblemError
+from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import AnyCall, account_filter, org_number
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.fairshare.decisions import Waiting, WaitReason, sentence
+from gpucredits.core.gpu_type import parse_pool
 from gpucredits.core.reasons import Refused
 from gpucredits.core.wording import count
 from gpucredits.service.access import Permission, sees
 from gpucredits.service.queue import Ticket, TicketFilter, answer_of, by_the_clock, has_ended
 from gpucredits.store.queue import QueueState
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
-from gpucredits.wire.scalars import AccountPath, Name, format_end, format_instant
+from gpucredits.wire.scalars import AccountPath, Name, Region, format_end, format_instant
 
 WAIT_SECONDS_MAX: Final = 60
 NO_QUEUE = ("queue_unknown",)
@@ -36,10 +37,14 @@ _STATES: dict[QueueState, QueueStateName] = {
 
 
 class QueueQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Which requests to list; a pool is a type of GPU and a region, such as h100/default."""
+    """Which requests to list; a pool is a GPU type and a region, such as h100/default.
+
+    With a ``region``, ``pool`` is the GPU type alone.
+    """
 
     account: AccountPath | None = None
     pool: Name | None = None
+    region: Region | None = None
     state: QueueStateName | None = None
 
 
@@ -53,6 +58,8 @@ async def get_queue(call: Call[None, QueueQuery]) -> QueuePage:
     """Requests that wait or waited, the latest first: of the caller's scope."""
     query = call.query
     account = account_filter(call, query.account)
+    if query.region is not None and query.pool is None:
+        raise invalid("region", "must be given with a pool, which is then the GPU type alone")
     org_id = await org_number(call, account) if account else None
     wanted = query.state
     states = () if wanted is None else tuple(s for s in QueueState if _STATES[s] == wanted)
@@ -60,7 +67,7 @@ async def get_queue(call: Call[None, QueueQuery]) -> QueuePage:
         TicketFilter(
             org_id=org_id,
             account=account,
-            pool=None if query.pool is None else _pool_name(query.pool),
+            pool=None if query.pool is None else _pool_name(query.pool, query.region),
             states=states,
             before=number_cursor(query, LAST),
             limit=query.limit + 1,
@@ -188,9 +195,11 @@ def _is_own(ticket: Ticket, behind: str) -> bool:
         return False
 
 
-def _pool_name(text: str) -> tuple[str, str]:
-    gpu_type, _, region = text.partition("/")
-    return gpu_type, region or "default"
+def _pool_name(text: str, region: str | None) -> tuple[str, str]:
+    try:
+        return parse_pool(text, region)
+    except ValueError as error:
+        raise invalid("pool", str(error)) from error
 
 
 ROUTES = [

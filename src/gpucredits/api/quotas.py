@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.limit_standing import limit_number, standing_of
-from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
+from gpucredits.api.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.scope import account_param, org_number, require_wider
 from gpucredits.api.submit import submit
 from gpucredits.core import ids
@@ -49,7 +49,7 @@ async def post_quota(call: Call[QuotaRequest, NoQuery]) -> QuotaTerms:
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
-    command = quota_from_wire(account, call.body)
+    command = quota_from_wire(account, call.body, call.principal.authority)
     return quota_saved_to_wire(org_id, await submit(call, org_id, command, QuotaSaved))
 
 
@@ -58,7 +58,7 @@ async def put_quotas(call: Call[QuotasRequest, NoQuery]) -> QuotasTerms:
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
-    command = quotas_from_wire(account, call.body)
+    command = quotas_from_wire(account, call.body, call.principal.authority)
     return quotas_replaced_to_wire(org_id, await submit(call, org_id, command, QuotasReplaced))
 
 
@@ -69,7 +69,8 @@ async def delete_quota(call: Call[None, NoQuery]) -> QuotaTerms:
     standing = await standing_of(call, account)
     org_id = standing.book.org.org_id
     number = limit_number(ids.QUOTA, call.params["quota"], standing)
-    outcome = await submit(call, org_id, EndQuota(quota_id=number), QuotaSaved)
+    command = EndQuota(quota_id=number, by=call.principal.authority)
+    outcome = await submit(call, org_id, command, QuotaSaved)
     return quota_saved_to_wire(org_id, outcome)
 
 
@@ -93,7 +94,7 @@ ROUTES = [
         body=QuotaRequest,
         answer=QuotaTerms,
         needs_key=True,
-        reasons=(*NO_ACCOUNT, *BAD_LIMIT),
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
         tag="limits",
     ),
     Route(
@@ -105,7 +106,7 @@ ROUTES = [
         body=QuotasRequest,
         answer=QuotasTerms,
         needs_key=True,
-        reasons=(*NO_ACCOUNT, *BAD_LIMIT),
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
         tag="limits",
     ),
     Route(
@@ -116,7 +117,7 @@ ROUTES = [
         permission=Permission.SET_POLICY,
         answer=QuotaTerms,
         needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
         tag="limits",
     ),
 ]

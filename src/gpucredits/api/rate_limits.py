@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import RefusedError
 from gpucredits.api.limit_standing import standing_of
-from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT
+from gpucredits.api.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.scope import account_param, org_number, require_wider
 from gpucredits.api.submit import submit
 from gpucredits.core.command import EndRateLimit
@@ -15,8 +15,10 @@ from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.access import Permission
 from gpucredits.wire.rate_limit import (
     RateLimitAnswer,
+    RateLimitChange,
     RateLimitRequest,
     RateLimitTerms,
+    rate_limit_change_from_wire,
     rate_limit_from_wire,
     rate_limit_saved_to_wire,
     rate_limit_standing_to_wire,
@@ -41,7 +43,16 @@ async def put_rate_limit(call: Call[RateLimitRequest, NoQuery]) -> RateLimitTerm
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
-    command = rate_limit_from_wire(account, call.body)
+    command = rate_limit_from_wire(account, call.body, call.principal.authority)
+    return rate_limit_saved_to_wire(org_id, await submit(call, org_id, command, RateLimitSaved))
+
+
+async def patch_rate_limit(call: Call[RateLimitChange, NoQuery]) -> RateLimitTerms:
+    """Change what is named of an account's rate limit; the rest stays as it is."""
+    account = account_param(call)
+    require_wider(call, account)
+    org_id = await org_number(call, account)
+    command = rate_limit_change_from_wire(account, call.body, call.principal.authority)
     return rate_limit_saved_to_wire(org_id, await submit(call, org_id, command, RateLimitSaved))
 
 
@@ -50,7 +61,8 @@ async def delete_rate_limit(call: Call[None, NoQuery]) -> RateLimitTerms:
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
-    outcome = await submit(call, org_id, EndRateLimit(account=account), RateLimitSaved)
+    command = EndRateLimit(account=account, by=call.principal.authority)
+    outcome = await submit(call, org_id, command, RateLimitSaved)
     return rate_limit_saved_to_wire(org_id, outcome)
 
 
@@ -74,7 +86,19 @@ ROUTES = [
         body=RateLimitRequest,
         answer=RateLimitTerms,
         needs_key=True,
-        reasons=NO_ACCOUNT,
+        reasons=(*NO_ACCOUNT, *SET_ABOVE),
+        tag="limits",
+    ),
+    Route(
+        method="PATCH",
+        path=PATH,
+        summary="Change what is named of a rate limit",
+        handler=patch_rate_limit,
+        permission=Permission.SET_POLICY,
+        body=RateLimitChange,
+        answer=RateLimitTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *SET_ABOVE, "limit_invalid"),
         tag="limits",
     ),
     Route(
@@ -85,7 +109,7 @@ ROUTES = [
         permission=Permission.SET_POLICY,
         answer=RateLimitTerms,
         needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
         tag="limits",
     ),
 ]

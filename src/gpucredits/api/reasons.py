@@ -5,6 +5,7 @@ from __future__ import annotations
 NO_ACCOUNT = ("account_unknown",)
 NO_LIMIT = ("limit_unknown",)
 BAD_LIMIT = ("limit_invalid", "zone_unknown")
+SET_ABOVE = ("limit_set_above",)
 NO_LEASE = ("reservation_unknown",)
 GRANTING = (*NO_ACCOUNT, "window_ended", "grants_full")
 RESERVING = (
@@ -13,8 +14,8 @@ RESERVING = (
     "account_delinquent",
     "price_unknown",
     "payer_invalid",
-    "no_payer",
     "max_amount_too_small",
+    "window_too_long",
     "overdraft_too_large",
     "reservation_exists",
     "insufficient_credits",
@@ -32,6 +33,7 @@ DECIDING = (
     "request_unknown",
     "request_state",
     "limit_unknown",
+    *SET_ABOVE,
     "limit_invalid",
     "zone_unknown",
 )

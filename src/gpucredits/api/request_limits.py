@@ -11,11 +11,18 @@ from gpucredits.api.paging import LAST
 from gpucredits.api.scope import AnyCall, account_exists, account_param, org_number, unknown_key
 from gpucredits.api.submit import act_of
 from gpucredits.core import ids
+from gpucredits.core.change import Named
 from gpucredits.core.request_limit import HOUR_S, Holder, RequestLimit, limit_of
 from gpucredits.service.access import Permission, sees_org
 from gpucredits.service.key_acts import Caller, KeyUnknown
 from gpucredits.service.request_limits import InForce, Target, change_limit, read_limit
-from gpucredits.wire.request_limit import RequestLimitAnswer, RequestLimitRequest, RequestTerms
+from gpucredits.wire.change import given, named_in
+from gpucredits.wire.request_limit import (
+    RequestLimitAnswer,
+    RequestLimitChange,
+    RequestLimitRequest,
+    RequestTerms,
+)
 
 
 async def get_key_limit(call: Call[None, NoQuery]) -> RequestLimitAnswer:
@@ -26,6 +33,11 @@ async def get_key_limit(call: Call[None, NoQuery]) -> RequestLimitAnswer:
 async def put_key_limit(call: Call[RequestLimitRequest, NoQuery]) -> RequestLimitAnswer:
     """Set a key's request limit; at once here, within five seconds on other servers."""
     return await _change(call, key_target(call), limit_in(call.body))
+
+
+async def patch_key_limit(call: Call[RequestLimitChange, NoQuery]) -> RequestLimitAnswer:
+    """Change what is named of a key's request limit; the rest stays as the one in force has it."""
+    return await _change(call, key_target(call), *change_in(call.body))
 
 
 async def delete_key_limit(call: Call[None, NoQuery]) -> RequestLimitAnswer:
@@ -43,6 +55,13 @@ async def put_org_request_limit(call: Call[RequestLimitRequest, NoQuery]) -> Req
     return await _change(call, await org_target(call), limit_in(call.body))
 
 
+async def patch_org_request_limit(
+    call: Call[RequestLimitChange, NoQuery],
+) -> RequestLimitAnswer:
+    """Change what is named of an org's request limit; the rest stays as the one in force has it."""
+    return await _change(call, await org_target(call), *change_in(call.body))
+
+
 async def delete_org_request_limit(call: Call[None, NoQuery]) -> RequestLimitAnswer:
     """End an org's own request limit: the server's default holds again."""
     return await _change(call, await org_target(call), None)
@@ -55,6 +74,16 @@ def limit_in(body: RequestLimitRequest) -> RequestLimit:
         raise invalid("refill_per_second", "must be given, or refill_per_hour instead of it")
     speed = Fraction(by_second or 0) if by_hour is None else Fraction(by_hour, HOUR_S)
     return limit_of(speed, body.capacity)
+
+
+def change_in(body: RequestLimitChange) -> tuple[RequestLimit, Named]:
+    """(limit, what is named of it) that a change describes; a capacity of 0 is the usual one."""
+    named = named_in(body)
+    if {"refill_per_second", "refill_per_hour"} <= named:
+        raise invalid("refill_per_second", "must be given alone, without refill_per_hour")
+    speed = given(body.refill_per_hour, HOUR_S * given(body.refill_per_second, 0))
+    terms = {"capacity"} & named | ({"refill_per_hour"} if named - {"capacity"} else set())
+    return RequestLimit(given(body.capacity, 0), speed), frozenset(terms)
 
 
 def key_target(call: AnyCall) -> Target:
@@ -95,16 +124,20 @@ async def _read(call: AnyCall, target: Target) -> RequestLimitAnswer:
     return to_wire(target, found)
 
 
-async def _change(call: AnyCall, target: Target, limit: RequestLimit | None) -> RequestLimitAnswer:
+async def _change(
+    call: AnyCall, target: Target, wanted: RequestLimit | None, named: Named = None
+) -> RequestLimitAnswer:
     services = call.services
-    caller = Caller(actor=call.actor, token=call.token, request_id=call.request_id)
+    caller = Caller(actor=call.actor, request_id=call.request_id)
     act = act_of(call, target.org_id)
     try:
         changed = await change_limit(
-            services.pool, services.keyring, act, caller, target, limit=limit
+            services.pool, services.keyring, act, caller, target, wanted=wanted, named=named
         )
     except KeyUnknown as error:
         raise unknown_key() from error
+    except ValueError as error:
+        raise invalid("refill_per_second", str(error)) from error
     call.replayed = changed.is_replay
     return to_wire(target, changed)
 
@@ -121,6 +154,7 @@ def to_wire(target: Target, found: InForce) -> RequestLimitAnswer:
         if limit is None
         else RequestTerms(capacity=limit.capacity, refill_per_hour=limit.refill_per_hour),
         source="own" if found.is_own else "default",
+        set_by_scope="system" if found.is_own else None,
     )
 
 
@@ -155,6 +189,14 @@ ROUTES = [
         **_SETS,
     ),
     Route(
+        method="PATCH",
+        summary="Change what is named of a key's request limit",
+        handler=patch_key_limit,
+        body=RequestLimitChange,
+        **_OF_KEY,
+        **_SETS,
+    ),
+    Route(
         method="DELETE",
         summary="End a key's request limit",
         handler=delete_key_limit,
@@ -173,6 +215,14 @@ ROUTES = [
         summary="Set an org's request limit",
         handler=put_org_request_limit,
         body=RequestLimitRequest,
+        **_OF_ORG,
+        **_SETS,
+    ),
+    Route(
+        method="PATCH",
+        summary="Change what is named of an org's request limit",
+        handler=patch_org_request_limit,
+        body=RequestLimitChange,
         **_OF_ORG,
         **_SETS,
     ),

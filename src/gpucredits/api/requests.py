@@ -228,7 +228,7 @@ def _check(body: AskRequest) -> None:
 
 
 def _asker(call: AnyCall) -> Asker:
-    return Asker(call.actor, call.request_id)
+    return Asker(call.actor, call.request_id, call.principal.authority)
 
 
 ROUTES = [

@@ -56,7 +56,8 @@ async def post_reservation(
     """Admit a job: hold credits for its first window. With ``wait`` it may wait for its turn."""
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
-    command = reserve_from_wire(call.body)
+    turns.permitted(call, call.body)
+    command = reserve_from_wire(call.body, call.principal.scope)
     told: Outcome | QueueAnswer
     if turns.needs_turn(call, call.body):
         wish = turns.wish_of(call, call.body, command)
@@ -73,9 +74,10 @@ async def post_reservation(
 
 async def post_reservation_batch(call: Call[ReserveBatch, Atomic]) -> ReserveResults:
     """Admit many leases, each on its own or all or nothing."""
-    commands = [reserve_from_wire(item) for item in call.body.items]
-    for command in commands:
+    commands = [reserve_from_wire(item, call.principal.scope) for item in call.body.items]
+    for item, command in zip(call.body.items, commands, strict=True):
         visible(call, command.account)
+        turns.permitted(call, item)
     atomic = call.body.atomic or call.query.atomic
     queued = {
         place: turns.wish_of(call, item, command)

@@ -11,7 +11,7 @@ import msgspec
 from gpucredits.api.call import Call, NoQuery
 from gpucredits.api.errors import ProblemError
 from gpucredits.api.pools import ONE, pool_param, pool_route, unknown_pool
-from gpucredits.core.account import lineage, org_of, scope_of
+from gpucredits.core.account import is_below, lineage, org_of, scope_of
 from gpucredits.core.fairshare.decisions import Share
 from gpucredits.core.fairshare.filling import Fraction
 from gpucredits.core.fairshare.snapshot import Capacity
@@ -27,7 +27,7 @@ async def get_shares(call: Call[None, NoQuery]) -> SharesAnswer:
         sharing = await call.services.gpu_pools.sharing(*pool_param(call))
     except PoolMissing as missing:
         raise unknown_pool() from missing
-    return shares_to_wire(sharing, org=call.principal.org)
+    return shares_to_wire(sharing, within=call.principal.project)
 
 
 async def get_snapshot(call: Call[None, NoQuery]) -> SnapshotAnswer:
@@ -45,8 +45,8 @@ async def get_snapshot(call: Call[None, NoQuery]) -> SnapshotAnswer:
     )
 
 
-def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
-    """Shares of everybody, or of one org and the totals of all."""
+def shares_to_wire(sharing: Sharing, *, within: str) -> SharesAnswer:
+    """Shares of everybody, or of accounts ``within`` a path, and the totals of all."""
     snapshot = sharing.snapshot
     capacity = sharing.pool.gpus
     held: Counter[str] = Counter()
@@ -64,7 +64,8 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
             waiting[path] += 1
     stopping = sum(job.amounts[0] for job in snapshot.running if job.stopping_at is not None)
     past = {tenant.path: tenant.usage // 1_000 for tenant in snapshot.tenants}
-    shown = [row for row in sharing.decisions.shares if not org or org_of(row.path) == org]
+    shares = sharing.decisions.shares
+    shown = [row for row in shares if not within or is_below(row.path, within)]
     return SharesAnswer(
         gpu_type=sharing.pool.gpu_type,
         region=sharing.pool.region,
@@ -73,7 +74,7 @@ def shares_to_wire(sharing: Sharing, *, org: str) -> SharesAnswer:
         stopping=stopping,
         free=max((capacity or 0) - held[""], 0),
         over=0 if capacity is None else max(held[""] - capacity, 0),
-        tenants=len({org_of(row.path) for row in sharing.decisions.shares}),
+        tenants=len({org_of(row.path) for row in shares}),
         waiting=waiting[""],
         waiting_gpus=wanted[""],
         is_dispatched=bool(sharing.dispatcher),

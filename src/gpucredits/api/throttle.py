@@ -15,6 +15,7 @@ import time
 from gpucredits.api.errors import ProblemError
 from gpucredits.core import ids
 from gpucredits.core.bounds import SECOND_US
+from gpucredits.core.duration import format_seconds
 from gpucredits.core.request_limit import Ask, Holder
 from gpucredits.service.access import Principal
 from gpucredits.service.limiter import Limiter, Verdict
@@ -51,11 +52,11 @@ def too_many(verdict: Verdict, now: int) -> ProblemError:
     """The problem of a request that came too soon; ``now`` is the clock of the answer."""
     ask = verdict.ask
     wait_s = max(1, -(-verdict.clears_in_us // SECOND_US))
-    shown = shown_limit(ask)
+    shown, wait = shown_limit(ask), format_seconds(wait_s)
     pace = f"{ask.limit.refill_per_hour} an hour, {ask.limit.capacity} at once"
     return ProblemError(
         "rate_limited",
-        f"{shown.name} makes more requests than it may ({pace}). Ask again in {wait_s} s.",
+        f"{shown.name} makes more requests than it may ({pace}). Ask again in {wait}.",
         headers={"retry-after": str(wait_s)},
         clears_at=format_instant(now + verdict.clears_in_us),
         limit=shown,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeGuard
@@ -25,6 +26,7 @@ from gpucredits.service.acts import Act
 from gpucredits.service.errors import complete
 from gpucredits.service.pools import GpuPool
 from gpucredits.service.queue import (
+    DeadlinePassed,
     QueueFull,
     Ticket,
     Wish,
@@ -32,10 +34,11 @@ from gpucredits.service.queue import (
     has_ended,
     was_throttled,
 )
-from gpucredits.service.rehearsing import rehearsed, rehearsed_together
+from gpucredits.service.rehearsing import never_admitted, rehearsed, rehearsed_together
 from gpucredits.store.pools import NO_POOL
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import ReserveRequest
+from gpucredits.wire.scalars import format_instant
 
 ANSWER_WITHIN_S: Final = 3.0  # how long a request that does not wait is kept waiting for a cycle
 LET_IN_WITHIN_S: Final = 10.0  # and how long for the ledger, once it has its room
@@ -45,6 +48,20 @@ FIRST_NEWS_WITHIN_S: Final = 2.0  # how long one that waits is kept for its firs
 def pool_of(call: AnyCall, request: ReserveRequest) -> GpuPool | None:
     """The pool that a reserve is for, if there is one."""
     return call.services.gpu_pools.find(request.gpu_type, request.region)
+
+
+def permitted(call: AnyCall, request: ReserveRequest) -> None:
+    """Refuse a job that is never to be stopped, unless the system's staff asks for it.
+
+    A pool may be set, or get a capacity, while the job runs: so it makes no difference whether
+    there is one now.
+    """
+    if not request.preemptible:
+        why = (
+            "Only the system's own staff may ask that a job is never stopped for others: leave "
+            "preemptible out."
+        )
+        require(call.principal, Permission.KEEP_RUNNING, why)
 
 
 def needs_turn(call: AnyCall, request: ReserveRequest) -> bool:
@@ -57,9 +74,6 @@ def needs_turn(call: AnyCall, request: ReserveRequest) -> bool:
 
 def wish_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> Wish:
     """What the queue is told; refuses what makes no sense."""
-    if not request.preemptible:
-        why = "Only the system's own staff may ask that a job is never stopped for others."
-        require(call.principal, Permission.KEEP_RUNNING, why)
     if request.gang is None and (request.gang_size or 1) > 1:
         raise invalid("gang", "must be named for a gang_size of more than 1")
     if request.gang is not None and request.allow_partial:
@@ -94,6 +108,8 @@ async def take_turn(
     ``position``: its place in a batch, which is part of its key.
     """
     if call.dry_run:
+        with naming_deadlines():
+            await call.services.line.check_deadlines([wish])
         return await rehearsed(call.services, org_id, wish), False
     [answer], is_replay = await _join(call, org_id, [wish], position)
     return answer, is_replay
@@ -160,19 +176,32 @@ async def _join(
     call: AnyCall, org_id: int, wishes: Sequence[Wish], position: int | None
 ) -> tuple[list[Outcome | QueueAnswer], bool]:
     act = _act(call, org_id, position)
+    waits = wishes[0].is_patient
+    refused = await never_admitted(call.services, org_id, wishes) if waits else None
     try:
-        outcome, is_replay = await call.services.line.join(
-            act, wishes, actor=call.actor, request_id=call.request_id
-        )
+        with naming_deadlines():
+            outcome, is_replay = await call.services.line.join(
+                act, wishes, actor=call.actor, request_id=call.request_id, refused=refused
+            )
     except QueueFull as full:
         raise ProblemError(
             "queue_full",
             "As many requests of this org as may wait in this pool are waiting already.",
             headers={"retry-after": "5"},
         ) from full
-    if not isinstance(outcome, Queued):  # the key was used before the pool had a capacity
+    if not isinstance(outcome, Queued):  # refused, or the key was used before there was a pool
         return [outcome] * len(wishes), is_replay
     return await resolve(call, org_id, outcome, position), is_replay
+
+
+@contextmanager
+def naming_deadlines() -> Iterator[None]:
+    """Turn a deadline that has passed into a problem with its field."""
+    try:
+        yield
+    except DeadlinePassed as late:
+        text = f"must be later than now, which is {format_instant(late.now)}"
+        raise invalid("deadline", text) from late
 
 
 def _act(call: AnyCall, org_id: int, position: int | None) -> Act:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError
-from gpucredits.api.paging import PageQuery, number_cursor, page
+from gpucredits.api.paging import LAST, PageQuery, no_cursor
 from gpucredits.api.reasons import NO_ACCOUNT
 from gpucredits.api.scope import account_exists, account_param, org_number
 from gpucredits.core import ids
@@ -23,6 +25,7 @@ from gpucredits.wire.usage import (
     GroupingName,
     JobUsage,
     PaidGroup,
+    PaidTotal,
     UsageEvent,
     UsagePage,
     UsageRequest,
@@ -31,6 +34,8 @@ from gpucredits.wire.usage import (
 )
 
 DEFAULT_SPAN_US: Final = 31 * 24 * 3_600 * 1_000_000
+
+_CURSOR = re.compile(r"[0-9]{1,19}\.[0-9]{1,19}\.[0-9]{1,9}\.[0-9]{1,19}", re.ASCII)
 
 Found = tuple[int, str, str, int, int]  # org, job, node, and reservation or else account
 
@@ -79,42 +84,101 @@ async def get_usage(call: Call[None, UsageQuery]) -> UsagePage:
     account, query = account_param(call), call.query
     org_id = await org_number(call, account)
     await account_exists(call, org_id, account)
-    services = call.services
-    until = await read_clock(services.pool) if query.until is None else int(query.until)
-    since = max(until - DEFAULT_SPAN_US, 0) if query.since is None else int(query.since)
-    groups = await services.reads.usage(
-        account, since=since, until=until, by=query.by, limit=query.limit
+    place = place_in(query, await read_clock(call.services.pool))
+    time = {"since": place.since, "until": place.until}
+    paid = await call.services.reads.usage(
+        account, **time, by=query.by, limit=query.limit, offset=place.group
     )
-    listed = await services.reads.reservations(
-        org_id,
-        ReservationFilter(
-            account=account, tree=True, before=number_cursor(query, 0), limit=query.limit + 1
-        ),
-    )
-    listed, following = page(listed, query, lambda row: row[0].reservation_id)
-    numbers = [lease.reservation_id for lease, _ in listed]
-    measured = await measured_use(services.pool, org_id, numbers)
+    leases: list[JobUsage] = []
+    before = 0
+    if place.before:
+        leases, before = await _leases(call, org_id, account, place)
+    following = replace(place, group=place.group + len(paid.groups), before=before)
+    is_last = following.group >= paid.group_count and not before
     return UsagePage(
         account=account,
-        since=format_instant(since),
-        until=format_instant(until),
+        since=format_instant(place.since),
+        until=format_instant(place.until),
         by=query.by,
+        total=PaidTotal(
+            spent=format_credits(paid.amount),
+            reservations=paid.reservations,
+            groups=paid.group_count,
+        ),
         paid=[
             PaidGroup(
                 name=group.name,
                 spent=format_credits(group.amount),
                 reservations=group.reservations,
             )
-            for group in groups
+            for group in paid.groups
         ],
-        leases=[_job_usage(org_id, lease, measured) for lease, _ in listed],
-        next_cursor=following,
+        leases=leases,
+        next_cursor=None if is_last else following.cursor,
     )
 
 
-def _job_usage(org_id: int, lease: Reservation, measured: dict[int, Measured]) -> JobUsage:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins in both lists of a time, whose bounds stay as they were at first.
+
+    ``group`` groups have been shown; leases go on ``before`` a number, 0 when all were shown.
+    """
+
+    since: int
+    until: int
+    group: int = 0
+    before: int = LAST
+
+    @property
+    def cursor(self) -> str:
+        """As it is told."""
+        return f"{self.since}.{self.until}.{self.group}.{self.before}"
+
+
+def place_in(query: UsageQuery, now: int) -> Place:
+    """Where a page begins: at a cursor, else with the time asked for, which ends now at last."""
+    if query.cursor is None:
+        until = now if query.until is None else min(int(query.until), now)
+        since = max(until - DEFAULT_SPAN_US, 0) if query.since is None else int(query.since)
+        return Place(since, until)
+    if _CURSOR.fullmatch(query.cursor) is None:
+        raise no_cursor()
+    place = Place(*(int(part) for part in query.cursor.split(".")))
+    is_other = query.since not in (None, place.since) or int(query.until or LAST) < place.until
+    if is_other or max(place.since, place.until, place.before) > LAST:
+        raise no_cursor()
+    return place
+
+
+async def _leases(
+    call: Call[None, UsageQuery], org_id: int, account: str, place: Place
+) -> tuple[list[JobUsage], int]:
+    """A page of leases, and before which one the next page goes on; 0 when there is none."""
+    limit, services = call.query.limit, call.services
+    time = {"since": place.since, "until": place.until}
+    spent = await services.reads.leases_in(
+        org_id, account, **time, before=place.before, limit=limit + 1
+    )
+    amounts = dict(spent[:limit])
+    if not amounts:
+        return [], 0
+    listed = await services.reads.reservations(
+        org_id, ReservationFilter(numbers=tuple(amounts), limit=limit)
+    )
+    measured = await measured_use(services.pool, org_id, list(amounts))
+    shown = [
+        _job_usage(org_id, lease, measured, amounts[lease.reservation_id]) for lease, _ in listed
+    ]
+    return shown, min(amounts) if len(spent) > limit else 0
+
+
+def _job_usage(
+    org_id: int, lease: Reservation, measured: dict[int, Measured], spent: int
+) -> JobUsage:
     found = measured.get(lease.reservation_id, Measured())
     return JobUsage(
+        spent=format_credits(spent),
         reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
         account=lease.account,
         job_id=lease.job_id,

@@ -66,9 +66,13 @@ class Post:
         pieces[0] = first + pieces[0]
         self._pieces = pieces
 
+    def passed_ms(self, now: float) -> int:
+        """The time since the last admission was answered: no more than the server's."""
+        return int((now - self._admitted_at) * 1_000)
+
     def encode(self, seq: int, now: float) -> bytes:
-        """The report: use has really advanced, and is never more than the server's elapsed time."""
-        self.used_ms = max(self.used_ms + 1, int((now - self._admitted_at) * 1_000))
+        """The report: all time that has passed was used, and none that has not."""
+        self.used_ms = self.passed_ms(now)
         tail = b'%d,"used_ms":%d}' % (seq, self.used_ms)
         body = (tail + b",").join(self._pieces) + tail + b"]}"
         return self._head % len(body) + body
@@ -130,10 +134,17 @@ class Node(Peer):
 
     def report(self, asked_at: float) -> None:
         """Send the next report; latency counts from ``asked_at``."""
-        post = self._posts[self._index]
         self._asked_at = asked_at
         self.is_waiting = True
-        self.write(post.encode(self._seq, time.monotonic()))
+        self._send()
+
+    def _send(self) -> None:
+        """Send it when its use has advanced since it was last sent: every beat is charged."""
+        post, now = self._posts[self._index], time.monotonic()
+        if post.passed_ms(now) > post.used_ms:
+            self.write(post.encode(self._seq, now))
+        else:
+            asyncio.get_running_loop().call_later(TICK_S, self._send)
 
     def answered(self, status: int, body: bytes) -> None:
         """Check the answer and ask for more work."""

@@ -49,6 +49,17 @@ class Tenant(msgspec.Struct, frozen=True, array_like=True):
     token: str
 
 
+class Given(msgspec.Struct, frozen=True, array_like=True):
+    """A lease that a tenant was given, and when the answer came, by the machine's clock."""
+
+    reservation_id: str
+    given_at: float
+
+    def used_ms(self, now: float) -> int:
+        """The time since then: no more than the server's."""
+        return int((now - self.given_at) * 1_000)
+
+
 class Spec(msgspec.Struct, kw_only=True):
     """Who comes, how often (in jobs of all tenants together), and for how long."""
 
@@ -70,7 +81,7 @@ class Figures(msgspec.Struct, kw_only=True):
     answers: dict[str, int]
     admitted_by_org: dict[int, int]
     beats: dict[str, int]
-    leases: list[str]
+    leases: list[Given]
     problems: list[str]
 
 
@@ -85,7 +96,7 @@ class Minutes:
     answers: Counter[str] = field(default_factory=Counter)
     admitted: Counter[int] = field(default_factory=Counter)
     beats: Counter[str] = field(default_factory=Counter)
-    leases: list[str] = field(default_factory=list)
+    leases: list[Given] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def counts(self, due_at: float) -> bool:
@@ -148,12 +159,13 @@ class Visitor(Peer):
     def _note(self, errand: Errand, status: int, body: bytes) -> None:
         minutes = self._minutes
         labels, leases = labels_of(status, body, errand.jobs)
+        now = time.monotonic()
         if not errand.settles:
-            minutes.leases.extend(leases)
+            minutes.leases.extend(Given(lease, now) for lease in leases)
         if not minutes.counts(errand.due_at):
             return
         minutes.offered += errand.jobs
-        minutes.latencies.append(time.monotonic() - errand.due_at)
+        minutes.latencies.append(now - errand.due_at)
         minutes.answers.update(labels)
         minutes.admitted[errand.tenant.org] += labels[ADMITTED]
 
@@ -295,9 +307,12 @@ def burst(spec: Spec, tenant: Tenant, name: str, jobs: int, now: float) -> list[
     return errands
 
 
-def report(spec: Spec, tenant: Tenant, leases: list[str], seq: int, now: float) -> Errand:
+def report(spec: Spec, tenant: Tenant, leases: list[Given], seq: int, now: float) -> Errand:
     """Heartbeats of everything that runs."""
-    beats = [{"reservation_id": lease, "seq": seq, "used_ms": seq} for lease in leases[-BATCH:]]
+    beats = [
+        {"reservation_id": lease.reservation_id, "seq": seq, "used_ms": lease.used_ms(now)}
+        for lease in leases[-BATCH:]
+    ]
     body = msgspec.json.encode({"node": "node-0", "beats": beats})
     request = Target(spec.port, tenant.token).request(BEATS_PATH, body)
     return Errand(tenant, request, now, beats=len(beats))

@@ -32,16 +32,15 @@ from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision
+from gpucredits.service.acts import Act
 from gpucredits.service.ledger import Ledger, Request, Undecided
+from gpucredits.service.prices import NewPrice, add_price
+from gpucredits.store.audit import SYSTEM
 from gpucredits.store.migrate import migrate, read_migrations
 from gpucredits.store.pool import open_pool
 
 RESERVE_CHUNK = 500
 SEEDERS = 8
-ADD_PRICE = """
-INSERT INTO prices (org_id, price_id, gpu_type, region, credits_per_gpu_hour, effective_from,
-    created_at)
-VALUES (0, 1, $1, $2, $3, 0, 0)"""
 COUNT_COMMITS = """
 SELECT count(*) AS beats, count(DISTINCT recorded_at) AS commits FROM entries WHERE type = 6"""
 
@@ -100,7 +99,7 @@ async def measure(url: str, options: Options, progress: Progress) -> InProcess:
 
 async def seed(ledger: Ledger, workload: Workload) -> list[Running]:
     """Open the orgs, grant them credits and admit every job; in the workload's order."""
-    await ledger.pool.execute(ADD_PRICE, GPU_TYPE, REGION, PRICE_PER_GPU_HOUR)
+    await seed_price(ledger)
     by_org: dict[int, list[Job]] = defaultdict(list)
     for job in workload.jobs:
         by_org[job.org].append(job)
@@ -114,6 +113,17 @@ async def seed(ledger: Ledger, workload: Workload) -> list[Running]:
 
     await asyncio.gather(*[admit(org) for org in range(workload.orgs)])
     return [found[job.number] for job in workload.shuffled()]
+
+
+async def seed_price(ledger: Ledger) -> None:
+    """What a GPU costs, set as the API sets it."""
+    price = NewPrice(
+        gpu_type=GPU_TYPE,
+        region=REGION,
+        credits_per_gpu_hour=PRICE_PER_GPU_HOUR,
+        effective_from=None,
+    )
+    await add_price(ledger.pool, Act(org_id=0), price, actor=SYSTEM, request_id="")
 
 
 async def seed_org(ledger: Ledger, org: int, jobs: list[Job]) -> list[Running]:

@@ -63,20 +63,38 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / TICKS_PER_SECOND if fields else 0.0
 
 
+def is_postgres(pid: int) -> bool:
+    """Whether a process is one of PostgreSQL's, and not a server's that serves without root."""
+    try:
+        return (PROC / str(pid) / "comm").read_text() == "postgres\n"
+    except OSError:
+        return False
+
+
+def processes_of(server_pid: int) -> tuple[list[int], list[int]]:
+    """The processes of a server, and those of the PostgreSQL below it."""
+    below = children(server_pid)
+    postgres = [pid for pid in below if is_postgres(pid)]
+    return [server_pid, *(pid for pid in below if pid not in postgres)], postgres
+
+
 def cost_of(server_pid: int) -> Cost:
     """Processor time of a server and of the PostgreSQL below it."""
-    below = sum(cpu_seconds(pid) for pid in children(server_pid))
-    return Cost(cpu_seconds(server_pid), below)
+    server, postgres = processes_of(server_pid)
+    return Cost(sum(map(cpu_seconds, server)), sum(map(cpu_seconds, postgres)))
 
 
 def memory_of(server_pid: int) -> Memory:
     """Resident memory of a server and of the PostgreSQL below it."""
     private, shared = 0, 0
-    for pid in children(server_pid):
+    server, postgres = processes_of(server_pid)
+    for pid in postgres:
         sizes = memory_sizes(pid)
         private += sizes.get("RssAnon", 0)
         shared = max(shared, sizes.get("RssShmem", 0))
-    return Memory(memory_sizes(server_pid).get("VmRSS", 0), private + shared)
+    # What a child shares with its parent since the fork counts once.
+    served = max(memory_sizes(pid).get("VmRSS", 0) for pid in server)
+    return Memory(served, private + shared)
 
 
 def memory_sizes(pid: int) -> dict[str, int]:

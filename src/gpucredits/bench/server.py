@@ -21,6 +21,7 @@ import msgspec
 from gpucredits.bench import processes
 from gpucredits.bench.exchange import ExchangeError, Target
 from gpucredits.bench.load import COUNTED, COUNTING, Figures, Spec
+from gpucredits.bench.workload import WINDOW_S
 from gpucredits.store.cluster import ROLE, Layout
 from gpucredits.store.embedded import DATABASE
 
@@ -56,6 +57,7 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
     data_dir = folder / "data"
     log_path = folder / "server.log"
     command = [sys.executable, "-m", "gpucredits", "serve", "--json", "--port", "0"]
+    command += ["--window-max-seconds", str(WINDOW_S)]
     with log_path.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603  # our own program
             [*command, "--data-dir", str(data_dir), *options],
@@ -80,6 +82,8 @@ def announced(process: subprocess.Popen[bytes], log_path: Path) -> dict[str, str
         said = log_path.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
         raise ExchangeError(f"the server did not start: {said}")
     facts: dict[str, str] = msgspec.json.decode(line)
+    if "url" not in facts:
+        raise ExchangeError(f"the server did not start: {facts.get('detail', '')}")
     return facts
 
 

@@ -6,19 +6,24 @@ import click
 from rich.tree import Tree
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
+from gpucredits.cli.setting import Set, sets
 from gpucredits.client import accounts
+from gpucredits.core.duration import format_ms
 from gpucredits.wire.account import (
     AccountAnswer,
     AccountPage,
+    FundingName,
     ModelName,
+    StatusAnswer,
     StatusName,
     TreeAnswer,
     TreeNode,
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def account() -> None:
     """Wallets at org, project or user scope, such as acme/vision/alice."""
 
@@ -30,6 +35,11 @@ def account() -> None:
     "--credit-limit", type=values.amount, help="How far below zero a postpaid account may go."
 )
 @click.option(
+    "--funding",
+    type=click.Choice(["own", "shared"]),
+    help="Whose credits it may spend: its own, or its parent's too. Default: shared below an org.",
+)
+@click.option(
     "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
 )
 @writes
@@ -39,6 +49,7 @@ def create(
     *,
     model: ModelName | None,
     credit_limit: str | None,
+    funding: FundingName | None,
     metadata: tuple[tuple[str, str], ...],
     write: Write,
 ) -> None:
@@ -49,6 +60,7 @@ def create(
         path,
         model=model,
         credit_limit=credit_limit,
+        funding=funding,
         metadata=dict(metadata) or None,
         **write,
     )
@@ -62,25 +74,51 @@ def create(
 @click.option(
     "--overdraft-limit", type=values.amount, help="What the house covers for jobs that end on it."
 )
-@click.option("--label", "metadata", type=values.label, multiple=True, help="Replaces all labels.")
-@writes
-def set_terms(
+@click.option(
+    "--funding",
+    type=click.Choice(["own", "shared"]),
+    help="Whose credits it may spend: its own, or its parent's too.",
+)
+@click.option(
+    "--window-max",
+    type=values.duration,
+    help="How long leases below it may last without a report; 0 lifts the bound.",
+)
+@click.option(
+    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+)
+@click.option("--unlabel", multiple=True, help="Remove the label of this name.")
+@sets(
+    {
+        "credit-limit": "credit_limit",
+        "overdraft-limit": "overdraft_limit",
+        "window-max": "window_max_seconds",
+        "labels": "metadata",
+    }
+)
+def set_terms(  # noqa: PLR0913  # one argument for each option
     session: Session,
     path: str,
     *,
     model: ModelName | None,
     credit_limit: str | None,
     overdraft_limit: str | None,
+    funding: FundingName | None,
+    window_max: int | None,
     metadata: tuple[tuple[str, str], ...],
-    write: Write,
+    unlabel: tuple[str, ...],
+    write: Set,
 ) -> None:
-    """Change what is given of an account's terms, and leave the rest."""
+    """Change what is given of an account's terms and labels; the rest stays as it is."""
+    labels = {**dict(metadata), **dict.fromkeys(unlabel)}
     call = accounts.update_account(
         path,
         model=model,
         credit_limit=credit_limit,
         overdraft_limit=overdraft_limit,
-        metadata=dict(metadata) or None,
+        window_max_seconds=values.whole_seconds(window_max, "--window-max"),
+        funding=funding,
+        metadata=labels or None,
         **write,
     )
     session.run(call, show_account)
@@ -133,8 +171,8 @@ def suspend(session: Session, path: str, *, write: Write) -> None:
 @click.argument("path", type=values.account)
 @writes
 def resume(session: Session, path: str, *, write: Write) -> None:
-    """Undo a suspension."""
-    session.run(accounts.resume(path, **write), show_account)
+    """Undo a suspension; an account with an unpaid statement stays paused until it is paid."""
+    session.run(accounts.resume(path, **write), show_status)
 
 
 def show_account(answer: AccountAnswer) -> None:
@@ -145,13 +183,25 @@ def show_account(answer: AccountAnswer) -> None:
             ("scope", answer.scope),
             ("status", answer.status),
             ("model", answer.model),
+            ("funding", answer.funding if answer.scope != "org" else ""),
             ("credit limit", answer.credit_limit if answer.model == "postpaid" else ""),
             ("overdue", "a statement: see gpucredits statement list" if answer.delinquent else ""),
             ("overdraft", answer.overdraft_limit if answer.overdraft_limit != "0" else ""),
+            (
+                "longest lease",
+                format_ms(answer.window_max_seconds * 1_000) if answer.window_max_seconds else "",
+            ),
             ("opened", output.instant(answer.created_at)),
             ("labels", output.labels(answer.metadata)),
         ]
     )
+
+
+def show_status(answer: StatusAnswer) -> None:
+    """An account that was resumed, and what keeps it from admitting work all the same."""
+    show_account(answer)
+    if answer.note:
+        click.echo(answer.note)
 
 
 def show_accounts(page: AccountPage) -> None:

@@ -1,14 +1,12 @@
 """Where a local server listens: a file in its data directory, for commands on the same machine.
 
-Owns: the file's name and shape. It is written when the server listens and removed when it stops.
+Owns: the file's name and shape. ``announcement`` writes it when the server listens and removes it.
 One left by a server that was killed names an address at which nobody answers: no other harm.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -22,19 +20,6 @@ class ServerFile(msgspec.Struct):
     """What a running server writes of itself."""
 
     url: str
-
-
-@contextmanager
-def announced(data_dir: Path, url: str) -> Iterator[None]:
-    """Say in the data directory where the server listens, for as long as it does."""
-    path = data_dir / FILE
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(ServerFile(url)) + b"\n")
-    fresh.replace(path)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def address_in(data_dir: Path) -> str | None:

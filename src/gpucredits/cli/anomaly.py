@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from gpucredits.cli import output, values
-from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
+from gpucredits.cli.grammar import Group
+from gpucredits.cli.session import PageAt, Session, calls, pages
+from gpucredits.cli.setting import Set, sets
 from gpucredits.client import anomalies as anomaly_calls
 from gpucredits.wire.anomaly import AnomalyPage, AnomalyTermsAnswer
 
 
-@click.group()
+@click.group(cls=Group)
 def anomaly() -> None:
     """Unusual spending."""
 
@@ -34,20 +36,26 @@ def terms(session: Session, account: str) -> None:
 
 @anomaly.command("set")
 @click.argument("account", type=values.account)
-@click.option("--ratio", "ratio_percent", type=int, help="Percent of the median hour [400].")
-@click.option("--floor", type=values.amount, help="Credits that are never unusual [100].")
-@click.option("--auto-suspend", is_flag=True, help="Suspend the account after an unusual hour.")
-@writes
+@click.option(
+    "--ratio", "ratio_percent", type=int, help="Percent of the median hour [at first: 400]."
+)
+@click.option("--floor", type=values.amount, help="Credits that are never unusual [at first: 100].")
+@click.option(
+    "--auto-suspend/--no-auto-suspend",
+    default=None,
+    help="Suspend the account after an unusual hour.",
+)
+@sets({"ratio": "ratio_percent", "floor": "floor", "auto-suspend": "auto_suspend"})
 def set_terms(
     session: Session,
     account: str,
     *,
     ratio_percent: int | None,
     floor: str | None,
-    auto_suspend: bool,
-    write: Write,
+    auto_suspend: bool | None,
+    write: Set,
 ) -> None:
-    """Say when an hour of ACCOUNT is unusual; what is not given is as for everybody."""
+    """Change when an hour of ACCOUNT is unusual; what is not given stays as it is."""
     call = anomaly_calls.set_anomaly_terms(
         account, ratio_percent=ratio_percent, floor=floor, auto_suspend=auto_suspend, **write
     )

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.session import PageAt, Session, pages
 from gpucredits.client import keys
 from gpucredits.wire.access import AuditPage
 
+FOR_PROGRAMS: Final = ("fingerprint",)  # of a key: verify compares it, and --json shows it whole
 
-@click.command()
+
+@click.command(cls=Command)
 @click.argument("account", type=values.account, required=False)
 @click.option("--actor", help="Only acts of this key, such as key_0_1.")
 @click.option("--action", help="Only acts of this kind, such as credits.issue.")
-@click.option("--since", type=values.past, help="From this instant on.")
-@click.option("--until", type=values.instant, help="Before this instant.")
+@click.option("--resource", help="Only acts on this: an account, or an id such as rsv_1_9.")
+@click.option("--since", type=values.past, help="From this instant on: a date, or 7d (ago).")
+@click.option("--until", type=values.past, help="Before this instant: a date, or 1d (ago).")
 @pages
-def audit(
+def audit(  # noqa: PLR0913  # one argument for each filter
     session: Session,
     account: str | None,
     *,
     actor: str | None,
     action: str | None,
+    resource: str | None,
     since: datetime | None,
     until: datetime | None,
     page: PageAt,
@@ -34,7 +39,13 @@ def audit(
 ) -> None:
     """Administrative acts on ACCOUNT or on everything, the latest first."""
     call = keys.audit_page(
-        account=account, actor=actor, action=action, since=since, until=until, **page
+        account=account,
+        actor=actor,
+        action=action,
+        resource=resource,
+        since=since,
+        until=until,
+        **page,
     )
     session.run_pages(call, show_acts, items="audit", follow=follow)
 
@@ -59,12 +70,12 @@ def show_acts(page: AuditPage) -> None:
 
 
 def change(old: Any, new: Any) -> str:
-    """What is new, on one line."""
+    """What is new, on one line, but for what says nothing to people."""
     if not isinstance(new, Mapping):
         return "" if new is None else str(new)
     before = old if isinstance(old, Mapping) else {}
     return " ".join(
         f"{name}={value}"
         for name, value in new.items()
-        if value not in (None, {}) and before.get(name) != value
+        if value not in (None, {}) and before.get(name) != value and name not in FOR_PROGRAMS
     )

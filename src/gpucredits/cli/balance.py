@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.session import Session, calls
 from gpucredits.client import accounts
-from gpucredits.core.money import format_credits, parse_credits
+from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.wire.account import BalanceAnswer
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("account", type=values.account)
 @click.option("--tree", is_flag=True, help="Sum the account and everything below it.")
-@click.option("--at", type=values.past, help="As it was then: 2026-01-02T03:04:05Z, or '2h ago'.")
-@click.option("--known-at", type=values.past, help="Only with what had been recorded by then.")
+@click.option("--at", type=values.past, help="As it was then: 2026-01-02T03:04:05Z, or 2h (ago).")
+@click.option(
+    "--known-at", type=values.past, help="With what had been recorded by then: a date, or 2h (ago)."
+)
 @calls
 def balance(
     session: Session, account: str, *, tree: bool, at: datetime | None, known_at: datetime | None
@@ -38,6 +42,10 @@ def show_balance(answer: BalanceAnswer) -> None:
             ("left with credit", _left(answer)),
             ("not yet started", answer.pending if answer.pending != "0" else ""),
             ("overrun", answer.overrun if answer.overrun != "0" else ""),
+            *(
+                (f"through {each.account}", each.spendable or "if it has enough")
+                for each in answer.spendable_through or ()
+            ),
             ("as of", output.instant(answer.as_of)),
         ]
     )
@@ -47,4 +55,5 @@ def _left(answer: BalanceAnswer) -> str:
     """What a postpaid account can still spend: what it has and what it may go below zero."""
     if answer.credit_limit is None:
         return ""
-    return format_credits(parse_credits(answer.available) + parse_credits(answer.credit_limit))
+    left = Decimal(answer.available) + Decimal(answer.credit_limit)  # sums may exceed any amount
+    return format_credits(int(left * MICROS_PER_CREDIT))

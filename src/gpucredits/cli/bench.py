@@ -16,11 +16,12 @@ from gpucredits.bench.gated_report import gated_table
 from gpucredits.bench.heartbeats import measure, measure_in_process
 from gpucredits.bench.options import WARM_UP_S, Options
 from gpucredits.bench.report import listing, table
+from gpucredits.cli.grammar import Group
 from gpucredits.compiled import NOT_COMPILED, is_compiled
 from gpucredits.store.run_as import EmbeddedPostgresError
 
 
-@click.group()
+@click.group(cls=Group)
 def bench() -> None:
     """Measure what this machine carries."""
     if not is_compiled():

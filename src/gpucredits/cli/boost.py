@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.quota import DIMENSIONS, check_window, window_options
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import boosts
@@ -15,7 +16,7 @@ from gpucredits.wire.boost import BoostAnswer, BoostsAnswer, TargetName
 from gpucredits.wire.quota import CalendarName
 
 
-@click.group()
+@click.group(cls=Group)
 def boost() -> None:
     """Limits raised for a while."""
 
@@ -103,6 +104,7 @@ def show_boost(answer: BoostAnswer) -> None:
             ("from", output.instant(answer.starts_at)),
             ("until", output.instant(answer.ends_at)),
             ("note", answer.note),
+            ("set by", f"a key of {answer.set_by_scope} scope"),
         ]
     )
 

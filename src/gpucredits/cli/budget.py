@@ -8,9 +8,12 @@ from typing import get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
+from gpucredits.cli.setting import Set, sets
 from gpucredits.client import budgets
 from gpucredits.core import bounds
+from gpucredits.core.duration import format_seconds
 from gpucredits.wire.budget import (
     NAME_DEFAULT,
     BudgetAnswer,
@@ -24,7 +27,7 @@ from gpucredits.wire.quota import CalendarName
 _name = click.option("--name", default=NAME_DEFAULT, show_default=True, help="Which budget.")
 
 
-@click.group()
+@click.group(cls=Group)
 def budget() -> None:
     """Allowances for each day, week or month, issued by the clock."""
 
@@ -39,19 +42,21 @@ def list_budgets(session: Session, account: str) -> None:
 
 @budget.command("set")
 @click.argument("account", type=values.account)
-@click.argument("allowance", type=values.amount)
+@click.argument("allowance", type=values.amount, required=False)
 @_name
 @click.option(
     "--per",
     "calendar",
     type=click.Choice(get_args(CalendarName)),
-    help="The period. Without it there is one, until --ends.",
+    help="The period. A budget without one has one period, until --ends.",
 )
-@click.option("--zone", help="Where the periods' days begin. Default: UTC.")
-@click.option("--starts", "starts_at", type=values.instant, help="Default: at once.")
+@click.option("--zone", help="Where the periods' days begin. Of a new budget: UTC.")
+@click.option("--starts", "starts_at", type=values.instant, help="Of a new budget: at once.")
 @click.option("--ends", "ends_at", type=values.instant, help="No period goes beyond it.")
 @click.option(
-    "--rollover", type=click.Choice(get_args(RolloverName)), help="What is left. Default: none."
+    "--rollover",
+    type=click.Choice(get_args(RolloverName)),
+    help="What is left. Of a new budget: none.",
 )
 @click.option("--rollover-cap", type=values.amount, help="At most so much rolls over.")
 @click.option(
@@ -67,11 +72,22 @@ def list_budgets(session: Session, account: str) -> None:
     multiple=True,
     help="Warn when so many percent are used. May be given many times.",
 )
-@writes
+@sets(
+    {
+        "per": "calendar",
+        "zone": "zone",
+        "ends": "ends_at",
+        "rollover": "rollover",
+        "rollover-cap": "rollover_cap",
+        "rollover-for": "rollover_seconds",
+        "priority": "priority",
+        "warn": "warn_percent",
+    }
+)
 def set_budget(  # noqa: PLR0913  # one argument for each option
     session: Session,
     account: str,
-    allowance: str,
+    allowance: str | None,
     *,
     name: str,
     calendar: CalendarName | None,
@@ -83,17 +99,18 @@ def set_budget(  # noqa: PLR0913  # one argument for each option
     rollover_ms: int | None,
     priority: int | None,
     warn_percent: tuple[int, ...],
-    write: Write,
+    write: Set,
 ) -> None:
-    """Give ACCOUNT an ALLOWANCE for each period; one that is open changes from its next on."""
-    if calendar is None and ends_at is None:
-        raise click.UsageError("A budget has periods or an end: give --per or --ends.")
-    if (rollover == "capped") is not (rollover_cap is not None):
+    """Give ACCOUNT an ALLOWANCE for each period, or change what is given of its budget.
+
+    A budget that is open changes from its next period on. What is not given stays as it is.
+    """
+    if write["replace"]:
+        _check_whole(allowance, calendar, ends_at, rollover, rollover_ms)
+    if rollover is not None and (rollover == "capped") is not (rollover_cap is not None):
         raise click.UsageError("--rollover-cap goes with --rollover capped: give both or neither.")
-    if rollover in (None, "none") and rollover_ms is not None:
+    if rollover == "none" and rollover_ms is not None:
         raise click.UsageError("--rollover-for goes with --rollover all or capped.")
-    if calendar is None and rollover not in (None, "none") and rollover_ms is None:
-        raise click.UsageError("Without --per there is no next period: give --rollover-for.")
     call = budgets.set_budget(
         account,
         allowance,
@@ -110,6 +127,24 @@ def set_budget(  # noqa: PLR0913  # one argument for each option
         **write,
     )
     session.run(call, show_budget)
+
+
+def _check_whole(
+    allowance: str | None,
+    calendar: CalendarName | None,
+    ends_at: datetime | None,
+    rollover: RolloverName | None,
+    rollover_ms: int | None,
+) -> None:
+    """Say before anything is sent what a whole budget needs."""
+    if allowance is None:
+        raise click.UsageError("A whole budget has an allowance: give ALLOWANCE with --replace.")
+    if calendar is None and ends_at is None:
+        raise click.UsageError("A budget has periods or an end: give --per or --ends.")
+    if rollover in (None, "none") and rollover_ms is not None:
+        raise click.UsageError("--rollover-for goes with --rollover all or capped.")
+    if calendar is None and rollover not in (None, "none") and rollover_ms is None:
+        raise click.UsageError("Without --per there is no next period: give --rollover-for.")
 
 
 @budget.command("end")
@@ -207,5 +242,5 @@ def _rollover(terms: BudgetTerms) -> str:
         return ""
     text = f"up to {terms.rollover_cap}" if terms.rollover == "capped" else "all"
     if terms.rollover_seconds:
-        text += f", for {values.format_ms(terms.rollover_seconds * 1_000)}"
+        text += f", for {format_seconds(terms.rollover_seconds)}"
     return text

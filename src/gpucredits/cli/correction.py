@@ -7,13 +7,14 @@ from decimal import Decimal
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.session import Session, Write, writes
 from gpucredits.client import reservations
 from gpucredits.core.wording import count
 from gpucredits.wire.correction import CorrectionAnswer
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("reservation_id")
 @click.argument("amount", type=values.amount)
 @click.option("--note", help="Why.")
@@ -26,7 +27,7 @@ def refund(
     session.run(call, show_refund)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("reservation_id")
 @click.argument("amount", type=values.amount)
 @click.option("--note", help="Why.")
@@ -50,7 +51,7 @@ def show_adjustment(answer: CorrectionAnswer) -> None:
     covered = sum(Decimal(lot.amount) for lot in answer.lots if lot.kind == "overrun")
     if covered:
         some = count(str(covered), "credit")
-        click.echo(
+        output.say(
             f"The payer lacked {some} of it: the house has covered that (an overrun) and collects "
             "it from the payer's next credits.",
             err=True,
@@ -59,7 +60,7 @@ def show_adjustment(answer: CorrectionAnswer) -> None:
 
 def show_correction(verb: str, answer: CorrectionAnswer) -> None:
     """What was done in all, and lot by lot."""
-    click.echo(f"{verb} {count(answer.amount, 'credit')} for {answer.reservation_id}.")
+    output.say(f"{verb} {count(answer.amount, 'credit')} for {answer.reservation_id}.")
     output.print_table(
         ["grant", ">amount"],
         [[lot.grant_id or lot.kind, lot.amount] for lot in answer.lots],

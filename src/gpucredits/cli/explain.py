@@ -5,17 +5,18 @@ from __future__ import annotations
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.job_options import job_options
 from gpucredits.cli.session import Session, calls
 from gpucredits.client import admissions
 from gpucredits.client.reservations import ReserveFields
 from gpucredits.core.wording import count
-from gpucredits.wire.admission import AdmissionAnswer
+from gpucredits.wire.admission import AdmissionAnswer, FunderAnswer
 
 JOB_DEFAULT = "explain"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("account", type=values.account, required=False)
 @click.option("--account", "named", type=values.account, help="The same as ACCOUNT.")
 @click.option("--job", "job_id", default=JOB_DEFAULT, help="Default: a job that is new.")
@@ -40,7 +41,7 @@ def explain(
 
 def show_admission(answer: AdmissionAnswer) -> None:
     """The verdict, what it would cost, who would pay, and every gate."""
-    click.echo(f"Admitted: {answer.detail}" if answer.admitted else _verdict(answer))
+    output.say(f"Admitted: {answer.detail}" if answer.admitted else _verdict(answer))
     click.echo()
     output.print_facts(
         [
@@ -54,10 +55,31 @@ def show_admission(answer: AdmissionAnswer) -> None:
             ("paid from", _lots(answer) if answer.admitted else ""),
         ]
     )
+    if len(answer.funders) > 1:
+        click.echo()
+        show_funders(answer.funders)
     if not answer.gates:
         return
     click.echo()
     output.print_gates(answer.gates)
+
+
+def show_funders(funders: list[FunderAnswer]) -> None:
+    """The accounts that may pay, nearest first."""
+    output.print_table(
+        ["may pay", "funding", ">can spend", "holds the window", "could from"],
+        [
+            [
+                row.account,
+                row.funding or "",
+                row.spendable or "",
+                {True: "yes", False: "no", None: ""}[row.can_pay],
+                output.instant(row.clears_at),
+            ]
+            for row in funders
+        ],
+        empty="",
+    )
 
 
 def _verdict(answer: AdmissionAnswer) -> str:

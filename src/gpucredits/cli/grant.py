@@ -9,13 +9,14 @@ from typing import Literal
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import credit as credit_calls
 from gpucredits.core import bounds
 from gpucredits.wire.credit import GrantAnswer, GrantPage
 
 
-@click.group()
+@click.group(cls=Group)
 def grant() -> None:
     """Lots of credits with a window, a priority and a source."""
 

@@ -18,9 +18,15 @@ from gpucredits.core import bounds
 from gpucredits.wire.reservation import JOB_PRIORITY_MAX, SEQ_MAX, ExhaustionName
 
 _OPTIONS = [
-    click.option("--type", "gpu_type", required=True, help="The type of GPU, such as h100."),
+    click.option(
+        "--type",
+        "gpu_type",
+        type=values.gpu_type,
+        required=True,
+        help="The type of GPU, such as h100.",
+    ),
     click.option("--gpus", "gpu_count", type=click.IntRange(min=1), default=1, show_default=True),
-    click.option("--region", help="Default: default."),
+    click.option("--region", type=values.region, help="Default: default."),
     click.option("--node", help="The node it runs on."),
     click.option(
         "--window", "window_ms", type=values.duration, help="How far ahead to hold. Default: 2m."
@@ -35,7 +41,9 @@ _OPTIONS = [
         "--max", "max_amount", type=values.amount, help="Never charge the job more than this."
     ),
     click.option(
-        "--payer", type=values.account, help="The account or an ancestor. Default: the nearest."
+        "--payer",
+        type=values.account,
+        help="Who pays. Default: the nearest account that may pay and can hold the window.",
     ),
     click.option(
         "--on-exhaustion",

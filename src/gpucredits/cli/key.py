@@ -8,13 +8,14 @@ from typing import get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.request_limit import limit
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import keys
 from gpucredits.wire.access import KeyAnswer, KeyPage, NewKeyAnswer, RoleName
 
 
-@click.group()
+@click.group(cls=Group)
 def key() -> None:
     """API keys: who may do what, and where."""
 
@@ -65,8 +66,8 @@ key.add_command(limit)
 
 
 def show_new_key(answer: NewKeyAnswer) -> None:
-    """A key with its secret."""
-    output.print_facts([*_facts(answer), ("secret", answer.secret)])
+    """A key with its secret; a replay says that the secret was shown before."""
+    output.print_facts([*_facts(answer), ("secret", answer.secret), ("note", answer.note)])
 
 
 def show_key(answer: KeyAnswer) -> None:

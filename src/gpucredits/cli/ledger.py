@@ -9,19 +9,20 @@ from typing import get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.session import PageAt, Session, pages
 from gpucredits.client import entries
 from gpucredits.wire.entry import EntryPage, EntryTypeName
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("account", type=values.account, required=False)
 @click.option("--tree", is_flag=True, help="Entries of all accounts below it too.")
 @click.option("--job", "job_id", help="Only entries of this job.")
 @click.option("--reservation", "reservation_id", help="Only entries of this lease.")
 @click.option("--type", "type_", type=click.Choice(get_args(EntryTypeName)), help="Only these.")
-@click.option("--since", type=values.past, help="From this instant on.")
-@click.option("--until", type=values.instant, help="Before this instant.")
+@click.option("--since", type=values.past, help="From this instant on: a date, or 7d (ago).")
+@click.option("--until", type=values.past, help="Before this instant: a date, or 1d (ago).")
 @pages
 def ledger(  # noqa: PLR0913  # one argument for each option
     session: Session,

@@ -5,14 +5,16 @@ from __future__ import annotations
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import Session, Write, calls, writes
+from gpucredits.cli.setting import Set, sets
 from gpucredits.client import limits
 from gpucredits.core.wording import count
 from gpucredits.wire.limits import LimitsAnswer
 from gpucredits.wire.rate_limit import RateLimitTerms
 
 
-@click.group()
+@click.group(cls=Group)
 def limit() -> None:
     """Every limit of an account, and its credit rate limit."""
 
@@ -27,19 +29,27 @@ def show(session: Session, account: str) -> None:
 
 @limit.command("set")
 @click.argument("account", type=values.account)
-@click.option(
-    "--capacity", type=values.amount, required=True, help="Credits to be authorised at once."
-)
-@click.option(
-    "--refill", "refill_per_hour", type=values.amount, required=True, help="Credits an hour."
-)
-@writes
+@click.option("--capacity", type=values.amount, help="Credits to be authorised at once.")
+@click.option("--refill", "refill_per_hour", type=values.amount, help="Credits an hour.")
+@sets({})
 def set_limit(
-    session: Session, account: str, *, capacity: str, refill_per_hour: str, write: Write
+    session: Session,
+    account: str,
+    *,
+    capacity: str | None,
+    refill_per_hour: str | None,
+    write: Set,
 ) -> None:
-    """Set how fast ACCOUNT and all below it may authorise credits."""
+    """Set how fast ACCOUNT and all below it may authorise credits; what is not given stays."""
+    if capacity is None and refill_per_hour is None:
+        raise click.UsageError("Give --capacity, --refill or both.")
     call = limits.set_rate_limit(
-        account, capacity=capacity, refill_per_hour=refill_per_hour, **write
+        account,
+        capacity=capacity,
+        refill_per_hour=refill_per_hour,
+        replace=write["replace"],
+        key=write["key"],
+        dry_run=write["dry_run"],
     )
     session.run(call, show_rate_limit)
 
@@ -60,6 +70,7 @@ def show_rate_limit(answer: RateLimitTerms) -> None:
             ("account", answer.account),
             ("at once", count(answer.capacity, "credit")),
             ("refill", f"{count(answer.refill_per_hour, 'credit')}/hour"),
+            ("set by", f"a key of {answer.set_by_scope} scope"),
             ("ended", output.instant(answer.ended_at)),
         ]
     )
@@ -74,7 +85,7 @@ def show_limits(answer: LimitsAnswer) -> None:
                 row.scope,
                 row.account or "the whole system",
                 row.name,
-                row.cap,
+                row.cap or "",
                 row.used or "",
                 row.left or "",
                 row.unit,

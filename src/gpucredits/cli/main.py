@@ -9,15 +9,18 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
+from gpucredits.cli.grammar import Command, Group
 from gpucredits.version import __version__
 
+EXIT_INTERRUPTED: Final = 130  # as a shell reports a program that SIGINT ended
 EXIT_PIPE_CLOSED: Final = 141  # as a shell reports a program that SIGPIPE ended
+JSON_WANTED: Final = "gpucredits.json"
 
 # Where each command lives, in the order that help lists them.
 COMMANDS: Final = {
@@ -53,14 +56,16 @@ COMMANDS: Final = {
     "key": "gpucredits.cli.key",
     "audit": "gpucredits.cli.audit",
     "verify": "gpucredits.cli.verify",
+    "backup": "gpucredits.cli.backup",
+    "restore": "gpucredits.cli.restore",
     "bench": "gpucredits.cli.bench",
     "completion": "gpucredits.cli.completion",
 }
 
 
 @contextmanager
-def quiet_pipes() -> Iterator[None]:
-    """End without a word when the reader of our output has seen enough, as with ``| head``."""
+def quiet_ends() -> Iterator[None]:
+    """End without a trace when the reader of our output has seen enough, or somebody pressed ^C."""
     try:
         yield
     except BrokenPipeError:
@@ -68,26 +73,52 @@ def quiet_pipes() -> Iterator[None]:
         for stream in (sys.stdout, sys.stderr):  # what is still to be flushed at the exit
             os.dup2(nowhere, stream.fileno())
         raise SystemExit(EXIT_PIPE_CLOSED) from None
+    except KeyboardInterrupt:
+        click.echo("Interrupted.", err=True)
+        raise SystemExit(EXIT_INTERRUPTED) from None
 
 
-class LazyGroup(click.Group):
+@contextmanager
+def told(*, as_json: bool) -> Iterator[None]:
+    """Print what went wrong as JSON where that was asked for; else click says it to people."""
+    try:
+        yield
+    except click.ClickException as error:
+        if not as_json:
+            raise
+        from gpucredits.cli.failure import print_failure  # noqa: PLC0415  # it needs the client
+
+        print_failure(error)
+        raise click.exceptions.Exit(error.exit_code) from error
+
+
+def asks_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON, even if it is wrong in some other way."""
+    given = list(words)
+    return "--json" in (given[: given.index("--")] if "--" in given else given)
+
+
+class LazyGroup(Group):
     """A group whose commands are imported by name."""
 
-    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
         """Read the words; the help may be printed by this."""
-        with quiet_pipes():
-            return super().make_context(*args, **extra)
+        as_json = asks_json(args)
+        with quiet_ends(), told(as_json=as_json):
+            context = super().make_context(info_name, args, parent, **extra)
+        context.meta[JSON_WANTED] = as_json
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        try:
-            with quiet_pipes():
-                return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            if not error.option_name[1:2].isdigit():
-                raise
-            text = f"No such option {error.option_name!r}; amounts are never below 0."
-            raise click.UsageError(text, ctx=error.ctx) from error
+        with quiet_ends(), told(as_json=ctx.meta[JSON_WANTED]):
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of the table."""
@@ -120,6 +151,7 @@ def main() -> None:
 def _missing(name: str, error: ModuleNotFoundError) -> click.Command:
     @click.command(
         name,
+        cls=Command,
         short_help="Needs the server: pip install 'gpucredits[server]'.",
         context_settings={"ignore_unknown_options": True},
     )

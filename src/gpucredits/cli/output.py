@@ -7,16 +7,18 @@ Must not: call the server.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
 import click
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from gpucredits.cli.layout import GAP, column_widths, wrapped
 from gpucredits.client import Ambiguous, Refused, Undecided
 from gpucredits.core.account import scope_of
 from gpucredits.wire.gate import GateAnswer
@@ -44,14 +46,15 @@ def print_table(
 ) -> None:
     """Rows under their columns; a column that starts with ``>`` is set to the right.
 
-    On a terminal it has lines and colour; elsewhere it is aligned text that cuts nothing off.
+    On a terminal it has lines and colour, and cells wrap between words; where there is no room for
+    that, each row is a block. Elsewhere it is aligned text. Nothing is ever cut off.
     """
     if not rows:
-        click.echo(empty, err=err)
+        say(empty, err=err)
         return
     out = console(err=err)
     if out.is_terminal:
-        out.print(_rich_table(columns, rows))
+        _print_on_terminal(out, columns, rows)
         return
     names = [column.lstrip(">").upper() for column in columns]
     widths = [max(len(cell) for cell in cells) for cells in zip(names, *rows, strict=True)]
@@ -73,13 +76,23 @@ def look_below(account: str | None, *, tree: bool) -> str:
 def print_facts(facts: Sequence[tuple[str, str | None]]) -> None:
     """One thing: a line for each of its facts; what is empty is left out."""
     shown = [(name, value) for name, value in facts if value]
-    width = max((len(name) for name, _ in shown), default=0)
     out = console()
+    if out.is_terminal:
+        _print_block(out, shown)
+        return
+    width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
-        if out.is_terminal:
-            out.print(f"[dim]{name:<{width}}[/dim]  {escape(value)}", soft_wrap=True)
-        else:
-            click.echo(f"{name:<{width}}  {value}")
+        click.echo(f"{name:<{width}}  {value}")
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """A sentence; on a terminal its lines break between words."""
+    out = console(err=err)
+    lead = text[: len(text) - len(text.lstrip())]
+    room = out.width - len(lead)
+    lines = wrapped(text.strip(), room) if out.is_terminal else [text.strip()]
+    for line in lines:
+        click.echo(f"{lead}{line}", err=err)
 
 
 def print_gates(gates: Sequence[GateAnswer], *, err: bool = False) -> None:
@@ -103,8 +116,8 @@ def print_gates(gates: Sequence[GateAnswer], *, err: bool = False) -> None:
                 row.scope,
                 row.account,
                 row.name,
-                row.limit,
-                row.current,
+                row.limit or "",
+                row.current or "",
                 row.requested,
                 "yes" if row.passes else "no",
                 clearing(row),
@@ -125,14 +138,18 @@ def clearing(row: GateAnswer) -> str:
         return ""
     if row.gate == "fair_share":
         return instant(row.clears_at) or "when there is room"
-    is_too_much = row.gate != "budget" and Decimal(row.requested) > Decimal(row.limit)
+    is_too_much = (
+        row.gate != "budget"
+        and row.limit is not None
+        and Decimal(row.requested) > Decimal(row.limit)
+    )
     return instant(row.clears_at) or ("never" if is_too_much else "not by itself")
 
 
 def print_refusal(refused: Refused, *, text: str = "") -> None:
     """Why not: the word for programs, the sentence for people, and the numbers."""
     problem = refused.problem
-    click.echo(f"Refused ({problem.reason}): {text or refused}", err=True)
+    say(f"Refused ({problem.reason}): {text or refused}", err=True)
     if problem.gates:
         print_gates(problem.gates, err=True)
     else:
@@ -166,7 +183,7 @@ def _print_numbers(refused: Refused, *, is_named: bool) -> None:
 def print_undecided(error: Undecided) -> None:
     """Nobody decided, and what to do about it."""
     word = "Unknown" if isinstance(error, Ambiguous) else "Unavailable"
-    click.echo(f"{word}: {error}.", err=True)
+    say(f"{word}: {error}.", err=True)
     if isinstance(error, Ambiguous) and error.key:
         click.echo(f"  Run it again with --idempotency-key {error.key}", err=True)
     if error.problem is not None and error.problem.gates:
@@ -185,12 +202,52 @@ def labels(metadata: dict[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(metadata.items()))
 
 
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", border_style="dim", pad_edge=False)
-    for column in columns:
+def _print_on_terminal(out: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table if there is room for one, perhaps without its empty columns; else blocks."""
+    names = [column.lstrip(">") for column in columns]
+    filled = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    for places in (list(range(len(columns))), filled):
+        table = [[row[place] for place in places] for row in (names, *rows)]
+        widths = column_widths(table, out.width) if places else None
+        if widths is not None:
+            out.print(_rich_table([columns[place] for place in places], table[1:], widths))
+            return
+    for number, row in enumerate(rows):
+        if number:
+            out.print()
+        _print_block(out, [pair for pair in zip(names, row, strict=True) if pair[1]])
+
+
+def _print_block(out: Console, facts: Sequence[tuple[str, str]]) -> None:
+    """Facts below each other, each with its value beside it; values wrap between words."""
+    width = max((len(name) for name, _ in facts), default=0)
+    for name, value in facts:
+        for place, line in enumerate(_lines(value, out.width - width - GAP)):
+            lead = "" if place else name
+            out.print(f"[dim]{lead:<{width}}[/dim]  {escape(line)}", soft_wrap=True)
+
+
+def _lines(value: str, room: int) -> Iterator[str]:
+    """A value in lines; one that fits stays as it is, with the blanks it has."""
+    yield from [value] if cell_len(value) <= room else wrapped(value, room)
+
+
+def _rich_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]
+) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        header_style="bold",
+        border_style="dim",
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, GAP - 1, 0, 0),  # the box has a blank between columns too
+    )
+    for column, width in zip(columns, widths, strict=True):
         table.add_column(
             column.lstrip(">"),
             justify="right" if column.startswith(">") else "left",
+            width=width,
             overflow="fold",
         )
     for row in rows:

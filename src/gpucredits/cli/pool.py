@@ -7,8 +7,12 @@ from typing import Any, get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
+from gpucredits.cli.pool_place import at_pool
 from gpucredits.cli.session import Session, Write, calls, writes
+from gpucredits.cli.setting import Set, sets
 from gpucredits.client import pools
+from gpucredits.core.duration import format_ms, format_seconds
 from gpucredits.core.wording import count
 from gpucredits.wire.pool import (
     PoolAnswer,
@@ -20,9 +24,12 @@ from gpucredits.wire.pool import (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def pool() -> None:
-    """Pools of GPUs: capacity, policy and weights. A POOL is such as h100, or h100/eu."""
+    """Pools of GPUs: capacity, policy and weights.
+
+    A POOL is such as h100, h100/eu or nvidia.com/h100.
+    """
 
 
 @pool.command("list")
@@ -33,7 +40,7 @@ def list_pools(session: Session) -> None:
 
 
 @pool.command("show")
-@click.argument("place", metavar="POOL", type=values.pool)
+@at_pool
 @calls
 def show(session: Session, place: tuple[str, str]) -> None:
     """POOL as it was set, and how much of it is held."""
@@ -44,9 +51,11 @@ def show(session: Session, place: tuple[str, str]) -> None:
 
 
 @pool.command("set")
-@click.argument("place", metavar="POOL", type=values.pool)
+@at_pool
 @click.option(
-    "--capacity", type=click.IntRange(min=0), help="GPUs; 0 drains. Without it nobody waits."
+    "--capacity",
+    type=click.IntRange(min=0),
+    help="GPUs; 0 drains. In a pool without it nobody waits.",
 )
 @click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
 @click.option("--memory", type=click.IntRange(min=1), help="Memory, if it is scarce as well.")
@@ -59,7 +68,26 @@ def show(session: Session, place: tuple[str, str]) -> None:
 @click.option("--usage-order", type=click.Choice(get_args(UsageOrderName)))
 @click.option("--half-life", type=values.duration, help="Past use fades by half in this time.")
 @click.option("--borrowing/--no-borrowing", default=None, help="Let orgs use idle capacity.")
-@writes
+@click.option(
+    "--window-max", type=values.duration, help="How long its leases may last without a report."
+)
+@sets(
+    {
+        "capacity": "capacity",
+        "cpu": "resources.cpu",
+        "memory": "resources.memory",
+        "preemption": "policy.preemption",
+        "grace": "policy.grace_seconds",
+        "min-runtime": "policy.min_runtime_seconds",
+        "backfill": "policy.backfill",
+        "hold-after": "policy.hold_after_seconds",
+        "priority-scope": "policy.priority_scope",
+        "usage-order": "policy.usage_order",
+        "half-life": "policy.half_life_seconds",
+        "borrowing": "policy.borrowing",
+        "window-max": "policy.window_max_seconds",
+    }
+)
 def set_pool(
     session: Session,
     place: tuple[str, str],
@@ -67,10 +95,10 @@ def set_pool(
     capacity: int | None,
     cpu: int | None,
     memory: int | None,
-    write: Write,
+    write: Set,
     **settings: Any,
 ) -> None:
-    """Set POOL as a whole; what is left out has its default."""
+    """Make POOL, or change what is given of it; the rest stays as it is."""
     policy = {
         f"{name}_seconds" if name in _DURATIONS else name: _seconds(name, value)
         for name, value in settings.items()
@@ -79,13 +107,13 @@ def set_pool(
     amounts = {"cpu": cpu, "memory": memory}
     resources = {name: amount for name, amount in amounts.items() if amount is not None}
     call = pools.set_pool(
-        *place, capacity=capacity, resources=resources or None, policy=policy, **write
+        *place, capacity=capacity, resources=resources or None, policy=policy or None, **write
     )
     session.run(call, show_pool)
 
 
 @pool.command("remove")
-@click.argument("place", metavar="POOL", type=values.pool)
+@at_pool
 @writes
 def remove(session: Session, place: tuple[str, str], *, write: Write) -> None:
     """Take POOL away: nobody waits for its capacity any more."""
@@ -93,7 +121,7 @@ def remove(session: Session, place: tuple[str, str], *, write: Write) -> None:
 
 
 @pool.command("weights")
-@click.argument("place", metavar="POOL", type=values.pool)
+@at_pool
 @click.argument("given", metavar="[ACCOUNT=WEIGHT]...", nargs=-1, type=values.weight)
 @click.option(
     "--no-borrowing", "kept", multiple=True, type=values.account, help="An org that may not borrow."
@@ -130,7 +158,7 @@ def weights(
     session.run(send(*place, weights=list(rows.values()), **write), show_weights)
 
 
-_DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life"})
+_DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life", "window_max"})
 
 
 def _seconds(name: str, value: Any) -> Any:
@@ -151,7 +179,9 @@ def show_pools(answer: PoolList) -> None:
                 "no limit" if row.capacity is None else str(row.capacity),
                 str(row.resources.cpu or ""),
                 str(row.resources.memory or ""),
-                f"after {row.policy.grace_seconds} s" if row.policy.preemption else "no",
+                f"after {format_seconds(row.policy.grace_seconds)}"
+                if row.policy.preemption
+                else "no",
                 "yes" if row.policy.borrowing else "no",
                 "yes" if row.policy.backfill else "no",
             ]
@@ -171,13 +201,20 @@ def show_pool(answer: PoolAnswer, shares: SharesAnswer | None = None) -> None:
             ("held", "" if shares is None else _held(shares)),
             ("CPUs", str(answer.resources.cpu or "")),
             ("memory", str(answer.resources.memory or "")),
-            ("preemption", f"after {policy.grace_seconds} s" if policy.preemption else "no"),
-            ("left alone for", f"{policy.min_runtime_seconds} s"),
+            (
+                "preemption",
+                f"after {format_seconds(policy.grace_seconds)}" if policy.preemption else "no",
+            ),
+            ("left alone for", format_seconds(policy.min_runtime_seconds)),
             ("backfill", "yes" if policy.backfill else "no"),
-            ("kept for the head after", f"{policy.hold_after_seconds} s"),
+            ("kept for the head after", format_seconds(policy.hold_after_seconds)),
             ("priority counts within a", policy.priority_scope),
             ("past use", _past(policy.usage_order, policy.half_life_seconds)),
             ("borrowing", "yes" if policy.borrowing else "no"),
+            (
+                "longest lease",
+                format_ms(policy.window_max_seconds * 1_000) if policy.window_max_seconds else "",
+            ),
         ]
     )
 
@@ -221,4 +258,4 @@ def _held(shares: SharesAnswer) -> str:
 def _past(order: str, half_life_s: int) -> str:
     if not half_life_s:
         return ""
-    return f"{order}, half of it forgotten in {half_life_s} s"
+    return f"{order}, half of it forgotten in {format_seconds(half_life_s)}"

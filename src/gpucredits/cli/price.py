@@ -7,21 +7,23 @@ from datetime import datetime
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, pages, writes
 from gpucredits.client import prices
-from gpucredits.wire.price import PriceAnswer, PricePage
+from gpucredits.wire.price import NewPriceAnswer, PriceAnswer, PricePage
 
 
-@click.group()
+@click.group(cls=Group)
 def price() -> None:
     """Versioned prices; a running job keeps the price it was admitted at."""
 
 
 @price.command("set")
-@click.argument("gpu_type")
+@click.argument("gpu_type", type=values.gpu_type)
 @click.argument("credits_per_gpu_hour", type=values.amount)
-@click.option("--region", help="Default: default.")
+@click.option("--region", type=values.region, help="Default: default.")
 @click.option("--from", "effective_from", type=values.instant, help="Default: at once.")
+@click.option("--to", "effective_to", type=values.instant, help="Its end. Default: none.")
 @click.option(
     "--account", type=values.account, help="A discount for this account and all below it."
 )
@@ -33,6 +35,7 @@ def set_price(
     *,
     region: str | None,
     effective_from: datetime | None,
+    effective_to: datetime | None,
     account: str | None,
     write: Write,
 ) -> None:
@@ -42,15 +45,38 @@ def set_price(
         credits_per_gpu_hour,
         region=region,
         effective_from=effective_from,
+        effective_to=effective_to,
         account=account,
         **write,
+    )
+    session.run(call, show_new_price)
+
+
+@price.command("end")
+@click.argument("gpu_type", type=values.gpu_type)
+@click.option("--region", type=values.region, help="Default: default.")
+@click.option("--at", "effective_to", type=values.instant, help="Default: at once.")
+@click.option("--account", type=values.account, help="End the discount of this account.")
+@writes
+def end_price(
+    session: Session,
+    gpu_type: str,
+    *,
+    region: str | None,
+    effective_to: datetime | None,
+    account: str | None,
+    write: Write,
+) -> None:
+    """End the price of GPU_TYPE; jobs that run keep theirs, and later versions still begin."""
+    call = prices.end_price(
+        gpu_type, region=region, effective_to=effective_to, account=account, **write
     )
     session.run(call, show_price)
 
 
 @price.command("list")
-@click.option("--type", "gpu_type", help="Only this type of GPU.")
-@click.option("--region", help="Only this region.")
+@click.option("--type", "gpu_type", type=values.gpu_type, help="Only this type of GPU.")
+@click.option("--region", type=values.region, help="Only this region.")
 @click.option("--account", type=values.account, help="Only discounts for this account.")
 @pages
 def list_prices(
@@ -76,15 +102,23 @@ def show_price(answer: PriceAnswer) -> None:
             ("region", answer.region),
             ("per GPU-hour", answer.credits_per_gpu_hour),
             ("from", output.instant(answer.effective_from)),
+            ("to", output.instant(answer.effective_to)),
             ("for", answer.account),
         ]
     )
 
 
+def show_new_price(answer: NewPriceAnswer) -> None:
+    """A version that was added, and the note on it."""
+    show_price(answer)
+    if answer.note:
+        click.echo(answer.note)
+
+
 def show_prices(page: PricePage) -> None:
     """A page of versions."""
     output.print_table(
-        ["price", "GPU type", "region", ">per GPU-hour", "from", "for", "state"],
+        ["price", "GPU type", "region", ">per GPU-hour", "from", "to", "for", "state"],
         [
             [
                 row.price_id,
@@ -92,6 +126,7 @@ def show_prices(page: PricePage) -> None:
                 row.region,
                 row.credits_per_gpu_hour,
                 output.instant(row.effective_from),
+                output.instant(row.effective_to),
                 row.account or "everybody",
                 row.state.replace("_", " "),
             ]

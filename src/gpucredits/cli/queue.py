@@ -8,6 +8,7 @@ from typing import Final, get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
 from gpucredits.core.wording import count
@@ -16,14 +17,15 @@ from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 POLL_S: Final = 20
 
 
-@click.group()
+@click.group(cls=Group)
 def queue() -> None:
     """Requests that wait for capacity, credits or quota."""
 
 
 @queue.command("list")
 @click.argument("account", type=values.account, required=False)
-@click.option("--pool", help="Only this pool, such as h100 or h100/eu.")
+@click.option("--pool", help="Only this pool, such as h100, h100/eu or nvidia.com/h100.")
+@click.option("--region", type=values.region, help="Its region, where --pool is the type alone.")
 @click.option("--state", type=click.Choice(get_args(QueueStateName)), help="Only these.")
 @pages
 def list_queue(
@@ -31,12 +33,13 @@ def list_queue(
     account: str | None,
     *,
     pool: str | None,
+    region: str | None,
     state: QueueStateName | None,
     page: PageAt,
     follow: bool,
 ) -> None:
     """Requests of ACCOUNT and all below it, the latest first."""
-    call = queue_calls.queue_page(account=account, pool=pool, state=state, **page)
+    call = queue_calls.queue_page(account=account, pool=pool, region=region, state=state, **page)
     session.run_pages(call, show_queue, items="queue", follow=follow)
 
 

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import Session, Write, calls, writes
 from gpucredits.client import quotas
 from gpucredits.core import bounds
@@ -25,7 +26,7 @@ DIMENSIONS: dict[str, DimensionName] = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def quota() -> None:
     """Limits on GPUs and jobs at once, on credits per window, and per job."""
 
@@ -33,7 +34,7 @@ def quota() -> None:
 def window_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say which quota of an account is meant."""
     options: list[Callable[[Any], Any]] = [
-        click.option("--type", "gpu_type", help="For this type of GPU only."),
+        click.option("--type", "gpu_type", type=values.gpu_type, help="For this type of GPU only."),
         click.option(
             "--per",
             "calendar",
@@ -133,6 +134,7 @@ def show_quota(answer: QuotaTerms) -> None:
             ("limits", title(answer)),
             ("to", count_of(answer.limit, answer.unit)),
             ("set", output.instant(answer.created_at)),
+            ("set by", f"a key of {answer.set_by_scope} scope"),
             ("ended", output.instant(answer.ended_at)),
         ]
     )
@@ -141,7 +143,7 @@ def show_quota(answer: QuotaTerms) -> None:
 def show_quotas(answer: QuotasAnswer) -> None:
     """All quotas of an account."""
     output.print_table(
-        ["quota", "limits", ">cap", ">used", ">held", ">left", "unit", "resets"],
+        ["quota", "limits", ">cap", ">used", ">held", ">left", "unit", "resets", "set by"],
         [_row(row) for row in answer.quotas],
         empty="No quotas.",
     )
@@ -158,4 +160,5 @@ def _row(row: QuotaAnswer) -> list[str]:
         row.left or "",
         row.unit,
         output.instant(row.resets_at),
+        row.set_by_scope,
     ]

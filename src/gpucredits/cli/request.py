@@ -8,6 +8,7 @@ from typing import get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import requests as request_calls
 from gpucredits.core.wording import count, count_of
@@ -20,7 +21,7 @@ from gpucredits.wire.request import (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def request() -> None:
     """Asking for more: credits, a boost of a limit, a bigger budget."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import click
 
 from gpucredits.cli import output, values
-from gpucredits.cli.session import Session, Write, writes
+from gpucredits.cli.grammar import Command
+from gpucredits.cli.session import Session, Write
+from gpucredits.cli.setting import Set, sets
 from gpucredits.client import Call, request_limits
 from gpucredits.core.request_limit import BURST_MAX, PER_HOUR_MAX
 from gpucredits.wire.request_limit import RequestLimitAnswer
 
 
-@click.command("limit")
+@click.command("limit", cls=Command)
 @click.argument("key_id", required=False)
 @click.option("--org", type=values.account, help="All keys of this org together, not one key.")
 @click.option("--per-second", type=click.IntRange(1, BURST_MAX), help="Requests in the long run.")
@@ -19,10 +21,10 @@ from gpucredits.wire.request_limit import RequestLimitAnswer
 @click.option(
     "--burst",
     type=click.IntRange(1, BURST_MAX),
-    help="Requests at once.  [default: four seconds' worth]",
+    help="Requests at once.  [at first: four seconds' worth]",
 )
 @click.option("--end", is_flag=True, help="Let the server's default hold again.")
-@writes
+@sets({"burst": "capacity"})
 def limit(  # one argument for each option
     session: Session,
     key_id: str | None,
@@ -32,24 +34,24 @@ def limit(  # one argument for each option
     per_hour: int | None,
     burst: int | None,
     end: bool,
-    write: Write,
+    write: Set,
 ) -> None:
-    """Show, set or end the request limit of a key or an org."""
+    """Show, change or end the request limit of a key or an org; what is not given stays."""
     if (key_id is None) == (org is None):
         raise click.UsageError("Name a key, or an org with --org.")
     speeds = [each for each in (per_second, per_hour) if each is not None]
-    if len(speeds) > 1 or (end and (speeds or burst)) or (burst and not speeds):
-        raise click.UsageError(
-            "Give --per-second or --per-hour, with --burst if you like; or --end."
-        )
+    changes = bool(speeds or burst or write["replace"] or write["clear"])
+    if len(speeds) > 1 or (end and changes) or (write["replace"] and not speeds):
+        raise click.UsageError("Give --per-second or --per-hour, --burst, or both; or --end.")
     call: Call[RequestLimitAnswer]
+    once = Write(key=write["key"], dry_run=write["dry_run"])
     if end and org is not None:
-        call = request_limits.end_org_request_limit(org, **write)
+        call = request_limits.end_org_request_limit(org, **once)
     elif end:
-        call = request_limits.end_key_limit(str(key_id), **write)
-    elif not speeds and org is not None:
+        call = request_limits.end_key_limit(str(key_id), **once)
+    elif not changes and org is not None:
         call = request_limits.org_request_limit(org)
-    elif not speeds:
+    elif not changes:
         call = request_limits.key_limit(str(key_id))
     elif org is not None:
         call = request_limits.set_org_request_limit(
@@ -74,7 +76,14 @@ def show_limit(answer: RequestLimitAnswer) -> None:
         facts.append(("requests", "not limited"))
     else:
         facts.append(("requests", f"{speed(limit.refill_per_hour)}, {limit.capacity} at once"))
-        facts.append(("set", "for this one" if answer.source == "own" else "as the default"))
+        facts.append(
+            (
+                "set",
+                "for this one, by a key of system scope"
+                if answer.source == "own"
+                else "as the default",
+            )
+        )
     output.print_facts(facts)
 
 

@@ -9,12 +9,14 @@ from typing import Final, get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command, Group
 from gpucredits.cli.job_options import job_options
 from gpucredits.cli.queue import show_queued
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
 from gpucredits.client import reservations
 from gpucredits.client.reservations import ReserveFields
+from gpucredits.core.duration import format_ms, format_seconds
 from gpucredits.core.wording import count
 from gpucredits.wire.heartbeat import BeatAnswer
 from gpucredits.wire.reservation import (
@@ -28,11 +30,12 @@ _DUPLICATE: Final = "a duplicate: nothing was charged"
 _NOTES: Final = {
     "used_ms_went_back": "less than was reported before: the last report stands",
     "used_ms_beyond_elapsed": "more than can have passed: charged up to now",
-    "lapsed": "the lease had lapsed: what was settled by then stands, nothing more was charged",
+    "used_ms_beyond_authorised": "more than was authorised: charged as far as every bound allows",
+    "lapsed": "the lease had lapsed: charged up to its end, and to what was authorised",
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("account", type=values.account)
 @click.option("--job", "job_id", required=True, help="The job's id.")
 @job_options
@@ -62,7 +65,7 @@ def reserve(
             raise click.exceptions.Exit(output.EXIT_REFUSED)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("reservation_id")
 @click.option(
     "--used", "used_ms", type=values.duration, required=True, help="Use in all, such as 90s."
@@ -91,7 +94,7 @@ def heartbeat(
         raise click.exceptions.Exit(output.EXITS_OF_BEATS[reply.value.decision])
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("reservation_id")
 @click.option(
     "--used", "used_ms", type=values.duration, help="Use in all. Default: the last reported."
@@ -106,7 +109,7 @@ def settle(
     session.run(call, show_closed)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("reservation_id")
 @writes
 def cancel(session: Session, reservation_id: str, *, write: Write) -> None:
@@ -114,7 +117,7 @@ def cancel(session: Session, reservation_id: str, *, write: Write) -> None:
     session.run(reservations.cancel(reservation_id, **write), show_closed)
 
 
-@click.group()
+@click.group(cls=Group)
 def reservation() -> None:
     """Leases, running and ended."""
 
@@ -170,16 +173,25 @@ def show_reservation(answer: ReservationAnswer) -> None:
             ("on exhaustion", _exhaustion(answer)),
             ("held", answer.held),
             ("settled", answer.settled),
+            ("paid by", _shares(answer)),
             ("adjusted", answer.adjusted if answer.adjusted != "0" else ""),
             ("refunded", answer.refunded if answer.refunded != "0" else ""),
-            ("used", values.format_ms(answer.used_ms)),
+            ("used", format_ms(answer.used_ms)),
             ("last seq", str(answer.seq)),
-            ("lease ends in", values.format_ms(answer.expires_in_ms) if is_live else ""),
+            ("lease ends in", format_ms(answer.expires_in_ms) if is_live else ""),
             ("has to stop by", output.instant(answer.stops_at) if is_live else ""),
             ("ended", output.instant(answer.ended_at)),
+            ("ended by", answer.ended_by or ""),
             ("labels", output.labels(answer.metadata)),
         ]
     )
+
+
+def _shares(answer: ReservationAnswer) -> str:
+    """Who has paid how much, where that is more than one account."""
+    if len(answer.payers) == 1:
+        return ""
+    return ", ".join(f"{each.account} {each.paid}" for each in answer.payers)
 
 
 def _exhaustion(answer: ReservationAnswer) -> str:
@@ -188,7 +200,7 @@ def _exhaustion(answer: ReservationAnswer) -> str:
         return ""
     text: str = answer.exhaustion
     if answer.grace_seconds:
-        text += f", signal {values.format_ms(answer.grace_seconds * 1_000)} before"
+        text += f", signal {format_seconds(answer.grace_seconds)} before"
     return f"{text}, overdraft {answer.overdraft}" if answer.overdraft != "0" else text
 
 
@@ -205,7 +217,7 @@ def show_reservations(page: ReservationPage, *, below: str = "") -> None:
                 f"{row.gpu_count} x {row.gpu_type}",
                 row.held,
                 row.settled,
-                values.format_ms(row.used_ms),
+                format_ms(row.used_ms),
             ]
             for row in page.reservations
         ],
@@ -222,7 +234,7 @@ def show_beat(answer: BeatAnswer) -> None:
             ("because", answer.reason),
             ("settled", answer.settled),
             ("held", answer.held),
-            ("lease ends in", values.format_ms(answer.expires_in_ms)),
+            ("lease ends in", format_ms(answer.expires_in_ms)),
             ("signal it in", _span(answer.signal_in_ms)),
             ("clears in", _span(answer.clears_in_ms)),
             (
@@ -234,7 +246,7 @@ def show_beat(answer: BeatAnswer) -> None:
 
 
 def _span(ms: int | None) -> str:
-    return "" if ms is None else values.format_ms(ms)
+    return "" if ms is None else format_ms(ms)
 
 
 def show_closed(answer: ClosedAnswer) -> None:
@@ -245,7 +257,7 @@ def show_closed(answer: ClosedAnswer) -> None:
             ("state", answer.state),
             ("settled", answer.settled),
             ("released", answer.released),
-            ("used", values.format_ms(answer.used_ms)),
+            ("used", format_ms(answer.used_ms)),
             ("note", _NOTES.get(answer.flagged, answer.flagged)),
         ]
     )

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
-import json
 import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import click
 import uvicorn
 import uvloop
 
+from gpucredits.api.connections import (
+    CONNECTIONS_MAX,
+    PER_ADDRESS_MAX,
+    BoundedConnection,
+    Connected,
+    ConnectionBounds,
+    connections_that_fit,
+)
 from gpucredits.api.log import log_json
-from gpucredits.app import App, ClockMovedError, Config, RedisSetupError, running
-from gpucredits.cli.address import DATA_DIR_DEFAULT, announced
+from gpucredits.app import ClockMovedError, Config, RedisSetupError, running
+from gpucredits.cli.address import DATA_DIR_DEFAULT
+from gpucredits.cli.announcement import announced
+from gpucredits.cli.grammar import Command
+from gpucredits.cli.serve_apart import Said, serve_apart
 from gpucredits.cli.serve_limits import LimitOptions, limit_options
+from gpucredits.core import bounds
 from gpucredits.core.period import check_zone
 from gpucredits.core.statement import DUE_DAYS, DUE_DAYS_MAX
 from gpucredits.store.cluster import Layout
@@ -29,10 +44,12 @@ from gpucredits.store.embedded import lock
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.memory import leases_that_fit
 from gpucredits.store.migrate import MigrationError
+from gpucredits.store.primary import DatabaseAddressError
 from gpucredits.store.run_as import EmbeddedPostgresError
 
 START_ERRORS = (
     ClockMovedError,
+    DatabaseAddressError,
     EmbeddedPostgresError,
     MigrationError,
     RedisSetupError,
@@ -40,6 +57,8 @@ START_ERRORS = (
     Unavailable,
 )
 GRACE_S = 20
+LAST_ONE_ENDS_S = 2.0
+POLL_S = 0.02
 BACKLOG = 2_048
 
 
@@ -51,7 +70,7 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
         raise click.BadParameter(str(error), context, option) from None
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -100,6 +119,15 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
     help="The time zone that the months of statements are in.",
 )
 @click.option(
+    "--window-max-seconds",
+    type=click.IntRange(bounds.WINDOW_MS_MIN // 1_000, bounds.WINDOW_MS_MAX // 1_000),
+    default=bounds.LEASE_MAX_MS_DEFAULT // 1_000,
+    show_default=True,
+    envvar="GPUCREDITS_WINDOW_MAX_SECONDS",
+    show_envvar=True,
+    help="How long a lease may last without a report, its escrow windows included.",
+)
+@click.option(
     "--leases-in-memory",
     type=click.IntRange(0, 10_000_000),
     default=leases_that_fit,
@@ -108,6 +136,24 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
     show_envvar=True,
     help="How many running leases to remember, at about 1 KB each, instead of reading them again;"
     " accounts, grants and limits count as well.",
+)
+@click.option(
+    "--connections-max",
+    type=click.IntRange(1, 1_000_000),
+    default=CONNECTIONS_MAX,
+    show_default=True,
+    envvar="GPUCREDITS_CONNECTIONS_MAX",
+    show_envvar=True,
+    help="The most connections at once; fewer where the limit on open files is lower.",
+)
+@click.option(
+    "--connections-per-address-max",
+    type=click.IntRange(1, 1_000_000),
+    default=PER_ADDRESS_MAX,
+    show_default=True,
+    envvar="GPUCREDITS_CONNECTIONS_PER_ADDRESS_MAX",
+    show_envvar=True,
+    help="The most connections at once from one address; behind a proxy, all are the proxy's.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Say where it listens as one line of JSON.")
 def serve(  # noqa: PLR0913  # one argument for each option
@@ -121,7 +167,10 @@ def serve(  # noqa: PLR0913  # one argument for each option
     limits: LimitOptions,
     statement_due_days: int,
     statement_zone: str,
+    window_max_seconds: int,
     leases_in_memory: int,
+    connections_max: int,
+    connections_per_address_max: int,
 ) -> None:
     """Run the server: its own PostgreSQL by default, restarted and recovered by itself."""
     config = Config(
@@ -135,25 +184,37 @@ def serve(  # noqa: PLR0913  # one argument for each option
         redis_timeout_ms=limits.redis_timeout_ms,
         statement_zone=statement_zone,
         statement_due_days=statement_due_days,
+        window_max_ms=window_max_seconds * 1_000,
         leases_in_memory=leases_in_memory,
+        connections_max=connections_max,
+        connections_per_address_max=connections_per_address_max,
     )
     log_json(sys.stderr)
     try:
         listener = listen(config)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(run(config, listener, as_json=as_json))
+        said = partial(announced, url=address_of(listener), as_json=as_json)
+        if os.geteuid() == 0 and config.database_url is None:
+            serve_apart(config, listener, said=said, serve=serve_until_told)
+        else:
+            serve_until_told(config, listener, said)
     except START_ERRORS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"cannot serve: {error}") from error
 
 
-async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None:
+def serve_until_told(config: Config, listener: socket.socket, said: Said) -> None:
+    """Serve in an event loop of its own."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(run(config, listener, said))
+
+
+async def run(config: Config, listener: socket.socket, said: Said) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
     async with running(config) as app:
         options = uvicorn.Config(
             app.api,
-            http="httptools",
+            http=bounded_connections(config),
             lifespan="off",
             proxy_headers=False,
             access_log=False,
@@ -170,9 +231,18 @@ async def run(config: Config, listener: socket.socket, *, as_json: bool) -> None
             loop.add_signal_handler(number, server.stop)
         settle_memory()
         listener.listen(BACKLOG)  # whoever reads the announcement may connect at once
-        with announced(config.data_dir, address_of(listener)):
-            announce(app, listener, as_json=as_json)
+        with said(config):
             await server.serve(sockets=[listener])
+
+
+def bounded_connections(config: Config) -> type[asyncio.Protocol]:
+    """What uvicorn makes for each connection, with the bounds of this server."""
+    bounds = ConnectionBounds(
+        connections=connections_that_fit(config.connections_max),
+        per_address=config.connections_per_address_max,
+    )
+    made = partial(BoundedConnection, bounds=bounds, connected=Connected())
+    return cast("type[asyncio.Protocol]", made)
 
 
 def settle_memory() -> None:
@@ -206,7 +276,7 @@ def listen(config: Config) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((config.host, config.port))
+        bind(listener, config)
     except OSError as error:
         listener.close()
         if config.database_url is None:
@@ -217,6 +287,18 @@ def listen(config: Config) -> socket.socket:
         ) from error
     listener.set_inheritable(False)
     return listener
+
+
+def bind(listener: socket.socket, config: Config) -> None:
+    """Take the port; the child of a server that was killed may hold it for a moment."""
+    deadline = time.monotonic() + (LAST_ONE_ENDS_S if os.geteuid() == 0 else 0)
+    while True:
+        try:
+            return listener.bind((config.host, config.port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= deadline:
+                raise
+        time.sleep(POLL_S)
 
 
 def require_free(data_dir: Path) -> None:
@@ -231,28 +313,3 @@ def address_of(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound here
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def announce(app: App, listener: socket.socket, *, as_json: bool) -> None:
-    """Say where it listens and where its data and key are."""
-    config = app.config
-    has_key = config.admin_key_path.exists()
-    facts = {
-        "url": address_of(listener),
-        "data_dir": str(config.data_dir),
-        "admin_key": str(config.admin_key_path) if has_key else None,
-        "database": "external" if config.database_url else "embedded",
-        "test_clock": config.test_clock,
-    }
-    if as_json:
-        click.echo(json.dumps(facts))
-    else:
-        click.echo(f"gpucredits listens on {facts['url']}")
-        click.echo(f"  data       {facts['data_dir']} ({facts['database']} PostgreSQL)")
-        click.echo(
-            f"  admin key  {facts['admin_key'] or 'not here: the database has had one before'}"
-        )
-        click.echo(f"  API        {facts['url']}/v1/openapi.json")
-        if config.test_clock:
-            click.echo("  TEST CLOCK: time on this server can be moved")
-    sys.stdout.flush()

@@ -19,16 +19,18 @@ import msgspec
 
 from gpucredits.cli import output, values
 from gpucredits.cli.address import DATA_DIR_DEFAULT, address_in
+from gpucredits.cli.failure import Declined, Undone
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Unavailable, Undecided
 from gpucredits.client.operations import Paged
+from gpucredits.core.duration import format_seconds
 
 Answer = TypeVar("Answer")
 Page = TypeVar("Page", bound=Paged)
 Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
-ATTEMPTS_MAX: Final = 1_000  # the time that was given ends it first
-_BOUND: Final = re.compile(r"must be at (?:most|least) \d+")
+TIMEOUT_MIN_MS: Final = 100
+_BOUND: Final = re.compile(r"(must be at (?:most|least)) (\d+)")
 DRY_RUN: Final = "Dry run: nothing was changed."
 KEY_FILE: Final = "admin.key"
 
@@ -57,31 +59,34 @@ class Session:
         key: str | None,
         data_dir: Path | None,
         as_json: bool,
-        timeout_s: float,
+        timeout_ms: int,
+        ca_file: Path | None = None,
     ) -> None:
         self.as_json = as_json
         self._url = url
         self._key = key
         is_local = data_dir is None and not key and DATA_DIR_DEFAULT.is_dir()
         self._data_dir = DATA_DIR_DEFAULT if is_local else data_dir
-        self._timeout_s = timeout_s
+        self._timeout_ms = timeout_ms
+        self._ca_file = ca_file
 
     def client(self) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
         own = address_in_use(self._data_dir)
         url = self._url or own or URL_DEFAULT
         key = self._key or self._own_key(url, own)
-        return Client(url, key, retry=Retry(deadline_s=self._timeout_s, attempts_max=ATTEMPTS_MAX))
+        retry = Retry(deadline_s=self._timeout_ms / 1_000)
+        return Client(url, key, retry=retry, ca_file=self._ca_file)
 
-    def elsewhere(self) -> str | None:
+    def elsewhere(self) -> str:
         """Where the server of this directory is, when one's own key went to the usual address.
 
         Only told: a file that lies about is no reason to send somebody's key to what it names.
         """
         own = None if self._url or self._data_dir else address_in_use(DATA_DIR_DEFAULT)
         if own in (None, URL_DEFAULT):
-            return None
-        return f"  A server of {DATA_DIR_DEFAULT} listens at {own}: give --url or --data-dir."
+            return ""
+        return f"A server of {DATA_DIR_DEFAULT} listens at {own}: give --url or --data-dir."
 
     def _own_key(self, url: str, own: str | None) -> str:
         """The admin key of the data directory, which only the server that runs on it may see."""
@@ -135,9 +140,18 @@ class Session:
             show(reply.value)
 
     def run_pages(
-        self, call: Call[Page], show: Callable[[Page], None], *, items: str, follow: bool
+        self,
+        call: Call[Page],
+        show: Callable[[Page], None],
+        *,
+        items: str | tuple[str, ...],
+        follow: bool,
     ) -> None:
-        """As ``run``, for a list: one page, or with ``follow`` all of them as if they were one."""
+        """As ``run``, for a list: one page, or with ``follow`` all of them as if they were one.
+
+        ``items`` names the list of a page, or its lists.
+        """
+        lists = (items,) if isinstance(items, str) else items
         with self.client() as client:
             replies = [client.fetch(call)]
             while follow and (cursor := replies[-1].value.next_cursor):
@@ -145,25 +159,28 @@ class Session:
         if len(replies) == 1:
             self.print(replies[0], show)
         elif self.as_json:
-            output.print_json(merged(replies, items))
+            output.print_json(merged(replies, lists))
         else:
             page = replies[0].value
-            setattr(page, items, [item for r in replies for item in getattr(r.value, items)])
+            for name in lists:
+                setattr(page, name, [item for r in replies for item in getattr(r.value, name)])
             page.next_cursor = None
             show(page)
         if not self.as_json and replies[-1].value.next_cursor and not follow:
-            click.echo(
+            output.say(
                 f"There is more: --all, or --cursor {replies[-1].value.next_cursor}", err=True
             )
 
 
-def merged(replies: Sequence[Reply[Any]], items: str) -> bytes:
+def merged(replies: Sequence[Reply[Any]], lists: Sequence[str]) -> bytes:
     """Several pages as one page of the same shape, item by item as they came."""
     raw = msgspec.json.Decoder(dict[str, msgspec.Raw])
     listed = msgspec.json.Decoder(list[msgspec.Raw])
     pages = [raw.decode(reply.body) for reply in replies]
-    everything = [item for page in pages for item in listed.decode(page[items])]
-    return msgspec.json.encode({**pages[0], items: everything, "next_cursor": None})
+    everything = {
+        name: [item for page in pages for item in listed.decode(page[name])] for name in lists
+    }
+    return msgspec.json.encode({**pages[0], **everything, "next_cursor": None})
 
 
 def address_in_use(data_dir: Path | None) -> str | None:
@@ -185,32 +202,53 @@ def key_in(data_dir: Path | None) -> str | None:
         raise click.UsageError(
             f"There is no {KEY_FILE} in {data_dir}: has a server run there?"
         ) from None
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{path} cannot be read: {error}") from error
 
 
-def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[..., None]:
-    """Give a command the options of every command, and a session made from them."""
+def timeout(text: str) -> int:
+    """Milliseconds that a command may go on asking."""
+    ms = values.duration(text)
+    if ms < TIMEOUT_MIN_MS:
+        raise click.BadParameter(f"{text!r} is too short: give at least 0.1s.")
+    return ms
 
-    @click.option("--url", envvar="GPUCREDITS_URL", show_envvar=True, help="The server's address.")
-    @click.option("--key", envvar="GPUCREDITS_API_KEY", show_envvar=True, help="Your API key.")
-    @click.option(
+
+_OPTIONS: Final = [
+    click.option("--url", envvar="GPUCREDITS_URL", show_envvar=True, help="The server's address."),
+    click.option("--key", envvar="GPUCREDITS_API_KEY", show_envvar=True, help="Your API key."),
+    click.option(
         "--data-dir",
         envvar="GPUCREDITS_DATA_DIR",
         show_envvar=True,
         type=click.Path(file_okay=False, path_type=Path),
         help="A local server's data, where its address and admin key are found "
         f"[default: {DATA_DIR_DEFAULT} if it is here].",
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print the server's answer as it is.")
-    @click.option(
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print answers and errors as JSON."),
+    click.option(
         "--timeout",
-        "timeout_s",
-        type=click.FloatRange(min=0.1),
-        default=10.0,
+        "timeout_ms",
+        type=timeout,
+        metavar="DURATION",
+        default="10s",
         show_default=True,
-        help="Seconds to go on asking a server that does not answer.",
-    )
+        help="How long to go on asking a server that does not answer.",
+    ),
+    click.option(
+        "--ca-file",
+        envvar="GPUCREDITS_CA_FILE",
+        show_envvar=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The certificates to trust at an https address "
+        "[default: SSL_CERT_FILE, or the usual ones].",
+    ),
+]
+
+
+def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[..., None]:
+    """Give a command the options of every command, and a session made from them."""
+
     @functools.wraps(command)
     def with_session(
         *args: Any,
@@ -218,28 +256,40 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         key: str | None,
         data_dir: Path | None,
         as_json: bool,
-        timeout_s: float,
+        timeout_ms: int,
+        ca_file: Path | None,
         **given: Any,
     ) -> None:
-        session = Session(url=url, key=key, data_dir=data_dir, as_json=as_json, timeout_s=timeout_s)
+        session = Session(
+            url=url,
+            key=key,
+            data_dir=data_dir,
+            as_json=as_json,
+            timeout_ms=timeout_ms,
+            ca_file=ca_file,
+        )
         try:
             command(session, *args, **session.dated(given))
         except Invalid as error:
-            raise click.UsageError(_told(error.field, str(error))) from error
+            raise _misused(error) from error
         except Refused as refused:
-            if as_json:
-                output.print_json(refused.body)
-            else:
-                field = refused.problem.field or ""
-                output.print_refusal(refused, text=_told(field, str(refused)))
-            raise click.exceptions.Exit(output.EXIT_REFUSED) from refused
+            text = _told(refused.problem.field or "", str(refused))
+            raise Declined(refused, text=text) from refused
         except Undecided as error:
-            output.print_undecided(error)
-            if elsewhere := session.elsewhere():
-                click.echo(elsewhere, err=True)
-            raise click.exceptions.Exit(output.EXIT_UNAVAILABLE) from error
+            raise Undone(error, hint=session.elsewhere()) from error
 
+    for option in reversed(_OPTIONS):
+        with_session = option(with_session)
     return with_session
+
+
+def _misused(error: Invalid) -> click.UsageError:
+    """What could never be right, said of the option that it was given by."""
+    text, option = _told(error.field, str(error)), option_of(error.field)
+    context = click.get_current_context(silent=True)
+    if option is None:
+        return click.UsageError(text, context)
+    return click.BadOptionUsage(option, text, context)
 
 
 def _told(field: str, text: str) -> str:
@@ -249,7 +299,7 @@ def _told(field: str, text: str) -> str:
     if option is None:
         return text
     if field.endswith("_seconds"):
-        text = _BOUND.sub(r"\g<0> seconds", text)
+        text = _BOUND.sub(lambda found: f"{found[1]} {format_seconds(int(found[2]))}", text)
     return text.replace(f"{field}: ", f"{option}: ", 1)
 
 

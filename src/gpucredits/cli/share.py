@@ -7,7 +7,9 @@ from typing import Any, Final, TextIO
 
 import click
 
-from gpucredits.cli import output, values
+from gpucredits.cli import output
+from gpucredits.cli.grammar import Group
+from gpucredits.cli.pool_place import at_pool
 from gpucredits.cli.session import Session, calls
 from gpucredits.client import pools
 from gpucredits.core.fairshare.decide import decide
@@ -18,13 +20,13 @@ from gpucredits.wire.pool import SharesAnswer
 BAR_WIDTH: Final = 20
 
 
-@click.group()
+@click.group(cls=Group)
 def share() -> None:
     """Shares of a pool: what is fair, what is held, and the decisions behind it."""
 
 
 @share.command("show")
-@click.argument("place", metavar="POOL", type=values.pool)
+@at_pool
 @calls
 def show(session: Session, place: tuple[str, str]) -> None:
     """Who may hold, holds, borrows and waits for how much of POOL."""
@@ -32,7 +34,7 @@ def show(session: Session, place: tuple[str, str]) -> None:
 
 
 @share.command("dump")
-@click.argument("place", metavar="POOL", type=values.pool)
+@at_pool
 @calls
 def dump(session: Session, place: tuple[str, str]) -> None:
     """Print the last decision of POOL with all that it was made from, as JSON."""
@@ -50,7 +52,9 @@ def replay(file: TextIO, *, as_json: bool) -> None:
         told = document.get("decision") if "snapshot" in document else None
         decision = dump_decisions(decide(load(document.get("snapshot", document))))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise click.ClickException(f"this is not a dumped snapshot: {error}") from error
+        raise click.BadParameter(
+            f"{file.name} does not hold a dumped snapshot: {error}.", param_hint="FILE"
+        ) from error
     decision = json.loads(json.dumps(decision))
     if as_json:
         click.echo(json.dumps(decision))
@@ -65,7 +69,7 @@ def replay(file: TextIO, *, as_json: bool) -> None:
 
 def show_shares(answer: SharesAnswer) -> None:
     """Shares in a table, with a bar for what is held and a mark for what is fair."""
-    click.echo(
+    output.say(
         f"{answer.gpu_type}/{answer.region}: {_totals(answer)}; {count(answer.waiting, 'request')}"
         f" {'waits' if answer.waiting == 1 else 'wait'} for"
         f" {count(answer.waiting_gpus, 'GPU')}."
@@ -73,7 +77,7 @@ def show_shares(answer: SharesAnswer) -> None:
     if answer.capacity is None:
         return
     if answer.over:
-        click.echo(
+        output.say(
             f"{answer.over} over: nothing new starts until what runs fits again. Work is stopped"
             " only for somebody who waits and is within its share."
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import statements as statement_calls
 from gpucredits.wire.statement import PaymentAnswer, StatementAnswer, StatementPage
 
 
-@click.group()
+@click.group(cls=Group)
 def statement() -> None:
     """Months of accounts that pay later."""
 

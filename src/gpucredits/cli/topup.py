@@ -8,12 +8,13 @@ from typing import get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Group
 from gpucredits.cli.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import credit as credit_calls
 from gpucredits.wire.credit import TopUpAnswer, TopUpPage, TopUpStatusName
 
 
-@click.group()
+@click.group(cls=Group)
 def topup() -> None:
     """Payments; only a confirmed one makes a grant."""
 

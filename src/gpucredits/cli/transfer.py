@@ -8,13 +8,14 @@ from functools import partial
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.session import PageAt, Session, Write, pages, writes
 from gpucredits.client import credit as credit_calls
 from gpucredits.core.wording import count
 from gpucredits.wire.credit import TransferAnswer, TransferPage
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("source", metavar="FROM", type=values.account)
 @click.argument("target", metavar="TO", type=values.account)
 @click.argument("amount", type=values.amount)
@@ -36,14 +37,14 @@ def transfer(
     session.run(call, show_transfer)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("account", type=values.account)
 @click.option("--tree", is_flag=True, help="Those of all accounts below it too.")
 @click.option(
     "--label", "metadata", type=values.label, multiple=True, help="Only those with this label."
 )
-@click.option("--since", type=values.past, help="From this instant on.")
-@click.option("--until", type=values.instant, help="Before this instant.")
+@click.option("--since", type=values.past, help="From this instant on: a date, or 7d (ago).")
+@click.option("--until", type=values.past, help="Before this instant: a date, or 1d (ago).")
 @pages
 def transfers(
     session: Session,
@@ -90,7 +91,7 @@ def show_transfers(page: TransferPage, *, below: str = "") -> None:
 
 def show_transfer(answer: TransferAnswer) -> None:
     """What moved, lot by lot."""
-    click.echo(
+    output.say(
         f"Moved {count(answer.amount, 'credit')} from {answer.source} to {answer.target}"
         f" ({answer.transfer_id})."
     )

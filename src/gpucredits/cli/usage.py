@@ -8,16 +8,22 @@ from typing import get_args
 import click
 
 from gpucredits.cli import output, values
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.session import PageAt, Session, pages
 from gpucredits.client import usage as usage_calls
+from gpucredits.core.duration import format_ms
 from gpucredits.wire.usage import GroupingName, UsagePage
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("account", type=values.account)
 @click.option("--by", type=values.Words(get_args(GroupingName)), default="job", show_default=True)
-@click.option("--since", type=values.past, help="From this instant on [default: 31 days ago].")
-@click.option("--until", type=values.instant, help="Before this instant [default: now].")
+@click.option(
+    "--since", type=values.past, help="From this instant on: a date, or 7d (ago) [default: 31d]."
+)
+@click.option(
+    "--until", type=values.past, help="Before this instant: a date, or 1d (ago) [default: now]."
+)
 @pages
 def usage(
     session: Session,
@@ -31,14 +37,19 @@ def usage(
 ) -> None:
     """What ACCOUNT and all below it paid for, and the leases of their jobs."""
     call = usage_calls.usage_page(account, by=by, since=since, until=until, **page)
-    session.run_pages(call, show_usage, items="leases", follow=follow)
+    session.run_pages(call, show_usage, items=("paid", "leases"), follow=follow)
 
 
 def show_usage(page: UsagePage) -> None:
-    """What was paid for in groups, then lease by lease."""
+    """What was paid for in groups and in all, then lease by lease."""
+    total = page.total
+    rows = [[row.name, row.spent, str(row.reservations)] for row in page.paid]
+    if total.groups:
+        shown = "" if len(rows) == total.groups else f", {len(rows)} of {total.groups} shown"
+        rows.append([f"in all{shown}", total.spent, str(total.reservations)])
     output.print_table(
         [page.by.replace("_", " "), ">spent", ">leases"],
-        [[row.name, row.spent, str(row.reservations)] for row in page.paid],
+        rows,
         empty=f"Nothing was paid for since {output.instant(page.since)}.",
     )
     if page.leases:
@@ -52,6 +63,7 @@ def show_usage(page: UsagePage) -> None:
                 ">used",
                 ">measured",
                 ">late",
+                ">spent",
                 ">settled",
                 ">adjusted",
                 ">refunded",
@@ -63,9 +75,10 @@ def show_usage(page: UsagePage) -> None:
                     row.account,
                     row.job_id,
                     f"{row.gpu_count} x {row.gpu_type}",
-                    values.format_ms(row.used_ms),
-                    values.format_ms(row.measured_ms),
-                    values.format_ms(row.late_ms),
+                    format_ms(row.used_ms),
+                    format_ms(row.measured_ms),
+                    format_ms(row.late_ms),
+                    row.spent,
                     row.settled,
                     row.adjusted,
                     row.refunded,

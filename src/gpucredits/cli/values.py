@@ -15,21 +15,14 @@ from typing import Any
 
 import click
 
+from gpucredits.cli.near import Choice
 from gpucredits.core.account import check_path
+from gpucredits.core.duration import parse_ms
 from gpucredits.core.fairshare.snapshot import WEIGHT_MAX
+from gpucredits.core.gpu_type import check_gpu_type, check_region, parse_pool
 from gpucredits.core.money import AMOUNT_MAX, MICROS_PER_CREDIT, format_credits, parse_credits
 from gpucredits.wire.scalars import parse_instant
 
-_UNITS_MS = {
-    "ms": 1,
-    "s": 1_000,
-    "m": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 7 * 86_400_000,
-}
-_PART = re.compile(r"(\d{1,12})(ms|s|m|h|d|w)", re.ASCII)
-_DURATION = re.compile(r"(?:\d{1,12}(?:ms|s|m|h|d|w))+", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,400}(?:\.\d{1,6})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -48,7 +41,7 @@ class FromNow:
             raise click.UsageError(f"{self.distance} from now is beyond all calendars.") from error
 
 
-class Words(click.Choice[str]):
+class Words(Choice):
     """A choice of the wire's words, written with hyphens; underscores are as good."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -56,7 +49,7 @@ class Words(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The word as the wire has it."""
-        return super().convert(str(value).replace("_", "-"), param, ctx).replace("-", "_")
+        return super().convert(value, param, ctx).replace("-", "_")
 
 
 def account(text: str) -> str:
@@ -67,12 +60,30 @@ def account(text: str) -> str:
         raise click.BadParameter(f"{text!r} {error}.") from error
 
 
-def pool(text: str) -> tuple[str, str]:
-    """A type of GPU and a region from h100, or h100/eu."""
-    gpu_type, slash, region = text.partition("/")
-    if not gpu_type or (slash and not region) or "/" in region:
-        raise click.BadParameter(f"{text!r} is not a pool: write h100 or h100/eu.")
-    return gpu_type, region or "default"
+def pool(text: str, region: str | None = None) -> tuple[str, str]:
+    """A GPU type and a region from h100, h100/eu, nvidia.com/h100 or nvidia.com/h100/eu."""
+    try:
+        return parse_pool(text, region)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is not a pool: write h100, h100/eu or nvidia.com/h100/eu."
+        ) from error
+
+
+def gpu_type(text: str) -> str:
+    """A GPU type such as h100 or nvidia.com/h100, in its one spelling."""
+    try:
+        return check_gpu_type(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} {error}.") from error
+
+
+def region(text: str) -> str:
+    """A region such as eu-west, in its one spelling."""
+    try:
+        return check_region(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} {error}.") from error
 
 
 def weight(text: str) -> tuple[str, int]:
@@ -105,9 +116,11 @@ def amount(text: str) -> str:
 
 def duration(text: str) -> int:
     """Milliseconds of a length of time such as 90s, 1h30m or 2d; a bare number is seconds."""
-    ms = duration_ms(text)
+    ms = parse_ms(text)
     if ms is None:
-        raise click.BadParameter(f"{text!r} is not a duration: write 90s, 15m, 1h30m or 2d.")
+        raise click.BadParameter(
+            f"{text!r} is not a duration: write 90s, 1.5s, 15m, 1h30m, 2d or 1w."
+        )
     return ms
 
 
@@ -133,10 +146,16 @@ def instant(text: str) -> datetime | FromNow:
 
 
 def past(text: str) -> datetime | FromNow:
-    """An instant from which on one looks back: not so long from now."""
-    moment = instant(text)
+    """An instant of the past, where one looks back: ``7d`` is seven days ago, as ``7d ago`` is."""
+    given = text.strip()
+    moment = None if given.startswith("+") else _instant(given)
+    if moment is None:
+        raise click.BadParameter(
+            f"{text!r} is not an instant of the past: write 2026-03-01T00:00:00Z, 2026-03-01, now, "
+            "or 7d (seven days ago)."
+        )
     if isinstance(moment, FromNow) and moment.distance > timedelta(0):
-        raise click.BadParameter(f"{text!r} is yet to come: write '{text.strip('+ ')} ago'.")
+        return FromNow(-moment.distance)
     return moment
 
 
@@ -148,34 +167,12 @@ def label(text: str) -> tuple[str, str]:
     return name, value
 
 
-def duration_ms(text: str) -> int | None:
-    """Milliseconds of a duration, or None when it is none."""
-    if text.isascii() and text.isdigit() and len(text) <= 12:
-        return int(text) * _UNITS_MS["s"]
-    if _DURATION.fullmatch(text) is None:
-        return None
-    return sum(int(number) * _UNITS_MS[unit] for number, unit in _PART.findall(text))
-
-
-def format_ms(ms: int) -> str:
-    """A duration for people, such as 1h30m or 12.5s."""
-    if ms < 60_000:
-        whole, rest = divmod(ms, 1_000)
-        return f"{whole}.{rest:03d}".rstrip("0").rstrip(".") + "s"
-    seconds = ms // 1_000
-    parts = []
-    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        count, seconds = divmod(seconds, length)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts)
-
-
 def _instant(text: str) -> datetime | FromNow | None:
     if text == "now":
         return FromNow(timedelta(0))
     is_past = text.endswith(" ago")
-    ms = None if text.isdigit() else duration_ms(text.removesuffix(" ago").lstrip("+"))
+    length = text.removesuffix(" ago").lstrip("+")
+    ms = None if length.replace(".", "").isdigit() else parse_ms(length)
     try:
         if ms is not None:
             return FromNow(timedelta(milliseconds=-ms if is_past else ms))

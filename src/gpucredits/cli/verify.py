@@ -16,6 +16,9 @@ import click
 
 from gpucredits.cli import output
 from gpucredits.cli.address import DATA_DIR_DEFAULT
+from gpucredits.cli.failure import Undone
+from gpucredits.cli.grammar import Command
+from gpucredits.client import Unavailable as Away
 from gpucredits.service.verify import Finding, Head, Verification
 from gpucredits.service.verify import verify as verify_books
 from gpucredits.store.attach import address_in_use
@@ -36,7 +39,7 @@ POOL = PoolOptions(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option(
     "--data-dir",
     envvar="GPUCREDITS_DATA_DIR",
@@ -86,16 +89,24 @@ def verify(  # one argument for each option
     except EmbeddedPostgresError as error:
         raise click.UsageError(str(error)) from error
     except (Unavailable, OSError) as error:
-        click.echo(f"Unavailable: {error}", err=True)
-        raise click.exceptions.Exit(output.EXIT_UNAVAILABLE) from error
+        raise Undone(Away(str(error).rstrip("."))) from error
+    if export_path:
+        write_heads(export_path, result.heads)
     if as_json:
         click.echo(json.dumps(to_plain(result), default=str))
     else:
         show(result)
-    if export_path:
-        export_path.write_text(json.dumps([head._asdict() for head in result.heads], indent=1))
     if not result.is_clean:
         raise click.exceptions.Exit(output.EXIT_REFUSED)
+
+
+def write_heads(path: Path, heads: Sequence[Head]) -> None:
+    """Keep the chain heads for a later check."""
+    try:
+        path.write_text(json.dumps([head._asdict() for head in heads], indent=1))
+    except OSError as error:
+        text = f"{path} cannot be written: {error.strerror or error}."
+        raise click.BadParameter(text, param_hint="--export-heads") from error
 
 
 def read_heads(path: Path) -> list[Head]:

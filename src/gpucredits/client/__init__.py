@@ -1,12 +1,21 @@
 """The Python client: typed, with and without an event loop.
 
 Owns: calling the HTTP API, asking again with the same key, and telling the four outcomes apart.
-Must not: import the server, or read the environment.
+Must not: import the server, or read the environment, except for SSL_CERT_FILE and SSL_CERT_DIR,
+which name the certificates that every program on a machine trusts.
 """
 
 from gpucredits.client.attempts import Retry
 from gpucredits.client.call import Call, Reply
-from gpucredits.client.errors import Ambiguous, CallError, Invalid, Refused, Unavailable, Undecided
+from gpucredits.client.errors import (
+    Ambiguous,
+    CallError,
+    Invalid,
+    Refused,
+    Unavailable,
+    Undecided,
+    Untrusted,
+)
 from gpucredits.client.transport import AsyncClient, Client
 from gpucredits.wire.building import build_shapes
 
@@ -22,6 +31,7 @@ __all__ = [
     "Retry",
     "Unavailable",
     "Undecided",
+    "Untrusted",
 ]
 
 build_shapes()  # whoever has imported the client may share it among threads

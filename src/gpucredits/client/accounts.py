@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from gpucredits.client.call import Call, Number, When, account_path, body_of, read, write
+from gpucredits.client.call import Call, Number, Setting, When, account_path, body_of, read, write
 from gpucredits.wire.account import (
     AccountAnswer,
     AccountChange,
     AccountPage,
     AccountRequest,
+    AccountTerms,
     BalanceAnswer,
+    FundingName,
     ModelName,
+    StatusAnswer,
     StatusName,
     TreeAnswer,
 )
@@ -23,47 +26,68 @@ def create_account(
     model: ModelName | None = None,
     credit_limit: Number | None = None,
     metadata: Mapping[str, str] | None = None,
+    funding: FundingName | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[AccountAnswer]:
     """Open a wallet such as ``acme``, ``acme/vision`` or ``acme/vision/alice``."""
     body = body_of(
-        AccountRequest, path=path, model=model, credit_limit=credit_limit, metadata=metadata
+        AccountRequest,
+        path=path,
+        model=model,
+        credit_limit=credit_limit,
+        metadata=metadata,
+        funding=funding,
     )
     return write("/v1/accounts", AccountAnswer, body=body, key=key, dry_run=dry_run)
 
 
-def update_account(
+def update_account(  # noqa: PLR0913  # one argument for each field of the request
     path: str,
     *,
     model: ModelName | None = None,
     credit_limit: Number | None = None,
     overdraft_limit: Number | None = None,
-    metadata: Mapping[str, str] | None = None,
+    window_max_seconds: int | None = None,
+    metadata: Mapping[str, str | None] | None = None,
+    funding: FundingName | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[AccountAnswer]:
-    """Change what is given and leave the rest."""
-    body = body_of(
-        AccountChange,
-        model=model,
-        credit_limit=credit_limit,
-        overdraft_limit=overdraft_limit,
-        metadata=metadata,
-    )
-    return write(
-        account_path(path), AccountAnswer, body=body, key=key, dry_run=dry_run, method="PATCH"
+    """Change what is given and leave the rest; ``replace`` replaces all terms and labels.
+
+    Of ``metadata`` the given labels change, and those that are None are removed. ``clear`` names
+    fields that go back to their defaults.
+    """
+    fields = {
+        "model": model,
+        "credit_limit": credit_limit,
+        "overdraft_limit": overdraft_limit,
+        "window_max_seconds": window_max_seconds,
+        "metadata": metadata,
+        "funding": funding,
+    }
+    return Setting(replace=replace, clear=clear).call(
+        account_path(path),
+        AccountAnswer,
+        change=AccountChange,
+        whole=AccountTerms,
+        fields=fields,
+        key=key,
+        dry_run=dry_run,
     )
 
 
-def suspend(path: str, *, key: str | None = None, dry_run: bool = False) -> Call[AccountAnswer]:
+def suspend(path: str, *, key: str | None = None, dry_run: bool = False) -> Call[StatusAnswer]:
     """Admit nothing more, and drain what runs."""
-    return write(account_path(path, "/suspend"), AccountAnswer, key=key, dry_run=dry_run)
+    return write(account_path(path, "/suspend"), StatusAnswer, key=key, dry_run=dry_run)
 
 
-def resume(path: str, *, key: str | None = None, dry_run: bool = False) -> Call[AccountAnswer]:
+def resume(path: str, *, key: str | None = None, dry_run: bool = False) -> Call[StatusAnswer]:
     """Undo a suspension."""
-    return write(account_path(path, "/resume"), AccountAnswer, key=key, dry_run=dry_run)
+    return write(account_path(path, "/resume"), StatusAnswer, key=key, dry_run=dry_run)
 
 
 def account(path: str) -> Call[AccountAnswer]:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from gpucredits.client.call import Call, Number, body_of, read, write
-from gpucredits.wire.anomaly import AnomalyPage, AnomalyTermsAnswer, AnomalyTermsRequest
+from collections.abc import Sequence
+
+from gpucredits.client.call import Call, Number, Setting, read
+from gpucredits.wire.anomaly import (
+    AnomalyPage,
+    AnomalyTermsAnswer,
+    AnomalyTermsChange,
+    AnomalyTermsRequest,
+)
 
 
 def anomaly_page(
@@ -24,22 +31,22 @@ def set_anomaly_terms(
     ratio_percent: int | None = None,
     floor: Number | None = None,
     auto_suspend: bool | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[AnomalyTermsAnswer]:
-    """Say when an hour's spending of an account is unusual; what is None is the default."""
-    body = body_of(
-        AnomalyTermsRequest,
-        account=account,
-        ratio_percent=ratio_percent,
-        floor=floor,
-        auto_suspend=auto_suspend,
-    )
-    return write(
+    """Change what is given of when an hour's spending is unusual; the rest stays as it is.
+
+    ``replace`` replaces all terms. ``clear`` names fields that go back to their defaults.
+    """
+    return Setting(replace=replace, clear=clear).call(
         "/v1/anomaly-terms",
         AnomalyTermsAnswer,
-        body=body,
+        change=AnomalyTermsChange,
+        whole=AnomalyTermsRequest,
+        fields={"ratio_percent": ratio_percent, "floor": floor, "auto_suspend": auto_suspend},
+        about={"account": account},
         key=key,
         dry_run=dry_run,
-        method="PUT",
     )

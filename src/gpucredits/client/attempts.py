@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import httpx
 import msgspec
 
 from gpucredits.client.call import Call, Reply, decode
-from gpucredits.client.errors import Ambiguous, Refused, Unavailable, Undecided
+from gpucredits.client.errors import Ambiguous, Refused, Unavailable, Undecided, Untrusted
+from gpucredits.client.trust import address_of, distrust_of
+from gpucredits.core.duration import format_ms
 from gpucredits.wire.problem import Problem
 
 Answer = TypeVar("Answer")
@@ -35,14 +37,18 @@ _RETRIED = frozenset(
     }
 )
 _TOO_FAST_REASON = "rate_limited"
+DOUBLINGS_MAX: Final = 30  # of a pause, which has met its longest by then
 _NOT_DONE_REASON = "busy"  # the one 503 that says that nothing was begun, of a batch neither
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How long to go on asking: the first of the bounds that is reached ends it."""
+    """How long to go on asking: until ``deadline_s`` has passed since the call began.
 
-    attempts_max: int = 8
+    ``attempts_max`` bounds the number of attempts as well; without it only the deadline counts.
+    """
+
+    attempts_max: int | None = None
     deadline_s: float = 30.0
     attempt_timeout_s: float = 10.0
     pause_s_first: float = 0.1
@@ -50,7 +56,7 @@ class Retry:
 
     def pause_s(self, attempt: int) -> float:
         """The pause after an attempt that failed: doubling, with half of it left to chance."""
-        longest = min(self.pause_s_max, self.pause_s_first * (1 << (attempt - 1)))
+        longest = min(self.pause_s_max, self.pause_s_first * (1 << min(attempt - 1, DOUBLINGS_MAX)))
         return longest * _RANDOM.uniform(0.5, 1.0)
 
 
@@ -63,12 +69,17 @@ class Attempts(Generic[Answer]):
         self._retry = retry
         self._began = time.monotonic()
         self._attempt = 0
+        self._sent_at = self._began
+        self._waited_s = 0.0  # for answers, of which as much as the call's patience is not counted
         self._may_be_done = False
         self._problem: Problem | None = None
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
         """The next attempt, with what is left of the time."""
         self._attempt += 1
+        self._sent_at = time.monotonic()
+        patience_s = self.call.patience_s
+        left_s = self._left_s() + max(0.0, patience_s - self._waited_s)
         headers = {"Accept": "application/json"}
         if self.key is not None:
             headers["Idempotency-Key"] = self.key
@@ -80,19 +91,21 @@ class Attempts(Generic[Answer]):
             params=self.call.query or None,
             content=self.call.body,
             headers=headers,
-            timeout=max(
-                0.001, min(self._retry.attempt_timeout_s + self.call.patience_s, self._left_s())
-            ),
+            timeout=max(0.001, min(self._retry.attempt_timeout_s + patience_s, left_s)),
         )
 
     def failed(self, error: httpx.TransportError) -> float:
         """No answer came: the pause before the next attempt, or the outcome as an exception."""
-        if self.call.is_write and not isinstance(error, _NEVER_SENT):
-            self._may_be_done = True
+        if not isinstance(error, _NEVER_SENT):
+            self._waited_s += time.monotonic() - self._sent_at
+            self._may_be_done = self._may_be_done or self.call.is_write
+        if distrust := distrust_of(error):
+            raise self._undecided(distrust, kind=Untrusted) from error
         return self._pause(_said(error), asked_s=0.0, cause=error)
 
     def answered(self, response: httpx.Response) -> Reply[Answer] | float:
         """The reply, or the pause before the next attempt; exceptions are the other outcomes."""
+        self._waited_s += time.monotonic() - self._sent_at
         status, body = response.status_code, response.content
         if status < HTTPStatus.MULTIPLE_CHOICES:
             return self._accepted(response)
@@ -129,19 +142,32 @@ class Attempts(Generic[Answer]):
         )
 
     def _pause(self, said: str, *, asked_s: float, cause: Exception | None = None) -> float:
-        pause_s = max(asked_s, self._retry.pause_s(self._attempt))
-        is_over = self._attempt >= self._retry.attempts_max or pause_s >= self._left_s()
+        """The pause before the next attempt, of which the last ends with the deadline.
+
+        Half of the time that is left is kept for that attempt, and less than a first pause is not
+        worth one. A server that asks for more patience than there is ends the call at once.
+        """
+        left_s = self._left_s()
+        pause_s = max(asked_s, min(self._retry.pause_s(self._attempt), left_s / 2))
+        is_over = pause_s >= left_s or left_s < 2 * self._retry.pause_s_first
+        if self._retry.attempts_max is not None:
+            is_over = is_over or self._attempt >= self._retry.attempts_max
         if is_over or (self._may_be_done and not self.call.is_repeatable):
             raise self._undecided(said, retry_after_s=asked_s or None) from cause
         return pause_s
 
-    def _undecided(self, said: str, *, retry_after_s: float | None = None) -> Undecided:
+    def _undecided(
+        self,
+        said: str,
+        *,
+        retry_after_s: float | None = None,
+        kind: type[Unavailable] = Unavailable,
+    ) -> Undecided:
         times = "once" if self._attempt == 1 else f"{self._attempt} times"
-        told = f"{said.rstrip('.')} (asked {times} in {time.monotonic() - self._began:.1f} s)"
+        took = format_ms(int((time.monotonic() - self._began) * 10) * 100)
+        told = f"{said.rstrip('.')} (asked {times} in {took})"
         if not self._may_be_done:
-            return Unavailable(
-                told, key=self.key, retry_after_s=retry_after_s, problem=self._problem
-            )
+            return kind(told, key=self.key, retry_after_s=retry_after_s, problem=self._problem)
         if not self.call.is_repeatable:
             advice = "look before sending it again"
         elif self.key:
@@ -156,7 +182,8 @@ class Attempts(Generic[Answer]):
         )
 
     def _left_s(self) -> float:
-        time_s = self._retry.deadline_s + self.call.patience_s
+        """What is left of the deadline, to which the patience that was needed does not count."""
+        time_s = self._retry.deadline_s + min(self._waited_s, self.call.patience_s)
         return self._began + time_s - time.monotonic()
 
 
@@ -181,18 +208,10 @@ def _problem(body: bytes) -> Problem | None:
         return None
 
 
-def _address(error: httpx.TransportError) -> str:
-    try:
-        url = error.request.url
-    except RuntimeError:  # it failed before there was a request
-        return "its address"
-    return f"{url.scheme}://{url.netloc.decode()}"
-
-
 def _said(error: httpx.TransportError) -> str:
     match error:
         case httpx.ConnectError():
-            return f"no server answers at {_address(error)}"
+            return f"no server answers at {address_of(error)}"
         case httpx.TimeoutException():
             return "no answer in time"
         case _:

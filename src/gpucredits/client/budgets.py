@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
-from gpucredits.client.call import Call, Number, When, account_path, body_of, read, write
+from gpucredits.client.call import Call, Number, Setting, When, account_path, body_of, read, write
 from gpucredits.client.errors import Invalid
 from gpucredits.wire.budget import (
     NAME_DEFAULT,
-    BudgetRequest,
+    BudgetBody,
+    BudgetChange,
     BudgetsAnswer,
     BudgetsRequest,
     BudgetsTerms,
@@ -19,6 +19,7 @@ from gpucredits.wire.budget import (
     RolloverName,
 )
 from gpucredits.wire.quota import CalendarName
+from gpucredits.wire.scalars import Slug, from_wire
 
 
 def budgets(account: str) -> Call[BudgetsAnswer]:
@@ -28,7 +29,7 @@ def budgets(account: str) -> Call[BudgetsAnswer]:
 
 def set_budget(  # noqa: PLR0913  # one argument for each field of the request
     account: str,
-    allowance: Number,
+    allowance: Number | None = None,
     *,
     name: str | None = None,
     calendar: CalendarName | None = None,
@@ -40,26 +41,36 @@ def set_budget(  # noqa: PLR0913  # one argument for each field of the request
     rollover_seconds: int | None = None,
     priority: int | None = None,
     warn_percent: Sequence[int] | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[BudgetTerms]:
-    """Give an account an allowance for each period; one of that name changes from the next on."""
-    body = body_of(
-        BudgetRequest,
-        allowance=allowance,
-        name=name,
-        calendar=calendar,
-        zone=zone,
-        starts_at=starts_at,
-        ends_at=ends_at,
-        rollover=rollover,
-        rollover_cap=rollover_cap,
-        rollover_seconds=rollover_seconds,
-        priority=priority,
-        warn_percent=None if warn_percent is None else list(warn_percent),
+    """Make a budget, or change what is given of it from its next period on; the rest stays.
+
+    ``replace`` replaces all terms. ``clear`` names fields that go back to their defaults.
+    """
+    fields = {
+        "allowance": allowance,
+        "calendar": calendar,
+        "zone": zone,
+        "starts_at": starts_at,
+        "ends_at": ends_at,
+        "rollover": rollover,
+        "rollover_cap": rollover_cap,
+        "rollover_seconds": rollover_seconds,
+        "priority": priority,
+        "warn_percent": None if warn_percent is None else list(warn_percent),
+    }
+    return Setting(replace=replace, clear=clear).call(
+        _budget_path(account, NAME_DEFAULT if name is None else name),
+        BudgetTerms,
+        change=BudgetChange,
+        whole=BudgetBody,
+        fields=fields,
+        key=key,
+        dry_run=dry_run,
     )
-    path = account_path(account, "/budgets")
-    return write(path, BudgetTerms, body=body, key=key, dry_run=dry_run)
 
 
 def replace_budgets(
@@ -101,6 +112,8 @@ def period_page(
 
 
 def _budget_path(account: str, name: str, tail: str = "") -> str:
-    if not name:
-        raise Invalid("must not be empty", field="name")
-    return account_path(account, f"/budgets/{quote(name, safe='')}{tail}")
+    try:
+        slug = from_wire(Slug, name)
+    except ValueError as error:
+        raise Invalid(str(error), field="name") from error
+    return account_path(account, f"/budgets/{slug}{tail}")

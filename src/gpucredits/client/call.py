@@ -7,7 +7,7 @@ answer. Must not: know how, when or how often a call is sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -106,9 +106,54 @@ def write(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How something is set: what is given changes and the rest stays, or all is replaced.
+
+    ``clear`` names fields that go back to their defaults; labels are cleared one by one, as None.
+    """
+
+    replace: bool = False
+    clear: Sequence[str] = ()
+
+    def call(
+        self,
+        path: str,
+        answer: type[Answer],
+        *,
+        change: type[Struct],
+        whole: type[Struct],
+        fields: Mapping[str, object],
+        about: Mapping[str, object] | None = None,
+        key: str | None = None,
+        dry_run: bool = False,
+    ) -> Call[Answer]:
+        """A PATCH of what is given, or a PUT of the whole; ``about`` says what is set."""
+        named = about or {}
+        if self.replace and self.clear:
+            raise Invalid("goes without replace, which clears all that is not given", field="clear")
+        both = [name for name in self.clear if fields.get(name) is not None]
+        if both:
+            raise Invalid("cannot be both given and cleared", field=both[0])
+        if self.replace:
+            body = body_of(whole, **named, **fields)
+        else:
+            body = change_of(change, {**named, **fields}, self.clear)
+        method = "PUT" if self.replace else "PATCH"
+        return write(path, answer, body=body, key=key, dry_run=dry_run, method=method)
+
+
 def body_of(shape: type[Struct], **fields: object) -> bytes:
     """The JSON of a request without what is None; ``Invalid`` names the field that is wrong."""
+    return change_of(shape, fields, ())
+
+
+def change_of(shape: type[Struct], fields: Mapping[str, object], cleared: Sequence[str]) -> bytes:
+    """As ``body_of``; fields that are ``cleared`` are null, also ones such as policy.borrowing."""
     given = {name: plain(value, name) for name, value in fields.items() if value is not None}
+    for name in cleared:
+        outer, _, inner = name.rpartition(".")
+        (given.setdefault(outer, {}) if outer else given)[inner] = None
     try:
         msgspec.convert(given, shape, dec_hook=from_wire)
     except msgspec.ValidationError as error:
@@ -147,7 +192,7 @@ def plain(value: Any, place: str = "") -> Any:
             return {
                 str(name): plain(item, f"{place}.{name}" if place else str(name))
                 for name, item in value.items()
-                if item is not None
+                if item is not None or place.rpartition(".")[2] == "metadata"  # a label to remove
             }
         case list() | tuple():
             return [plain(item, f"{place}[{number}]") for number, item in enumerate(value)]

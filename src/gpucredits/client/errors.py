@@ -75,6 +75,10 @@ class Unavailable(Undecided):
     """The server could not be asked, or was too busy to decide: nothing was done."""
 
 
+class Untrusted(Unavailable):
+    """The server's certificate is not trusted: nothing was sent, and asking again will not help."""
+
+
 class Ambiguous(Undecided):
     """The request was sent and its answer was lost: only the same key can tell what became of it.
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from gpucredits.client.call import Call, Number, account_path, body_of, read, write
+from gpucredits.client.call import Call, Number, Setting, account_path, read, write
 from gpucredits.wire.limits import LimitsAnswer
-from gpucredits.wire.rate_limit import RateLimitAnswer, RateLimitRequest, RateLimitTerms
+from gpucredits.wire.rate_limit import (
+    RateLimitAnswer,
+    RateLimitChange,
+    RateLimitRequest,
+    RateLimitTerms,
+)
 
 
 def limits(account: str) -> Call[LimitsAnswer]:
@@ -20,19 +25,24 @@ def rate_limit(account: str) -> Call[RateLimitAnswer]:
 def set_rate_limit(
     account: str,
     *,
-    capacity: Number,
-    refill_per_hour: Number,
+    capacity: Number | None = None,
+    refill_per_hour: Number | None = None,
+    replace: bool = False,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[RateLimitTerms]:
-    """Let an account authorise at most ``capacity`` credits at once, refilled each hour."""
-    return write(
+    """Let an account authorise at most ``capacity`` credits at once, refilled each hour.
+
+    What is not given stays as it is; with ``replace`` both must be given.
+    """
+    return Setting(replace=replace).call(
         account_path(account, "/rate-limit"),
         RateLimitTerms,
-        body=body_of(RateLimitRequest, capacity=capacity, refill_per_hour=refill_per_hour),
+        change=RateLimitChange,
+        whole=RateLimitRequest,
+        fields={"capacity": capacity, "refill_per_hour": refill_per_hour},
         key=key,
         dry_run=dry_run,
-        method="PUT",
     )
 
 

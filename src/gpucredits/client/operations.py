@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from gpucredits.client import accounts as account_calls
 from gpucredits.client import admissions as admission_calls
@@ -32,6 +33,7 @@ from gpucredits.client import statements as statement_calls
 from gpucredits.client import system as system_calls
 from gpucredits.client import usage as usage_calls
 from gpucredits.client.call import Call
+from gpucredits.client.signatures import Function, answer_of, item_of, present, signature_of
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -68,8 +70,20 @@ class Operation(Generic[Given, Answer]):
 
     def __init__(self, build: Callable[Given, Call[Answer]]) -> None:
         self._build = build
+        self._name = build.__name__
         self.__doc__ = build.__doc__
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(
+        self, client: None, owner: type[Sender]
+    ) -> Callable[Concatenate[Sender, Given], Answer]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: type[AsyncSender]
+    ) -> Callable[Concatenate[AsyncSender, Given], Coroutine[Any, Any, Answer]]: ...
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
@@ -78,26 +92,36 @@ class Operation(Generic[Given, Answer]):
     def __get__(
         self, client: AsyncSender, owner: type
     ) -> Callable[Given, Coroutine[Any, Any, Answer]]: ...
-    def __get__(
-        self, client: Sender | AsyncSender | None, owner: type
-    ) -> Self | Callable[Given, Answer] | Callable[Given, Coroutine[Any, Any, Answer]]:
-        """The method, bound to a client."""
-        build = self._build
-        if client is None:
+    def __get__(self, client: object, owner: type) -> Any:
+        """The method of the class, or bound to a client."""
+        if not issubclass(owner, Sender | AsyncSender):
             return self
-        if isinstance(client, Sender):
+        method = self._method if issubclass(owner, Sender) else self._async_method
+        return method if client is None else MethodType(method, client)
 
-            @functools.wraps(build)
-            def call(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
-                return client.send(build(*args, **kwargs))
+    @functools.cached_property
+    def _method(self) -> Callable[Concatenate[Sender, Given], Answer]:
+        build = self._build
 
-            return call
+        def call(self: Sender, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+            return self.send(build(*args, **kwargs))
 
-        @functools.wraps(build)
-        async def call_async(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
-            return await client.send(build(*args, **kwargs))
+        return self._presented(call, "Client")
 
-        return call_async
+    @functools.cached_property
+    def _async_method(
+        self,
+    ) -> Callable[Concatenate[AsyncSender, Given], Coroutine[Any, Any, Answer]]:
+        build = self._build
+
+        async def call(self: AsyncSender, /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+            return await self.send(build(*args, **kwargs))
+
+        return self._presented(call, "AsyncClient")
+
+    def _presented(self, method: Function, owner: str) -> Function:
+        signature = signature_of(self._build, answer_of(self._build))
+        return present(method, name=self._name, owner=owner, doc=self.__doc__, signature=signature)
 
 
 class Listing(Generic[Given, Page, Item]):
@@ -108,34 +132,59 @@ class Listing(Generic[Given, Page, Item]):
     ) -> None:
         self._build = build
         self._items = items
-        self.__doc__ = build.__doc__
+        self._name = build.__name__
+        self.__doc__ = (
+            f"Iterate over the items of all pages; ``{build.__name__}`` gives one page.\n\n"
+            f"The pages: {build.__doc__}"
+        )
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(
+        self, client: None, owner: type[Sender]
+    ) -> Callable[Concatenate[Sender, Given], Iterator[Item]]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: type[AsyncSender]
+    ) -> Callable[Concatenate[AsyncSender, Given], AsyncIterator[Item]]: ...
     @overload
     def __get__(self, client: None, owner: type) -> Self: ...
     @overload
     def __get__(self, client: Sender, owner: type) -> Callable[Given, Iterator[Item]]: ...
     @overload
     def __get__(self, client: AsyncSender, owner: type) -> Callable[Given, AsyncIterator[Item]]: ...
-    def __get__(
-        self, client: Sender | AsyncSender | None, owner: type
-    ) -> Self | Callable[Given, Iterator[Item]] | Callable[Given, AsyncIterator[Item]]:
-        """The method, bound to a client."""
-        build = self._build
-        if client is None:
+    def __get__(self, client: object, owner: type) -> Any:
+        """The method of the class, or bound to a client."""
+        if not issubclass(owner, Sender | AsyncSender):
             return self
-        if isinstance(client, Sender):
+        method = self._method if issubclass(owner, Sender) else self._async_method
+        return method if client is None else MethodType(method, client)
 
-            @functools.wraps(build)
-            def iterate(*args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
-                return self._iterate(client, build(*args, **kwargs))
+    @functools.cached_property
+    def _method(self) -> Callable[Concatenate[Sender, Given], Iterator[Item]]:
+        build, iterate = self._build, self._iterate
 
-            return iterate
+        def items(self: Sender, /, *args: Given.args, **kwargs: Given.kwargs) -> Iterator[Item]:
+            return iterate(self, build(*args, **kwargs))
 
-        @functools.wraps(build)
-        def iterate_async(*args: Given.args, **kwargs: Given.kwargs) -> AsyncIterator[Item]:
-            return self._iterate_async(client, build(*args, **kwargs))
+        return self._presented(items, "Client", Iterator)
 
-        return iterate_async
+    @functools.cached_property
+    def _async_method(self) -> Callable[Concatenate[AsyncSender, Given], AsyncIterator[Item]]:
+        build, iterate = self._build, self._iterate_async
+
+        def items(
+            self: AsyncSender, /, *args: Given.args, **kwargs: Given.kwargs
+        ) -> AsyncIterator[Item]:
+            return iterate(self, build(*args, **kwargs))
+
+        return self._presented(items, "AsyncClient", AsyncIterator)
+
+    def _presented(self, method: Function, owner: str, kind: Any) -> Function:
+        signature = signature_of(self._build, kind[item_of(self._build, self._items)])
+        return present(method, name=self._name, owner=owner, doc=self.__doc__, signature=signature)
 
     def _iterate(self, client: Sender, call: Call[Page] | None) -> Iterator[Item]:
         while call is not None:
@@ -210,6 +259,7 @@ class Operations:
     snapshot = Operation(pool_calls.snapshot)
 
     set_price = Operation(price_calls.set_price)
+    end_price = Operation(price_calls.end_price)
     price_page = Operation(price_calls.price_page)
     prices = Listing(price_calls.price_page, lambda page: page.prices)
 
@@ -232,6 +282,7 @@ class Operations:
 
     report_usage = Operation(usage_calls.report_usage)
     usage_page = Operation(usage_calls.usage_page)
+    paid_groups = Listing(usage_calls.usage_page, lambda page: page.paid)
     used_leases = Listing(usage_calls.usage_page, lambda page: page.leases)
 
     explain = Operation(admission_calls.explain)

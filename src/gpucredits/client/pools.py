@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from gpucredits.client.call import Call, body_of, read, write
+from gpucredits.client.call import Call, Setting, body_of, read, write
 from gpucredits.client.errors import Invalid
 from gpucredits.wire.pool import (
     PoolAnswer,
+    PoolChange,
     PoolList,
     PoolRequest,
     SharesAnswer,
@@ -30,20 +31,32 @@ def pool(gpu_type: str, region: str = "default") -> Call[PoolAnswer]:
     return read(_path(gpu_type, region), PoolAnswer)
 
 
-def set_pool(
+def set_pool(  # noqa: PLR0913  # one argument for each field of the request
     gpu_type: str,
     region: str = "default",
     *,
     capacity: int | None = None,
     resources: Mapping[str, int] | None = None,
     policy: Mapping[str, Any] | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[PoolAnswer]:
-    """Set a pool as a whole; without a capacity it does not gate."""
-    body = body_of(PoolRequest, capacity=capacity, resources=resources, policy=policy)
-    path = _path(gpu_type, region)
-    return write(path, PoolAnswer, body=body, key=key, dry_run=dry_run, method="PUT")
+    """Make a pool, or change what is given of it; without a capacity it does not gate.
+
+    ``replace`` replaces all of it. ``clear`` names fields that go back to their defaults, such as
+    ``capacity`` or ``policy.borrowing``.
+    """
+    return Setting(replace=replace, clear=clear).call(
+        _path(gpu_type, region),
+        PoolAnswer,
+        change=PoolChange,
+        whole=PoolRequest,
+        fields={"capacity": capacity, "resources": resources, "policy": policy},
+        key=key,
+        dry_run=dry_run,
+    )
 
 
 def remove_pool(

@@ -37,13 +37,24 @@ def queue_page(
     *,
     account: str | None = None,
     pool: str | None = None,
+    region: str | None = None,
     state: QueueStateName | None = None,
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[QueuePage]:
-    """A page of requests, the latest first; a pool is such as h100 or h100/eu."""
+    """A page of requests, the latest first; a pool is such as h100 or h100/eu.
+
+    With a ``region``, the pool is the GPU type alone.
+    """
     return read(
-        "/v1/queue", QueuePage, account=account, pool=pool, state=state, cursor=cursor, limit=limit
+        "/v1/queue",
+        QueuePage,
+        account=account,
+        pool=pool,
+        region=region,
+        state=state,
+        cursor=cursor,
+        limit=limit,
     )
 
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from gpucredits.client.call import Call, account_path, body_of, item_path, read, write
-from gpucredits.wire.request_limit import RequestLimitAnswer, RequestLimitRequest
+from collections.abc import Sequence
+
+from gpucredits.client.call import Call, Setting, account_path, item_path, read, write
+from gpucredits.wire.request_limit import (
+    RequestLimitAnswer,
+    RequestLimitChange,
+    RequestLimitRequest,
+)
 
 
 def key_limit(key_id: str) -> Call[RequestLimitAnswer]:
@@ -17,18 +23,26 @@ def set_key_limit(
     refill_per_second: int | None = None,
     refill_per_hour: int | None = None,
     capacity: int | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[RequestLimitAnswer]:
-    """Set a key's request limit; the speed by the second or by the hour."""
-    body = body_of(
-        RequestLimitRequest,
-        refill_per_second=refill_per_second,
-        refill_per_hour=refill_per_hour,
-        capacity=capacity,
-    )
-    return write(
-        _of_key(key_id), RequestLimitAnswer, body=body, key=key, dry_run=dry_run, method="PUT"
+    """Change what is given of a key's request limit; the rest stays."""
+    fields = {
+        "refill_per_second": refill_per_second,
+        "refill_per_hour": refill_per_hour,
+        "capacity": capacity,
+    }
+    how = Setting(replace=replace, clear=clear)
+    return how.call(
+        _of_key(key_id),
+        RequestLimitAnswer,
+        change=RequestLimitChange,
+        whole=RequestLimitRequest,
+        fields=fields,
+        key=key,
+        dry_run=dry_run,
     )
 
 
@@ -50,18 +64,26 @@ def set_org_request_limit(
     refill_per_second: int | None = None,
     refill_per_hour: int | None = None,
     capacity: int | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[RequestLimitAnswer]:
-    """Set the limit on the requests of all keys of an org together."""
-    body = body_of(
-        RequestLimitRequest,
-        refill_per_second=refill_per_second,
-        refill_per_hour=refill_per_hour,
-        capacity=capacity,
-    )
-    return write(
-        _of_org(org), RequestLimitAnswer, body=body, key=key, dry_run=dry_run, method="PUT"
+    """Change what is given of the limit on all keys of an org together; the rest stays."""
+    fields = {
+        "refill_per_second": refill_per_second,
+        "refill_per_hour": refill_per_hour,
+        "capacity": capacity,
+    }
+    how = Setting(replace=replace, clear=clear)
+    return how.call(
+        _of_org(org),
+        RequestLimitAnswer,
+        change=RequestLimitChange,
+        whole=RequestLimitRequest,
+        fields=fields,
+        key=key,
+        dry_run=dry_run,
     )
 
 

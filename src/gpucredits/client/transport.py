@@ -6,6 +6,7 @@ Owns: connections. Must not: describe calls (``operations`` does) or judge repli
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from types import TracebackType
 from typing import Self, TypeVar
@@ -16,6 +17,7 @@ from gpucredits.client.attempts import Attempts, Retry
 from gpucredits.client.call import Call, Reply
 from gpucredits.client.errors import Invalid
 from gpucredits.client.operations import AsyncSender, Operations, Sender
+from gpucredits.client.trust import trusted
 from gpucredits.version import __version__
 
 Answer = TypeVar("Answer")
@@ -24,8 +26,9 @@ Answer = TypeVar("Answer")
 class Client(Operations, Sender):
     """A client whose methods return when the server has answered.
 
-    ``key`` is the API key; ``retry`` bounds how long one call may take in all. Use it as a context
-    manager or call ``close``. It may be shared by threads.
+    ``key`` is the API key; ``retry`` bounds how long one call may take in all. ``ca_file`` holds
+    the certificates to trust at an https address, instead of SSL_CERT_FILE or the usual ones. Use
+    the client as a context manager or call ``close``. Threads may share it.
     """
 
     def __init__(
@@ -34,11 +37,16 @@ class Client(Operations, Sender):
         key: str,
         *,
         retry: Retry | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._retry = retry or Retry()
         self._http = httpx.Client(
-            base_url=_checked(url), headers=_headers(key), transport=transport, trust_env=False
+            base_url=_checked(url),
+            headers=_headers(key),
+            verify=trusted(url, ca_file),
+            transport=transport,
+            trust_env=False,
         )
 
     def __enter__(self) -> Self:
@@ -88,11 +96,16 @@ class AsyncClient(Operations, AsyncSender):
         key: str,
         *,
         retry: Retry | None = None,
+        ca_file: str | os.PathLike[str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._retry = retry or Retry()
         self._http = httpx.AsyncClient(
-            base_url=_checked(url), headers=_headers(key), transport=transport, trust_env=False
+            base_url=_checked(url),
+            headers=_headers(key),
+            verify=trusted(url, ca_file),
+            transport=transport,
+            trust_env=False,
         )
 
     async def __aenter__(self) -> Self:

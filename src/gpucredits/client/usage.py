@@ -29,7 +29,10 @@ def usage_page(
     cursor: str | None = None,
     limit: int | None = None,
 ) -> Call[UsagePage]:
-    """A page of what an account and everything below it paid for, in groups, and its leases."""
+    """A page of what an account and everything below it paid for, in groups, and its leases.
+
+    ``total`` is what was paid for from ``since`` until ``until`` in all, whatever the page shows.
+    """
     return read(
         account_path(account, "/usage"),
         UsagePage,

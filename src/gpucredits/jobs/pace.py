@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 
 from gpucredits.service.errors import Busy
@@ -18,10 +19,14 @@ logger = logging.getLogger(__name__)
 
 
 class Paced(ABC):
-    """A job whose ``tick`` does a bounded piece of work and says whether more is waiting."""
+    """A job whose ``tick`` does a bounded piece of work and says whether more is waiting.
+
+    While ``is_held_up`` says so it only rests: nothing is done by a clock that is wrong.
+    """
 
     def __init__(self, *, rest_s: float) -> None:
         self.rest_s = rest_s
+        self.is_held_up: Callable[[], bool] = lambda: False
         self._stopping = asyncio.Event()
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -51,7 +56,8 @@ class Paced(ABC):
         while not self._stopping.is_set():
             more = False
             try:
-                more = await self.tick()
+                if not self.is_held_up():
+                    more = await self.tick()
             except (Busy, Conflict, Unavailable) as error:
                 logger.warning("%s rests: %s", type(self).__name__, error)
             except Exception:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from gpucredits.core import ids
 from gpucredits.core.account import is_below, org_of
+from gpucredits.core.authority import Authority, authority_of
 from gpucredits.core.request_limit import Ask
 
 
@@ -132,6 +133,11 @@ class Principal:
         return ids.format_id(ids.KEY, self.org_id, self.key_id)
 
     @property
+    def authority(self) -> Authority:
+        """The scope at which the bounds that it sets are set."""
+        return authority_of(self.scope)
+
+    @property
     def is_system(self) -> bool:
         """Whether it reaches every org."""
         return not self.scope
@@ -142,9 +148,22 @@ class Principal:
         return "/" not in self.scope
 
     @property
+    def project(self) -> str:
+        """The path that pools show it rows of: its org or project; its project for a user's key."""
+        return "/".join(self.scope.split("/")[:2])
+
+    @property
     def org(self) -> str:
         """The path of its org, empty for the system."""
         return org_of(self.scope)
+
+    def own(self, idempotency_key: str) -> str:
+        """An idempotency key as the ledger keeps it: in the namespace of this key's scope.
+
+        Keys of one scope share a namespace; no other scope can use, read or block its names. A
+        path has no colon, and no key that the server makes for itself has one before its space.
+        """
+        return f"{self.scope}:{idempotency_key}"
 
 
 def may(principal: Principal, permission: Permission) -> bool:

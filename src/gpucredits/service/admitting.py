@@ -43,7 +43,6 @@ RETRY_US: Final = 1_000_000
 PUT_OFF_US: Final = 5_000_000  # until somebody is asked about again of whom nothing was said
 GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.INSUFFICIENT_CREDITS: "credits",
-    Reason.NO_PAYER: "credits",
     Reason.QUOTA_EXCEEDED: "quota",
     Reason.RATE_LIMITED: "rate limit",
     Reason.ACCOUNT_SUSPENDED: "suspension",
@@ -292,12 +291,15 @@ def _sort(
 
 def waits_on(each: Claimed, refused: Refused) -> bool:
     """Whether a refused request goes on waiting."""
-    if _fewer(each, refused):
-        return True
+    return bool(_fewer(each, refused)) or (each.is_patient and may_clear(refused))
+
+
+def may_clear(refused: Refused) -> bool:
+    """Whether a gate other than fair share may let a request in later that it refuses now."""
     report = first_failing(refused.reports)
     if report is not None and report.gate is not Gate.BUDGET and report.requested > report.limit:
-        return False  # it alone is over the limit: that never clears
-    return each.is_patient and refused.reason in GATES
+        return False  # it alone is over the limit
+    return refused.reason in GATES
 
 
 def _fewer(each: Claimed, refused: Refused) -> int:

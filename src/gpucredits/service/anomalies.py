@@ -14,6 +14,7 @@ import msgspec
 from gpucredits.core import ids
 from gpucredits.core.account import Status
 from gpucredits.core.bounds import HOUR_US
+from gpucredits.core.change import Named, merged
 from gpucredits.core.command import UpdateAccount
 from gpucredits.core.money import format_credits
 from gpucredits.core.reasons import Refused
@@ -125,15 +126,26 @@ async def read_terms(pool: Pool, org_id: int, account: str) -> TermsRow | None:
 
 
 async def set_terms(
-    pool: Pool, act: Act, account: str, terms: TermsRow, *, actor: str, request_id: str
+    pool: Pool,
+    act: Act,
+    account: str,
+    wanted: TermsRow,
+    *,
+    named: Named = None,
+    actor: str,
+    request_id: str,
 ) -> tuple[TermsRow, bool] | None:
-    """Set the terms of an account; also whether that was done before. None: no such account."""
+    """Set the terms of an account, or of them what is named; None: no such account.
+
+    Also gives whether that was done before.
+    """
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         account_id = await acts.find_account(db, act.org_id, account)
         if account_id is None:
             raise AccountMissing(account)
         before = await anomalies.terms_of(db, act.org_id, account_id)
+        terms = merged(wanted, before, named)
         await anomalies.set_terms(db, act.org_id, account_id, terms)
         note = AuditNote(
             actor, "anomaly_terms.set", account, request_id, old=shown(before), new=shown(terms)

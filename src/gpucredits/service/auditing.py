@@ -1,7 +1,8 @@
 """What the audit log says of the ledger's administrative commands.
 
 Owns: which commands are administrative acts, and what is written down of each: the state before
-and after. Running jobs (reserve, beat, settle, cancel) are not acts; the ledger is their record.
+and after. The end of a lease is an act: the log says who settled or canceled it. Reserves and
+heartbeats are not acts; the ledger is their record.
 Must not: write anything; the batch saves the notes with the money.
 """
 
@@ -12,11 +13,12 @@ from typing import Any
 import msgspec
 
 from gpucredits.core import ids
-from gpucredits.core.account import Account
+from gpucredits.core.account import Account, Funding
 from gpucredits.core.book import Book
 from gpucredits.core.command import (
     AddBoost,
     Adjust,
+    Cancel,
     Command,
     ConfirmTopUp,
     CreateAccount,
@@ -34,6 +36,7 @@ from gpucredits.core.command import (
     SetBudget,
     SetQuota,
     SetRateLimit,
+    Settle,
     TopUp,
     Transfer,
     UpdateAccount,
@@ -42,6 +45,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import (
     AccountSaved,
     Adjusted,
+    Closed,
     Granted,
     Outcome,
     Refunded,
@@ -49,7 +53,7 @@ from gpucredits.core.outcome import (
     ToppedUp,
     Transferred,
 )
-from gpucredits.core.reservation import Reservation
+from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.risk import Standing
 from gpucredits.service.limit_auditing import limit_after, limit_before
 from gpucredits.store.book_save import ActRow
@@ -67,6 +71,8 @@ ACTIONS: dict[type, str] = {
     Transfer: "credits.transfer",
     Refund: "credits.refund",
     Adjust: "credits.adjust",
+    Settle: "reservation.settle",
+    Cancel: "reservation.cancel",
     SetQuota: "quota.set",
     EndQuota: "quota.end",
     ReplaceQuotas: "quota.replace",
@@ -92,6 +98,9 @@ def state_before(book: Book, command: Command) -> State | None:
     if isinstance(command, ConfirmTopUp | FailTopUp | ReverseTopUp):
         row = book.topups.get(command.topup_id)
         return None if row is None else {"status": row.status.name.lower()}
+    if isinstance(command, Settle | Cancel):
+        ending = book.reservations.get(command.reservation_id)
+        return None if ending is None else _parties(book, ending)
     if isinstance(command, Refund | Adjust):
         lease = book.reservations.get(command.reservation_id)
         return None if lease is None else _charged(book, lease)
@@ -118,6 +127,15 @@ def act_of(  # one argument for each column that the outcome does not give
         return None
     resource, state = after
     return (org_id, now, actor, action, resource, _json(before), _json(state), request_id)
+
+
+def became_own(  # one argument for each column
+    org_id: int, now: int, command: Command, path: str, *, actor: str, request_id: str
+) -> ActRow:
+    """The row of a project that spends its own credits only, from its first ones on."""
+    old = {"funding": Funding.SHARED.name.lower()}
+    new = {"funding": Funding.OWN.name.lower(), "because": ACTIONS[type(command)]}
+    return (org_id, now, actor, "account.funding", path, _json(old), _json(new), request_id)
 
 
 def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
@@ -151,25 +169,38 @@ def state_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
                 "metadata": outcome.metadata,
             }
             return source, moved
-        case (
-            Refunded(reservation_id=number, amount=amount)
-            | Adjusted(reservation_id=number, amount=amount)
-        ):
-            text = ids.format_id(ids.RESERVATION, org_id, number)
-            return text, {"amount": format_credits(amount)}
+        case Refunded() | Adjusted() | Closed():
+            return _lease_after(org_id, outcome)
         case _:
             return limit_after(org_id, outcome)
 
 
+def _lease_after(org_id: int, outcome: Refunded | Adjusted | Closed) -> tuple[str, State] | None:
+    """What was corrected of a lease, or how it was ended; a lapsed one was ended by nobody."""
+    text = ids.format_id(ids.RESERVATION, org_id, outcome.reservation_id)
+    if not isinstance(outcome, Closed):
+        return text, {"amount": format_credits(outcome.amount)}
+    if outcome.state is ReservationState.EXPIRED:
+        return None
+    return text, {
+        "state": outcome.state.name.lower(),
+        "settled": format_credits(outcome.settled),
+        "used_ms": outcome.used_ms,
+    }
+
+
 def _charged(book: Book, lease: Reservation) -> State:
     """What a lease has cost, and whom: those whom a correction of it concerns."""
-    return {
-        "account": lease.account,
-        "payer": book.accounts[lease.payer_id].path,
+    return _parties(book, lease) | {
         "settled": format_credits(lease.settled),
         "adjusted": format_credits(lease.adjusted),
         "refunded": format_credits(lease.refunded),
     }
+
+
+def _parties(book: Book, lease: Reservation) -> State:
+    """Whose job a lease is for, and who pays."""
+    return {"account": lease.account, "payer": book.accounts[lease.payer_id].path}
 
 
 def _terms(account: Account) -> State:
@@ -177,7 +208,10 @@ def _terms(account: Account) -> State:
         "model": account.model.name.lower(),
         "credit_limit": format_credits(account.credit_limit),
         "overdraft_limit": format_credits(account.overdraft_limit),
+        "window_max_seconds": account.window_max_ms // 1_000,
         "status": account.status.name.lower(),
+        "funding": account.funding.name.lower(),
+        "delinquent": account.delinquent,
         "metadata": dict(account.metadata),
     }
 

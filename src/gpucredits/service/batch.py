@@ -29,6 +29,7 @@ from gpucredits.store.connection import Connection
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.needs import Needs
 from gpucredits.store.shelf import Shelf
+from gpucredits.store.steadiness import steady_us
 from gpucredits.store.transaction import transaction
 
 BEATS_AT_A_STRETCH = 50  # decided without letting others go
@@ -118,6 +119,7 @@ async def commit(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> l
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     number = next(NUMBERS)
     async with shelf.turns.at(needs.orgs):
+        shelf.steadiness.require()
         results = None
         if not needs.anew and not shelf.is_contested(needs.orgs):
             results = await commit_if_true(connection, needs, jobs, shelf, number)
@@ -140,9 +142,9 @@ async def commit_if_true(
     with driver_errors():
         pages, guard = await look_up(connection, needs, shelf)
     try:
-        results = await run_all(jobs, pages, minutes, number)
+        results = await run_all(jobs, bounded(pages, shelf), minutes, number)
     except NotInBook:
-        needs.only_renews = False
+        needs.only_renews, needs.chains = False, True
         return None
     if not needs.were_read and not needs.only_renews:
         if not needs.keys <= minutes.keys:
@@ -150,9 +152,11 @@ async def commit_if_true(
         guard = replace(guard, nodes=new_on_nodes(pages))
     if is_large:
         await stride(number)
+    asked_at = steady_us()
     verdict = await save_if(connection, guard, pages, minutes)
-    shelf.learn(verdict)
+    shelf.learn(verdict, asked_at)
     if not verdict.holds:
+        shelf.steadiness.require()
         return None
     shelf.put(pages)
     return results
@@ -168,16 +172,24 @@ async def commit_locked(
         try:
             if needs.anew:
                 await tell_spending(connection, pages, jobs)
-            results = await run_all(jobs, pages, minutes, number)
+            results = await run_all(jobs, bounded(pages, shelf), minutes, number)
         except NotInBook:  # nothing was saved, and the orgs stay locked
             needs.only_renews, needs.counts_anew, minutes = False, True, Minutes()
+            needs.chains = True
             pages = await load(connection, needs)
             await tell_spending(connection, pages, jobs)
-            results = await run_all(jobs, pages, minutes, number)
+            results = await run_all(jobs, bounded(pages, shelf), minutes, number)
         await asyncio.sleep(0)  # no stride: others wait for the locks
         await save(connection, pages, minutes)
     shelf.put(pages)
     return results
+
+
+def bounded(pages: Pages, shelf: Shelf) -> Pages:
+    """Pages that know how long leases may last on this server now."""
+    for page in pages.values():
+        page.book.bound_windows(shelf.windows)
+    return pages
 
 
 async def tell_spending(connection: Connection, pages: Pages, jobs: Sequence[Job]) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Container, Iterable, Sequence
 
 from gpucredits.service.batch import Job, commit
 from gpucredits.service.errors import Busy
+from gpucredits.service.progress import Progress
 from gpucredits.service.waiting import BUSY_RETRY_S
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import Conflict, Locked, Unavailable
@@ -32,9 +33,10 @@ WAIT_MAX_S = 10.0
 class Carrier:
     """Carries out one batch after the other."""
 
-    def __init__(self, pool: Pool, shelf: Shelf) -> None:
+    def __init__(self, pool: Pool, shelf: Shelf, progress: Progress) -> None:
         self.pool = pool
         self.shelf = shelf
+        self.progress = progress
         self.connection: Connection | None = None
         self._began_at = 0.0
 
@@ -68,12 +70,14 @@ class Carrier:
         except Conflict as conflict:
             await self._serve_again(jobs, attempt, conflict)
         except Unavailable as error:
+            self.progress.failed(error)
             await self.disconnect()
             for job in jobs:
                 job.fail(error)
         except Exception as error:  # noqa: BLE001  # a guard: every caller must be answered
             await self._serve_apart(jobs, error)
         else:
+            self.progress.saved()
             for job, result in zip(jobs, results, strict=True):
                 job.deliver(result)
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
-from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.acts import Act, perform
 from gpucredits.store.audit import AuditNote
-from gpucredits.store.clock import advance_clock, read_offset
+from gpucredits.store.clock import advance_clock
 from gpucredits.store.connection import Connection, Pool
 
 
@@ -18,11 +17,8 @@ async def move_clock(pool: Pool, act: Act, step_us: int, *, actor: str, request_
     """Move time on by so many microseconds; the new offset."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        before = await read_offset(db)
-        after = await advance_clock(db, step_us)
-        old, new = ({"offset_seconds": each // SECOND_US} for each in (before, after))
-        note = AuditNote(actor, "clock.advance", "clock", request_id, old=old, new=new)
-        return msgspec.json.encode(after), note
+        after = await advance_clock(db, step_us, actor=actor, request_id=request_id)
+        return msgspec.json.encode(after), None
 
     done = await perform(pool, act, work)
     return msgspec.json.decode(done.answer, type=int)

@@ -2,6 +2,7 @@
 
 Nobody is stopped for a request before the ledger was asked, without a trace, whether it would let
 that request in: who cannot pay makes nobody stop, and takes no share either (service.demand).
+Work that makes room for a request which no longer waits goes on, unless another one needs its room.
 
 Owns: the order of these steps, and that a crash between any two of them neither loses a request
 nor lets one in twice: room is claimed in the database before the ledger is asked, and the ledger is
@@ -18,9 +19,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from gpucredits.core import ids
-from gpucredits.core.command import StopLease
-from gpucredits.core.fairshare.decisions import Decisions, Preemption, Waiting, WaitReason
+from gpucredits.core.fairshare.decisions import Decisions, Waiting, WaitReason
 from gpucredits.core.fairshare.plain import dump, dump_decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Verdict
@@ -31,14 +30,16 @@ from gpucredits.service.freezing import (
     fitting,
     freeze,
     granted,
+    needless,
     request_id,
     room_in,
     used_by_now,
 )
-from gpucredits.service.ledger import Ledger, Request
+from gpucredits.service.ledger import Ledger
 from gpucredits.service.outcomes import encode
 from gpucredits.service.placing import Placing
-from gpucredits.service.turned_away import EXPIRED, shares_of, turned_away, verdict_of
+from gpucredits.service.stopping import Stopping, spared
+from gpucredits.service.turned_away import EXPIRED, as_told, shares_of, turned_away, verdict_of
 from gpucredits.store import dispatch, pool_history, queue
 from gpucredits.store.connection import Connection
 from gpucredits.store.dispatch import Lease
@@ -103,6 +104,7 @@ class Dispatcher:
         self.admitting = Admitting(ledger)
         self._passed = Passed()
         self._placing = Placing()
+        self._stopping = Stopping(ledger, self.admitting.asking)
         self._put_off: set[int] = set()  # pools that stopped nobody in their last cycle
 
     async def cycle(self, pool_id: int) -> bool:
@@ -118,6 +120,7 @@ class Dispatcher:
             return False
         await self._keep_usage(picture)
         if not picture.waiting:
+            await self._stopping.resume(picture.pool.name, needless(picture))
             return False
         cycle = await self.decide(picture)
         return await self.apply(lease._replace(version=picture.version), cycle)
@@ -198,7 +201,7 @@ class Dispatcher:
             if ticket.reason in UNPLACED and not ticket.allow_partial and picture.pool.gpus
         }
         refused = {
-            row.request_id: row
+            row.request_id: as_told(row) if row.request_id in impatient else row
             for row in decisions.waiting
             if row.request_id in impatient
             or (row.reason is WaitReason.EXCEEDS_POOL and row.request_id in new)
@@ -209,7 +212,9 @@ class Dispatcher:
             refused = {name: row for name, row in refused.items() if name not in later}
             decisions = await decided(snapshot)
             refused |= {
-                row.request_id: row for row in decisions.waiting if row.request_id in impatient
+                row.request_id: as_told(row)
+                for row in decisions.waiting
+                if row.request_id in impatient
             }
         return Cycle(picture, snapshot, decisions, refused, is_partial=bool(later))
 
@@ -247,21 +252,12 @@ class Dispatcher:
         return more or unused or cycle.is_partial
 
     async def _preempt(self, cycle: Cycle) -> None:
-        """Tell leases to stop, for those who would be let in and have not gone away again."""
+        """Tell leases to stop for requests that would be let in; others may go on after all."""
         stoppers = cycle.stoppers & cycle.fit
         orders = [row for row in cycle.decisions.preemptions if row.for_request in stoppers]
-        actor = f"pool {cycle.snapshot.pool}"
-        grace_ms = cycle.snapshot.policy.grace_ms
-
-        async def stop(row: Preemption) -> None:
-            org_id, number = ids.parse_id(ids.RESERVATION, row.job_id)
-            order = StopLease(reservation_id=number, stops_at=row.stop_at, grace_ms=grace_ms)
-            request = Request(order, actor=actor)
-            await self.admitting.asking.done(  # if not, the next cycle says it again
-                org_id, "an order to stop", lambda: self.ledger.submit(org_id, request)
-            )
-
-        await asyncio.gather(*(stop(row) for row in orders))
+        pool = cycle.snapshot.pool
+        await self._stopping.stop(pool, orders, grace_ms=cycle.snapshot.policy.grace_ms)
+        await self._stopping.resume(pool, spared(needless(cycle.picture), orders))
 
     async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
         """Write down where everybody stands, and the snapshot it comes from."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from gpucredits.core.duration import format_ms
 from gpucredits.store.errors import Conflict, Unavailable
 
 Result = TypeVar("Result")
@@ -18,7 +19,8 @@ class Busy(Exception):  # noqa: N818  # it states what happened
     """An org's queue is full and nothing was done: try again after ``retry_after_s``."""
 
     def __init__(self, retry_after_s: float) -> None:
-        super().__init__(f"too much is waiting for this org: try again in {retry_after_s:g} s")
+        wait = format_ms(int(retry_after_s * 1_000))
+        super().__init__(f"too much is waiting for this org: try again in {wait}")
         self.retry_after_s = retry_after_s
 
 

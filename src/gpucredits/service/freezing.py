@@ -1,6 +1,7 @@
 """From rows to a snapshot: the picture of a pool as the decision wants it.
 
-Owns: what counts as running, how much a request may take, weights and past use of tenants.
+Owns: what counts as running and what as stopping, how much a request may take, weights and past
+use of tenants.
 Must not: decide, or read anything itself.
 """
 
@@ -23,7 +24,7 @@ from gpucredits.core.fairshare.snapshot import (
     UsageOrder,
     WaitingRequest,
 )
-from gpucredits.store.picture import Key, LiveLease, OpenTicket, Picture
+from gpucredits.store.picture import WAITING_MAX, Drain, Key, LiveLease, OpenTicket, Picture
 from gpucredits.store.pools import GpuPool
 from gpucredits.store.queue import QueueState
 
@@ -61,7 +62,11 @@ def freeze(picture: Picture, *, without: Collection[str] = ()) -> PoolSnapshot:
     """The snapshot of a picture, some requests left out."""
     capacity = capacity_of(picture.pool)
     names = [name for name, _ in capacity]
-    running = [_running(lease, names) for lease in picture.running]
+    goes_on = {(drain.org_id, drain.reservation_id) for drain in needless(picture)}
+    running = [
+        _running(lease, names, goes_on=(lease.org_id, lease.reservation_id) in goes_on)
+        for lease in picture.running
+    ]
     running += [
         _admitting(ticket, names)
         for ticket in picture.waiting
@@ -81,6 +86,20 @@ def freeze(picture: Picture, *, without: Collection[str] = ()) -> PoolSnapshot:
         ),
         policy=policy_of(picture.pool),
     )
+
+
+def needless(picture: Picture) -> list[Drain]:
+    """Leases that make room for a request which no longer waits: it left, or was admitted.
+
+    Where there is no capacity, nobody needs room. Of a queue that is too long to be looked at as a
+    whole nothing is known.
+    """
+    if not picture.pool.gates:
+        return picture.drains
+    if len(picture.waiting) >= WAITING_MAX:
+        return []
+    waiting = {ticket.queue_id for ticket in picture.waiting}
+    return [drain for drain in picture.drains if drain.stopping_for not in waiting]
 
 
 def granted(ticket: OpenTicket, free: Room) -> int:
@@ -155,9 +174,9 @@ def _amounts(names: list[str], gpus: int, cpus: int, memory: int) -> Amounts:
     return tuple(given[name] for name in names)
 
 
-def _running(lease: LiveLease, names: list[str]) -> RunningJob:
-    """A lease; told to stop, it goes by its deadline, or its promised end if it has not heard."""
-    stopping_at = max(lease.stopping_at, lease.expires_at) if lease.stopping_at else None
+def _running(lease: LiveLease, names: list[str], *, goes_on: bool) -> RunningJob:
+    """A lease; one that was told to stop is gone by its deadline, unless it goes on after all."""
+    stopping_at = lease.stopping_at if lease.stopping_at and not goes_on else None
     expected_end = lease.admitted_at + lease.expected_ms * 1_000 if lease.expected_ms else None
     return RunningJob(
         ids.format_id(ids.RESERVATION, lease.org_id, lease.reservation_id),

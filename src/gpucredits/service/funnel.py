@@ -12,9 +12,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpucredits.core import bounds
+from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.service.batch import CommandJob, Job
 from gpucredits.service.beats import BeatCall
 from gpucredits.service.lane import Lane
+from gpucredits.service.progress import Progress
 from gpucredits.service.waiting import OrgBeat, Terms
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import LEASES_MAX, Shelf
@@ -43,6 +46,7 @@ class FunnelOptions:
     beats: Terms = BEATS
     commands: Terms = COMMANDS
     kept_leases_max: int = LEASES_MAX
+    window_max_ms: int = bounds.WINDOW_MS_MAX
 
     @property
     def connections(self) -> int:
@@ -58,9 +62,11 @@ class Funnel:
 
     def __init__(self, pool: Pool, options: FunnelOptions = DEFAULTS) -> None:
         self.options = options
-        self.shelf = shelf = Shelf(options.kept_leases_max)
-        self.commands = Lane(pool, options.commands, shelf, at_once=options.commands_at_once)
-        self.beats = Lane(pool, options.beats, shelf, at_once=options.beats_at_once)
+        self.shelf = shelf = Shelf(options.kept_leases_max, WindowBounds(options.window_max_ms))
+        self.progress = progress = Progress()
+        commands, beats = options.commands_at_once, options.beats_at_once
+        self.commands = Lane(pool, options.commands, shelf, progress, at_once=commands)
+        self.beats = Lane(pool, options.beats, shelf, progress, at_once=beats)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property

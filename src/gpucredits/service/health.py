@@ -1,4 +1,6 @@
-"""Whether work is moving: the database answers, and nothing waits in the funnel for long.
+"""Whether work is moving: the database answers with the right time, and writes get through.
+
+Nothing may wait in the funnel for long either.
 
 Must not: write anything, or take the word of a process that merely exists.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Literal
 
+from gpucredits.core.duration import format_ms
 from gpucredits.service.funnel import Funnel
 from gpucredits.service.lane import Lane
 from gpucredits.service.limiter import LimiterHealth
@@ -18,7 +21,7 @@ from gpucredits.store.errors import Conflict, Unavailable
 STALLED_S: Final = 5.0
 PROBE_TIMEOUT_S: Final = 3.0
 
-Verdict = tuple[Literal["ok", "stalled", "unavailable"], str]
+Verdict = tuple[Literal["ok", "stalled", "unavailable", "clock_jumped"], str]
 
 
 async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
@@ -28,10 +31,14 @@ async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
             await read_clock(pool)
     except (Unavailable, Conflict, TimeoutError) as error:
         return "unavailable", f"the database does not answer: {str(error) or 'too slow'}"
+    if funnel.shelf.steadiness.off_us:
+        return "clock_jumped", funnel.shelf.steadiness.explanation
+    if trouble := funnel.progress.trouble:
+        return "unavailable", trouble
     now = asyncio.get_running_loop().time()
     waited = max((_longest_wait(lane, now) for lane in funnel.lanes), default=0.0)
     if waited > STALLED_S:
-        return "stalled", f"a command has waited for {waited:.1f} s"
+        return "stalled", f"a command has waited for {format_ms(int(waited * 10) * 100)}"
     return "ok", ""
 
 

@@ -1,13 +1,11 @@
 """Making, listing and revoking keys, as administrative acts.
 
-Owns: what is recorded of them. A new secret is shown once, and again only to who asked for it
-with the same idempotency key.
-Must not: store a secret in the clear.
+Owns: what is recorded of them. A new secret is shown once, by the call that made the key.
+Must not: store a secret, in the clear or otherwise; a replay cannot show one again.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
 from dataclasses import dataclass
 
 import msgspec
@@ -15,36 +13,34 @@ import msgspec
 from gpucredits.core import ids
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.service.acts import Act, perform
-from gpucredits.service.keys import Keyring, hash_of, new_secret, seal, unseal
+from gpucredits.service.keys import Keyring, hash_of, made, new_secret
 from gpucredits.store import keys
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.keys import KeyRow
-from gpucredits.wire.scalars import format_end
+from gpucredits.wire.scalars import format_instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks, with which secret, in which call."""
+    """Who asks, in which call."""
 
     actor: str
-    token: str
     request_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key with its secret, and whether it had been made before; no secret for a stranger."""
+    """A key that was just made, with its secret; None when an earlier call has made the key."""
 
     row: KeyRow
     secret: str | None
-    is_replay: bool
 
-
-class _Record(msgspec.Struct):
-    row: KeyRow
-    sealed: str
+    @property
+    def is_replay(self) -> bool:
+        """Whether an earlier call has made the key."""
+        return self.secret is None
 
 
 async def create_key(  # one argument for each fact about the key
@@ -59,7 +55,6 @@ async def create_key(  # one argument for each fact about the key
 ) -> NewKey:
     """Make a key; Expired if it would have ended by now."""
     secret = new_secret()
-    pad = act.key or ""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         row = await keys.insert(
@@ -73,25 +68,18 @@ async def create_key(  # one argument for each fact about the key
         )
         if expires_at <= row.created_at:
             raise Expired
-        sealed = b64encode(seal(secret, token=caller.token, key=pad)).decode()
         note = AuditNote(
             caller.actor,
             "key.create",
             ids.format_id(ids.KEY, row.org_id, row.key_id),
             caller.request_id,
-            new={
-                "role": role,
-                "scope": scope,
-                "name": name,
-                "expires_at": format_end(expires_at),
-            },
+            new=made(row, hash_of(secret)),
         )
-        return msgspec.json.encode(_Record(row, sealed)), note
+        return msgspec.json.encode(row), note
 
     done = await perform(pool, act, work)
-    record = msgspec.json.decode(done.answer, type=_Record)
-    shown = unseal(b64decode(record.sealed), token=caller.token, key=pad)
-    return NewKey(record.row, shown, done.is_replay)
+    row = msgspec.json.decode(done.answer, type=KeyRow)
+    return NewKey(row, None if done.is_replay else secret)
 
 
 async def revoke_key(
@@ -115,6 +103,7 @@ async def revoke_key(
             ids.format_id(ids.KEY, row.org_id, row.key_id),
             caller.request_id,
             old={"role": row.role, "scope": row.scope, "name": row.name},
+            new={"revoked_at": format_instant(row.revoked_at)},
         )
         return msgspec.json.encode(row), note
 

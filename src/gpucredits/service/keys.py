@@ -8,7 +8,6 @@ Must not: keep or log a secret.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 import time
@@ -21,11 +20,12 @@ from gpucredits.core.account import org_of
 from gpucredits.core.bounds import SECOND_US
 from gpucredits.core.request_limit import Defaults, asks_of
 from gpucredits.service.access import Principal, Role
-from gpucredits.store import acts, audit, keys
+from gpucredits.store import acts, audit, keys, private
 from gpucredits.store.audit import SYSTEM, AuditNote
-from gpucredits.store.connection import Pool
+from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
-from gpucredits.store.keys import LiveKey
+from gpucredits.store.keys import KeyRow, LiveKey
+from gpucredits.wire.scalars import format_end
 
 PREFIX: Final = "gck_"
 MEMORY_S: Final = 5.0
@@ -90,19 +90,9 @@ def hash_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def seal(secret: str, *, token: str, key: str) -> bytes:
-    """Hide a new secret so that only who asked for it, with the same key, can see it again.
-
-    Its record answers a repeated request with the same secret, and is of no use to whoever reads
-    the database: the pad comes from the caller's own secret. Sealing twice opens.
-    """
-    return _pad(secret.encode(), token, key)
-
-
-def unseal(sealed: bytes, *, token: str, key: str) -> str | None:
-    """The secret, or None when somebody else is asking."""
-    text = _pad(sealed, token, key).decode("ascii", errors="replace")
-    return text if _TOKEN.fullmatch(text) else None
+def fingerprint_of(secret_hash: bytes) -> str:
+    """What the audit log says of a key's hash: whose hash was replaced is another key."""
+    return hashlib.sha256(secret_hash).hexdigest()
 
 
 def principal_of(live: LiveKey, defaults: Defaults) -> Principal:
@@ -138,29 +128,48 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
             token = read_token(path)
             if token is None or await keys.is_used(db, hash_of(token)):
                 token = write_token(path, new_secret())
-            row = await keys.insert(
-                db,
-                org_id=0,
-                secret_hash=hash_of(token),
-                name="first admin",
-                role=Role.ADMIN,
-                scope="",
-            )
-            note = AuditNote(
-                SYSTEM,
-                "key.create",
-                ids.format_id(ids.KEY, row.org_id, row.key_id),
-                "",
-                new={"role": "admin"},
-            )
-            await audit.insert(db, 0, [note])
+            await enter_admin_key(db, token, name="first admin")
             return True
 
 
+async def add_admin_key(pool: Pool, path: Path) -> None:
+    """Let an operator in whose keys are lost: enter one more admin key, and write it to ``path``.
+
+    For whoever holds the database's files, and so could change every row anyway.
+    """
+    with driver_errors():
+        async with pool.acquire() as db, db.transaction():
+            await acts.lock_orgs(db, [0])
+            token = write_token(path, new_secret())
+            await enter_admin_key(db, token, name="admin after a restore")
+
+
+async def enter_admin_key(db: Connection, token: str, *, name: str) -> None:
+    """Enter the key of a system admin, with its line in the audit log."""
+    row = await keys.insert(
+        db, org_id=0, secret_hash=hash_of(token), name=name, role=Role.ADMIN, scope=""
+    )
+    key_id = ids.format_id(ids.KEY, row.org_id, row.key_id)
+    note = AuditNote(SYSTEM, "key.create", key_id, "", new=made(row, hash_of(token)))
+    await audit.insert(db, 0, [note])
+
+
+def made(row: KeyRow, secret_hash: bytes) -> dict[str, str | None]:
+    """What the audit log says of a new key: all that its power comes from."""
+    return {
+        "role": row.role,
+        "scope": row.scope,
+        "name": row.name,
+        "expires_at": format_end(row.expires_at),
+        "fingerprint": fingerprint_of(secret_hash),
+    }
+
+
 def read_token(path: Path) -> str | None:
-    """The key in a file, if it is one."""
+    """The key in a file, if it is one; NotOursError if others could have written or read it."""
+    private.check_secret(path)
     try:
-        token = path.read_text(encoding="ascii").strip()
+        token = private.read_file(path).decode("ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return None
     return token if _TOKEN.fullmatch(token) else None
@@ -168,18 +177,6 @@ def read_token(path: Path) -> str | None:
 
 def write_token(path: Path, token: str) -> str:
     """Write a key for its owner's eyes only, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"{token}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    private.make_directory(path.parent)
+    private.write_file(path, f"{token}\n".encode("ascii"))
     return token
-
-
-def _pad(data: bytes, token: str, key: str) -> bytes:
-    stream = hashlib.shake_256(b"\0".join([b"gck seal", token.encode(), key.encode()]))
-    return bytes(one ^ other for one, other in zip(data, stream.digest(len(data)), strict=True))

@@ -13,6 +13,7 @@ from gpucredits.service.batch import Job
 from gpucredits.service.beats import BeatCall
 from gpucredits.service.carrier import Carrier
 from gpucredits.service.errors import Closing
+from gpucredits.service.progress import Progress
 from gpucredits.service.waiting import OrgBeat, Terms, Waiting
 from gpucredits.store.connection import Pool
 from gpucredits.store.shelf import Shelf
@@ -21,11 +22,13 @@ from gpucredits.store.shelf import Shelf
 class Lane:
     """Carries out what is put in, in batches, orgs in turn; never two batches of one org."""
 
-    def __init__(self, pool: Pool, terms: Terms, shelf: Shelf, *, at_once: int) -> None:
+    def __init__(
+        self, pool: Pool, terms: Terms, shelf: Shelf, progress: Progress, *, at_once: int
+    ) -> None:
         self.waiting = Waiting(terms)
         self.is_closing = False
         self._at_once = at_once
-        self._idle = [Carrier(pool, shelf) for _ in range(at_once)]
+        self._idle = [Carrier(pool, shelf, progress) for _ in range(at_once)]
         self._under_way: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._wake_at = 1  # how many must be ready before the lane is woken

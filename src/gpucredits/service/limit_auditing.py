@@ -69,16 +69,18 @@ def limit_after(org_id: int, outcome: Outcome) -> tuple[str, State] | None:
     match outcome:
         case QuotaSaved(quota=quota, path=path):
             state = _quota(org_id, path, quota)
-        case QuotasReplaced(path=path, quotas=quotas):
-            state = _quotas(org_id, path, quotas)
+        case QuotasReplaced(path=path, quotas=quotas, ended=over):
+            ended = [_quota(org_id, path, quota) for quota in over]
+            state = _quotas(org_id, path, quotas) | {"ended": ended}
         case RateLimitSaved(bucket=bucket, path=path):
             state = _rate_limit(org_id, path, bucket)
         case Boosted(path=path):
             state = _state(boosted_to_wire(org_id, outcome))
         case BudgetSaved(budget=budget, path=path):
             state = _budget(org_id, path, budget)
-        case BudgetsReplaced(path=path, budgets=budgets):
-            state = _budgets(org_id, path, budgets)
+        case BudgetsReplaced(path=path, budgets=budgets, ended=finished):
+            ended = [_budget(org_id, path, budget) for budget in finished]
+            state = _budgets(org_id, path, budgets) | {"ended": ended}
         case _:
             return None
     return path, state

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gpucredits.core.command import Command, Explain
+from gpucredits.core.command import Command, Explain, UpdateAccount
 from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.core.reservation import Decision, ReservationState
-from gpucredits.service.auditing import State, act_of
+from gpucredits.service.auditing import State, act_of, became_own
 from gpucredits.service.outcomes import encode
 from gpucredits.store.book_save import Minutes
 from gpucredits.store.page import Page
@@ -57,6 +57,19 @@ def note(
     )
     if act is not None:
         minutes.acts.append(act)
+    is_told = isinstance(request.command, UpdateAccount)  # its own act says so
+    for path in () if is_told else page.book.became_own:
+        minutes.acts.append(
+            became_own(
+                org_id,
+                page.now,
+                request.command,
+                path,
+                actor=request.actor,
+                request_id=request.request_id,
+            )
+        )
+    page.book.became_own.clear()
     if request.key is not None and (request.fingerprint == ATTEMPT or is_remembered(outcome)):
         stored = encode(outcome)
         page.answers[request.key] = (request.fingerprint, stored)

@@ -20,7 +20,9 @@ from gpucredits.core.reservation import Reservation
 # Compiled classes know their fields' types only roughly; where JSON needs more it is said here.
 for row in (Account, Grant, Reservation):
     row.__annotations__["metadata"] = "dict[str, str]"
-Reservation.__annotations__["paid"] = "tuple[tuple[int, int], ...]"
+for items in ("paid", "payers"):
+    Reservation.__annotations__[items] = "tuple[tuple[int, int], ...]"
+Reservation.__annotations__["kept"] = "tuple[tuple[int, int, int], ...]"
 Quota.__annotations__["calendar"] = "Calendar | None"
 KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outcome)}
 

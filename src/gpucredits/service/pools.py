@@ -15,13 +15,15 @@ from typing import Final
 
 import msgspec
 
+from gpucredits.core.change import Named, merged
 from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import Verdict
+from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.service.acts import Act, perform
 from gpucredits.service.deciding import decided
 from gpucredits.service.freezing import freeze, granted, request_id, room_in
-from gpucredits.service.turned_away import shares_of, verdict_of
+from gpucredits.service.turned_away import as_told, shares_of, verdict_of
 from gpucredits.store import dispatch, pool_history, pools
 from gpucredits.store.audit import AuditNote
 from gpucredits.store.connection import Connection, Pool
@@ -31,7 +33,15 @@ from gpucredits.store.pool_history import KeptSnapshot
 from gpucredits.store.pools import GpuPool, Weight
 from gpucredits.store.snapshot import snapshot
 
-__all__ = ["AccountMissing", "GpuPool", "GpuPools", "PoolMissing", "Reweigh", "Weight"]
+__all__ = [
+    "AccountMissing",
+    "GpuPool",
+    "GpuPools",
+    "NoCapacity",
+    "PoolMissing",
+    "Reweigh",
+    "Weight",
+]
 
 GATHER_S: Final = 0.01
 LARGE_ROWS: Final = 2_000  # shares of larger pools are not worked out anew for every caller
@@ -45,6 +55,10 @@ Reweigh = Callable[[GpuPool, Sequence[Weight]], Sequence[Weight]]
 
 class PoolMissing(Exception):  # noqa: N818  # it states what happened
     """There is no such pool."""
+
+
+class NoCapacity(Exception):  # noqa: N818  # it states what happened
+    """A pool would have other resources, and no capacity in GPUs."""
 
 
 class AccountMissing(Exception):  # noqa: N818  # it states what happened
@@ -66,10 +80,14 @@ class Sharing:
 
 
 class GpuPools:
-    """The pools of this system; what a reserve needs of them is kept in memory."""
+    """The pools of this system; what a reserve needs of them is kept in memory.
 
-    def __init__(self, pool: Pool) -> None:
+    Whoever decides on leases is told how long pools let them last, through ``windows``.
+    """
+
+    def __init__(self, pool: Pool, windows: WindowBounds | None = None) -> None:
         self._pool = pool
+        self._windows = WindowBounds() if windows is None else windows
         self._known: dict[tuple[str, str], GpuPool] = {}
         self._sharings: dict[tuple[str, str], tuple[float, Sharing]] = {}
         self._pictures: dict[int, tuple[float, Picture]] = {}
@@ -92,6 +110,9 @@ class GpuPools:
                 found = await pools.list_pools(db)
         named = [each for each in found if each.pool_id != pools.NO_POOL]
         self._known = {(each.gpu_type, each.region): each for each in named}
+        self._windows.pools = {
+            place: each.window_max_ms for place, each in self._known.items() if each.window_max_ms
+        }
         return named
 
     async def read(self, gpu_type: str, region: str) -> tuple[GpuPool, list[Weight]]:
@@ -102,13 +123,19 @@ class GpuPools:
                 return found, await pools.list_weights(db, found.pool_id)
 
     async def set(
-        self, act: Act, wanted: GpuPool, *, actor: str, request_id: str
+        self, act: Act, wanted: GpuPool, *, named: Named = None, actor: str, request_id: str
     ) -> tuple[GpuPool, bool]:
-        """Set a pool; also whether that was done before."""
+        """Set a pool, or what is named of it; also whether that was done before.
+
+        NoCapacity when it would have other resources without GPUs.
+        """
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             before = await pools.find_pool(db, wanted.gpu_type, wanted.region)
-            saved = await pools.save_pool(db, wanted)
+            whole = merged(wanted, before, named)
+            if whole.gpus is None and (whole.cpus or whole.memory):
+                raise NoCapacity
+            saved = await pools.save_pool(db, whole)
             note = AuditNote(
                 actor,
                 "pool.set",
@@ -226,7 +253,7 @@ class GpuPools:
             frozen = freeze(replace(picture, waiting=[*picture.waiting, *asked]))
             decisions = await decided(frozen)
         names = {request_id(each.key) for each in asked}
-        row = next((each for each in decisions.waiting if each.request_id in names), None)
+        row = next((as_told(each) for each in decisions.waiting if each.request_id in names), None)
         gpus = [granted(each, room_in(frozen)) for each in asked]
         account, shares = asked[0].account, shares_of(decisions)
         return verdict_of(frozen, row, account, shares, sum(gpus)), gpus

@@ -25,11 +25,12 @@ from gpucredits.service.outcomes import decode, encode
 from gpucredits.service.turned_away import CANCELED, EXPIRED
 from gpucredits.store import acts, pools, queue
 from gpucredits.store.audit import AuditNote
+from gpucredits.store.clock import read_clock
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import Conflict, Unavailable, driver_errors
 from gpucredits.store.queue import NewTicket, QueueState, Ticket, TicketFilter
 
-__all__ = ["Line", "QueueFull", "Ticket", "TicketFilter", "Wish"]
+__all__ = ["DeadlinePassed", "Line", "QueueFull", "Ticket", "TicketFilter", "Wish"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,14 @@ Key = tuple[int, int]
 
 class QueueFull(Exception):  # noqa: N818  # it states what happened
     """An org has as many requests waiting in a pool as it may."""
+
+
+class DeadlinePassed(Exception):  # noqa: N818  # it states what happened
+    """A request would wait until an instant that is not after ``now``."""
+
+    def __init__(self, now: int) -> None:
+        super().__init__(now)
+        self.now = now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +104,23 @@ class Line:
         self._news.set()
 
     async def join(
-        self, act: Act, wishes: Sequence[Wish], *, actor: str, request_id: str
+        self,
+        act: Act,
+        wishes: Sequence[Wish],
+        *,
+        actor: str,
+        request_id: str,
+        refused: Refused | None = None,
     ) -> tuple[Outcome, bool]:
-        """Write down requests that wait together: ``Queued``, or what the key was told before."""
+        """Write down requests that wait together: ``Queued``, or what the key was told before.
+
+        Requests that are ``refused`` do not wait; their key remembers the refusal.
+        """
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            await _check_deadlines(db, wishes)
+            if refused is not None:
+                return encode(refused), None
             pool_id = wishes[0].pool_id
             waiting = await queue.count_open(
                 db, org_id=act.org_id, pool_id=pool_id, most=ORG_WAITING_MAX
@@ -120,6 +141,12 @@ class Line:
         async with self._joining:
             done = await perform(self._pool, act, work)
         return decode(done.answer), done.is_replay
+
+    async def check_deadlines(self, wishes: Sequence[Wish]) -> None:
+        """Raise DeadlinePassed for requests that would never have waited."""
+        with driver_errors():
+            async with self._pool.acquire() as db:
+                await _check_deadlines(db, wishes)
 
     async def forget(self, act: Act, queued: Queued) -> None:
         """Let a key be used again under which requests joined that were asked to slow down."""
@@ -246,6 +273,12 @@ def was_throttled(ticket: Ticket) -> bool:
 def has_ended(ticket: Ticket) -> bool:
     """Whether there is nothing more to wait for."""
     return not QueueState(ticket.state).is_open
+
+
+async def _check_deadlines(db: Connection, wishes: Sequence[Wish]) -> None:
+    first = min((wish.deadline for wish in wishes if wish.deadline), default=0)
+    if first and first <= (now := await read_clock(db)):
+        raise DeadlinePassed(now)
 
 
 def _ticket(org_id: int, wish: Wish, actor: str, request_id: str) -> NewTicket:

@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from gpucredits.core.account import Account, Model, org_of
+from gpucredits.core.account import Account, Funding, Model, lineage, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.decide import roll
 from gpucredits.core.grant import Grant, GrantState, seen_at
 from gpucredits.core.reservation import Reservation
+from gpucredits.core.rules.funding import chain_of
 from gpucredits.core.topup import TopUpRow
 from gpucredits.service.moves import moves_of
 from gpucredits.store.accounts import AccountFilter, list_accounts, sum_pending, sum_tree
@@ -30,7 +31,7 @@ from gpucredits.store.reservations import ReservationFilter, list_reservations
 from gpucredits.store.snapshot import snapshot
 from gpucredits.store.topups import TopUpFilter, list_topups
 from gpucredits.store.transfers import TransferFilter, TransferRow, list_transfers
-from gpucredits.store.usage import Grouping, Spent, sum_spent
+from gpucredits.store.usage import Grouping, SpentOn, SpentPage, leases_concerned, sum_spent
 
 ACCOUNTS_AT_ONCE = 500
 TREE_ACCOUNTS_MAX = 10_000
@@ -45,7 +46,8 @@ class Balance:
     """An account's buckets, or a subtree's, as of an instant.
 
     What has not started, what the house covered and how far below zero a postpaid account may go
-    are known of now only: None of the past.
+    are known of now only: None of the past. So is what one account can spend by itself, and what
+    the accounts above can of which it may spend too.
     """
 
     path: str
@@ -57,6 +59,9 @@ class Balance:
     credit_limit: int | None = None
     version: int = 0
     as_of: int
+    funding: Funding | None = None
+    spendable: int | None = None
+    through: tuple[tuple[str, int], ...] | None = None
 
 
 class Reads:
@@ -96,7 +101,9 @@ class Reads:
                 return await self._past(connection, page, account, min(asked), tree=tree)
             if tree:
                 return await self._tree(connection, page, path)
-            roll(page.book, account, page.now)
+            chain = chain_of(page.book, account)
+            for each in chain:
+                roll(page.book, each, page.now)
             return Balance(
                 path=path,
                 available=account.available,
@@ -107,6 +114,9 @@ class Reads:
                 credit_limit=account.credit_limit if account.model is Model.POSTPAID else None,
                 version=account.version,
                 as_of=page.now,
+                funding=account.funding,
+                spendable=account.spendable,
+                through=tuple((each.path, each.spendable) for each in chain[1:]),
             )
 
     async def accounts(self, org: str, wanted: AccountFilter) -> list[Account]:
@@ -166,8 +176,8 @@ class Reads:
 
     async def reservations(
         self, org: str | int, wanted: ReservationFilter
-    ) -> list[tuple[Reservation, str]]:
-        """Reservations with their payers' paths, newest first, each as it stands now."""
+    ) -> list[tuple[Reservation, tuple[str, ...]]]:
+        """Reservations with their payers' paths in turn, newest first, each as it stands now."""
         async with self._snapshot() as connection:
             org_id = org if isinstance(org, int) else await find_org(connection, org)
             if org_id is None:
@@ -205,15 +215,35 @@ class Reads:
             return [] if org_id is None else await list_entries(connection, org_id, wanted)
 
     async def usage(
-        self, path: str, *, since: int, until: int, by: Grouping = "job", limit: int = 100
-    ) -> list[Spent]:
-        """What the subtree of a payer spent in [since, until), by job or otherwise."""
+        self,
+        path: str,
+        *,
+        since: int,
+        until: int,
+        by: Grouping = "job",
+        limit: int = 100,
+        offset: int = 0,
+    ) -> SpentPage:
+        """What the subtree of a payer spent in [since, until): groups from ``offset`` on, and all.
+
+        ``until`` is now at the latest, so that what was told of a time stays true.
+        """
         async with self._snapshot() as connection:
             org_id = await find_org(connection, org_of(path))
             if org_id is None:
-                return []
+                return SpentPage([], 0, 0, 0)
+            time = {"since": since, "until": until}
             return await sum_spent(
-                connection, org_id, path, since=since, until=until, by=by, limit=limit
+                connection, org_id, path, **time, by=by, limit=limit, offset=offset
+            )
+
+    async def leases_in(
+        self, org_id: int, path: str, *, since: int, until: int, before: int, limit: int
+    ) -> list[SpentOn]:
+        """The leases of a subtree's jobs that ran or were charged in [since, until)."""
+        async with self._snapshot() as connection:
+            return await leases_concerned(
+                connection, org_id, path, since=since, until=until, before=before, limit=limit
             )
 
     @asynccontextmanager
@@ -224,13 +254,13 @@ class Reads:
 
     @asynccontextmanager
     async def _page(self, path: str) -> AsyncIterator[tuple[Connection, Page | None]]:
-        """The page of one account as it is stored."""
+        """The page of one account and of those above it, as they are stored."""
         async with self._snapshot() as connection:
             org_id = await find_org(connection, org_of(path))
             if org_id is None:
                 yield connection, None
                 return
-            needs = Needs(orgs={org_id}, paths={(org_id, path)})
+            needs = Needs(orgs={org_id}, paths={(org_id, each) for each in lineage(path)})
             yield connection, (await load(connection, needs))[org_id]
 
     async def _pages(

@@ -1,7 +1,7 @@
 """What reserves into a pool would be told now, with nothing left behind.
 
 Owns: dry runs and explanations of reserves that go through the queue: what the pool says of them,
-and how many GPUs they end up with.
+how many GPUs they end up with, and which of them waiting could never help.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ from dataclasses import replace
 from typing import Final
 
 from gpucredits.core.command import Reserve
+from gpucredits.core.gate import Verdict
 from gpucredits.core.outcome import Outcome
-from gpucredits.service.admitting import ATTEMPTS_PARTIAL, fewer_gpus
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.gates import fair_share_refusal
+from gpucredits.service.admitting import ATTEMPTS_PARTIAL, fewer_gpus, may_clear
+from gpucredits.service.freezing import capacity_of
 from gpucredits.service.ledger import Request
+from gpucredits.service.pools import GpuPool, PoolMissing
 from gpucredits.service.queue import Wish
 from gpucredits.service.services import Services
 from gpucredits.store.picture import OpenTicket
@@ -34,6 +39,62 @@ async def rehearsed_together(
     commands = await _with_verdict(services, org_id, wishes, 0)
     requests = [Request(command) for command in commands]
     return await services.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
+
+
+async def never_admitted(services: Services, org_id: int, wishes: Sequence[Wish]) -> Refused | None:
+    """Why requests that would wait together can never be let in; None if waiting may help.
+
+    The members of a gang that come one by one are looked at each on its own.
+    """
+    commands = [wish.reserve for wish in wishes]
+    if await _exceed_pool(services, wishes):
+        commands = await _with_verdict(services, org_id, wishes, 0)
+    requests = [Request(command) for command in commands]
+    outcomes = await services.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
+    for wish, outcome in zip(wishes, outcomes, strict=True):
+        if not isinstance(outcome, Refused) or outcome.reason is Reason.RESERVATION_EXISTS:
+            continue  # the job's lease on that node may end
+        fewer = fewer_gpus(outcome, wish.reserve.gpu_count) if wish.allow_partial else 0
+        if not fewer and not may_clear(outcome):
+            return outcome
+    verdict = commands[0].fair_share
+    if verdict is None or verdict.passes:
+        return None
+    return over_pool(commands[0], verdict, outcomes[0])
+
+
+def over_pool(asked: Reserve, verdict: Verdict, outcome: Outcome) -> Refused:
+    """The pool's refusal of a request that another gate refuses as well, for now."""
+    refused = fair_share_refusal(asked.account, asked.gpu_type, asked.region, verdict, 0)
+    reports = outcome.reports if isinstance(outcome, Refused) else ()
+    return replace(refused, reports=reports or refused.reports)
+
+
+async def _exceed_pool(services: Services, wishes: Sequence[Wish]) -> bool:
+    """Whether requests need more than their whole pool has, as it is set now.
+
+    A drained pool has no size: its GPUs may come back.
+    """
+    first = wishes[0].reserve
+    known = services.gpu_pools.find(first.gpu_type, first.region)
+    if known is None or not known.gpus or any(wish.allow_partial for wish in wishes):
+        return False
+    if not _is_over(known, wishes):
+        return False
+    try:
+        pool, _ = await services.gpu_pools.read(first.gpu_type, first.region)
+    except PoolMissing:
+        return False
+    return bool(pool.gpus) and _is_over(pool, wishes)
+
+
+def _is_over(pool: GpuPool, wishes: Sequence[Wish]) -> bool:
+    needed = {
+        "gpu": sum(wish.reserve.gpu_count for wish in wishes),
+        "cpu": sum(wish.cpus for wish in wishes),
+        "memory": sum(wish.memory for wish in wishes),
+    }
+    return any(needed[name] > amount for name, amount in capacity_of(pool))
 
 
 async def as_decided(services: Services, org_id: int, wish: Wish) -> Reserve:

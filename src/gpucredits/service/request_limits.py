@@ -12,12 +12,14 @@ from typing import Any
 
 import msgspec
 
+from gpucredits.core.change import Named
 from gpucredits.core.request_limit import (
     Ask,
     BucketName,
     Holder,
     RequestLimit,
     RequestStanding,
+    changed_limit,
     standing_of,
 )
 from gpucredits.service.access import Principal
@@ -90,11 +92,14 @@ async def change_limit(
     caller: Caller,
     target: Target,
     *,
-    limit: RequestLimit | None,
+    wanted: RequestLimit | None,
+    named: Named = None,
 ) -> InForce:
-    """Set a limit, or with None end it so that the server's default holds again.
+    """Set a limit, or what is named of it, or with None end it: the server's default holds again.
 
-    Tokens that are there stay, as far as they fit: no change hands out a fresh bucket.
+    What is not named stays as the limit in force has it, be it the server's default; ValueError
+    where there is none. Tokens that are there stay, as far as they fit: no change hands out a fresh
+    bucket.
     """
     evicted: list[bytes] = []
 
@@ -102,6 +107,8 @@ async def change_limit(
         secret_hash, scope = await _key(db, target)
         evicted.append(secret_hash)
         before = await _own(db, target)
+        in_force = _in_force(keyring, target, before).limit
+        limit = None if wanted is None else changed_limit(wanted, in_force, named)
         where = {"org_id": target.org_id, "number": target.number}
         if limit is None:
             await request_limits.end_limit(db, holder=target.holder, **where)

@@ -17,7 +17,9 @@ from typing import Any
 import msgspec
 
 from gpucredits.core import ids, request
+from gpucredits.core.authority import Authority
 from gpucredits.core.book import Book
+from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Boosted, BudgetSaved, Granted, Outcome, Transferred
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.request import Ask, RequestKind, RequestState, Terms
@@ -56,10 +58,11 @@ class RequestRefused(Exception):  # noqa: N818  # it states what happened
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks or decides, in which call."""
+    """Who asks or decides, in which call, and the scope of the key that does."""
 
     actor: str
     request_id: str = ""
+    by: Authority = Authority.SYSTEM
 
 
 async def ask(pool: Pool, act: Act, asker: Asker, wanted: Ask) -> tuple[Ask, bool]:
@@ -102,7 +105,7 @@ async def approve(  # which request, on which terms, and who says so
     """Approve a request and carry it out; a refusal of the ledger opens it again."""
 
     def decide(row: Ask, now: int) -> Ask | Refused:
-        return request.approve(row, terms, actor=asker.actor, note=note, now=now)
+        return request.approve(row, terms, actor=asker.actor, by=asker.by, note=note, now=now)
 
     pinned, is_replay = await change(ledger.pool, act, asker, request_id, decide)
     if act.dry_run:
@@ -165,13 +168,7 @@ def settled(current: Ask, pinned: Ask) -> Ask:
 
 async def submit(ledger: Ledger, ask: Ask, asker: Asker, *, dry_run: bool = False) -> Outcome:
     """Hand what an approval stands for to the ledger, under the request's own key."""
-    budget = None
-    if ask.kind is RequestKind.BUDGET:
-        with driver_errors():
-            async with ledger.pool.acquire() as db:
-                book = await book_of(db, ask.org_id, ask.account)
-        budget = request.budget_in(book, ask)
-    command = request.command_of(ask, budget)
+    command = request.command_of(ask)
     fingerprint = hashlib.sha256(ask.key.encode()).digest()
     wanted = LedgerRequest(command, ask.key, fingerprint, ask.decided_by, asker.request_id)
     return await ledger.submit(ask.org_id, wanted, dry_run=dry_run)
@@ -302,9 +299,23 @@ def shown(row: Ask) -> dict[str, Any]:
         "amount": row.shown(row.amount),
         "ends_at": format_end(row.ends_at),
         "reason": row.reason,
+        "asked_by": row.asked_by,
+        "expires_at": format_end(row.expires_at),
     }
+    if row.refill_per_hour:
+        state["refill_per_hour"] = format_credits(row.refill_per_hour)
+    if row.target_id:
+        state["target"] = row.target_id
+    if row.budget:
+        state["budget"] = row.budget
     if row.decided_by:
+        state["decided_by"] = row.decided_by
+        state["decided_from"] = row.decided_from.name.lower()
         state["note"] = row.note
+    if row.attempt:
+        state["attempt"] = row.attempt
+    if row.given_refill_per_hour:
+        state["given_refill_per_hour"] = format_credits(row.given_refill_per_hour)
     if row.given_amount:
         state["given_amount"] = row.shown(row.given_amount)
         state["given_ends_at"] = format_end(row.given_ends_at)

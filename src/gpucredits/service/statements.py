@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from gpucredits.core import ids
-from gpucredits.core.bounds import DAY_US, MINUTE_US
+from gpucredits.core import ids, statement
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.command import ReviewStanding, TopUp
 from gpucredits.core.money import format_credits
 from gpucredits.core.period import EPOCH, MICROSECOND
@@ -35,11 +35,11 @@ from gpucredits.store.due import Place
 from gpucredits.store.errors import driver_errors
 from gpucredits.store.snapshot import snapshot
 from gpucredits.store.statements import Owner, StatementFilter, StatementRow, Step
+from gpucredits.wire.scalars import format_instant
 
 __all__ = ["Owner", "Seen", "StatementFilter", "StatementRow", "Step"]
 
 ZONE = "UTC"
-GRACE_US = MINUTE_US  # what took effect in a month's last moment has been written down by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,8 @@ async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:
 
 
 async def months_over(pool: Pool, zone: str = ZONE) -> int:
-    """The end of the last month that may be closed."""
-    until, _ = month_after(await read_clock(pool) - GRACE_US, zone)
-    return until
+    """The end of the last month that may be closed now."""
+    return statement.months_over(await read_clock(pool), zone)
 
 
 async def close_months(
@@ -151,6 +150,7 @@ async def close_month(
         after = await statements.totals_before(db, owner, ends_at)
         now = await read_clock(db)
     lines = figures(before, after)
+    due_at = now + due_days * DAY_US
     middle = EPOCH + (starts_at + ends_at) // 2 * MICROSECOND
     with driver_errors():
         async with pool.acquire() as db, db.transaction():
@@ -161,7 +161,7 @@ async def close_month(
                 starts_at=starts_at,
                 ends_at=ends_at,
                 closed_at=now,
-                due_at=now + due_days * DAY_US,
+                due_at=due_at,
                 lines=lines,
                 after=after,
             )
@@ -172,6 +172,7 @@ async def close_month(
                 "period": middle.strftime("%Y-%m"),
                 "closing": format_credits(lines.closing),
                 "amount": format_credits(lines.amount),
+                "due_at": format_instant(due_at),
             }
             note = AuditNote(SYSTEM, "statement.close", owner.path, "", new=shown)
             await audit.insert(db, owner.org_id, [note])

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpucredits.core.account import lineage
-from gpucredits.core.fairshare.decisions import Decisions, Share, Waiting, sentence, things_of
+from gpucredits.core.fairshare.decisions import (
+    Decisions,
+    Share,
+    Waiting,
+    WaitReason,
+    sentence,
+    things_of,
+)
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import ScopeShare, Verdict
 from gpucredits.core.reasons import Reason, Refused
@@ -35,6 +42,13 @@ def turned_away(
         said.detail["position"] = row.position
         said.detail["waiting"] = len(snapshot.waiting)
     return said
+
+
+def as_told(row: Waiting) -> Waiting:
+    """Why a request that does not wait is turned away: no work is stopped for it."""
+    if row.reason is not WaitReason.MAKING_ROOM:
+        return row
+    return row._replace(reason=WaitReason.CAPACITY, starts_at=None)
 
 
 def shares_of(decisions: Decisions) -> Shares:

@@ -16,6 +16,7 @@ from gpucredits.store.verify import (
     one_moment,
     wrong_entry_types,
 )
+from gpucredits.store.verify_powers import wrong_functions
 
 __all__ = ["Finding", "Head", "Verification", "verify"]
 
@@ -58,6 +59,8 @@ async def verify(pool: Pool, *, exported: Sequence[Head] = ()) -> Verification:
             findings.append(Finding(check.name, check.claim, rows))
         claim = "the ledger's view shows entries as the rules mean them"
         findings.append(Finding("entry_types", claim, await wrong_entry_types(connection)))
+        claim = "the database's functions are those that this version made"
+        findings.append(Finding("functions", claim, await wrong_functions(connection)))
         if exported:
             claim = "every seal that was exported is in its chain as it was"
             lost = await lost_heads(connection, exported, limit=ROWS_SHOWN_MAX)

@@ -24,10 +24,12 @@ from gpucredits.core.outcome import (
     RateLimitSaved,
     Refunded,
     Reserved,
+    Resumed,
     Stopping,
     ToppedUp,
     Transferred,
 )
+from gpucredits.core.reservation import ReservationState
 from gpucredits.service.outcomes import KINDS, Stored
 from gpucredits.store import verify_answers as store
 from gpucredits.store.connection import Connection
@@ -40,6 +42,7 @@ ROWS: dict[type, tuple[tuple[Thing, str], ...]] = {
     Reserved: ((store.LEASE, "reservation"),),
     Closed: ((store.ENDED_LEASE, ""),),
     Stopping: ((store.LEASE_THERE, ""),),
+    Resumed: ((store.LEASE_THERE, ""),),
     Refunded: ((store.LEASE_THERE, ""),),
     Adjusted: ((store.LEASE_THERE, ""),),
     Granted: ((store.GRANT, "grant"),),
@@ -91,7 +94,25 @@ def read(stored: bytes) -> Outcome | None:
         msgspec.json.decode(stored)
         return None
     outcome: Outcome = msgspec.json.decode(document.value, type=kind)
+    if stranger := unknown_field(msgspec.json.decode(document.value), msgspec.to_builtins(outcome)):
+        raise msgspec.ValidationError(f"nobody knows its field {stranger!r}")
     return outcome
+
+
+def unknown_field(stored: Any, read_as: Any) -> str:
+    """A field of a stored answer that no outcome of its kind has, or an empty string.
+
+    Compiled classes take an answer that lacks a field for one where the field is 0; whoever renamed
+    one has left the new name.
+    """
+    if not isinstance(stored, dict) or not isinstance(read_as, dict):
+        return ""
+    for name, value in stored.items():
+        if name not in read_as:
+            return str(name)
+        if found := unknown_field(value, read_as[name]):
+            return found
+    return ""
 
 
 def told_by(outcome: Outcome) -> Iterator[tuple[Thing, int, str]]:
@@ -102,7 +123,9 @@ def told_by(outcome: Outcome) -> Iterator[tuple[Thing, int, str]]:
             yield store.GRANT_THERE, arrived, ""
     for thing, name in ROWS.get(type(outcome), ()):
         row = getattr(outcome, name) if name else outcome
-        if row is not None:
+        if isinstance(row, Closed) and row.state is ReservationState.EXPIRED:
+            yield of(store.LAPSED_LEASE, row)
+        elif row is not None:
             yield of(thing, row)
 
 

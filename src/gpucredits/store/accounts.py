@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.account import Account
-from gpucredits.store.book_rows import MODELS, STATUSES, from_json
+from gpucredits.store.book_rows import FUNDINGS, MODELS, STATUSES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
 
 ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading their org in order is cheaper
 LIST = """
 SELECT account_id, path, model, credit_limit, status, remaining, reserved, spent, debt,
-    overrun, version, due_at, funded_until, has_budget, created_at, metadata::text AS metadata,
-    delinquent, overdraft_limit, promised
+    overrun, version, due_at, allocated, created_at, metadata::text AS metadata,
+    delinquent, overdraft_limit, promised, funding, window_max_ms
 FROM accounts WHERE [where] ORDER BY path LIMIT [limit]
 """
 SUM = """
@@ -74,13 +74,14 @@ def account_from_row(row: Any) -> Account:
         overrun=row["overrun"],
         version=row["version"],
         due_at=row["due_at"],
-        funded_until=row["funded_until"],
-        has_budget=row["has_budget"],
+        allocated=row["allocated"],
         created_at=row["created_at"],
         metadata=from_json(row["metadata"]),
         delinquent=row["delinquent"],
         overdraft_limit=row["overdraft_limit"],
         promised=row["promised"],
+        funding=FUNDINGS[row["funding"]],
+        window_max_ms=row["window_max_ms"],
     )
 
 

@@ -125,5 +125,16 @@ async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -
     ]
 
 
+async def who_ended(db: Connection, org_id: int, resources: list[str]) -> dict[str, str]:
+    """Who settled or canceled leases of an org, by their ids; others are absent."""
+    rows = await db.fetch(
+        "SELECT resource, actor FROM audit_log WHERE org_id = $1 AND resource = ANY($2::text[])"
+        " AND action IN ('reservation.settle', 'reservation.cancel')",
+        org_id,
+        resources,
+    )
+    return {row["resource"]: row["actor"] for row in rows}
+
+
 def _json(value: Any) -> str | None:
     return None if value is None else _ENCODER.encode(value).decode()

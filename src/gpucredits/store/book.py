@@ -41,11 +41,12 @@ from gpucredits.store.page import Page, Pages, StoredRow
 from gpucredits.store.price_board import PriceBoard
 from gpucredits.store.shelf import Shelf
 from gpucredits.store.statement import numbers
+from gpucredits.store.steadiness import steady_us
 
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2::text::integer[], $3::text::bigint[],"
     " $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
-    " $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)"
+    " $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)"
 )
 LOCK_ORGS = """
 WITH locked AS MATERIALIZED (
@@ -96,6 +97,7 @@ async def load_and_lock(connection: Connection, needs: Needs, shelf: Shelf) -> P
     A page's ``now`` was read after the lock was held and is never before the org's clock. Pages
     that are kept are used as far as they still hold; what they lack is read.
     """
+    asked_at = steady_us()
     found = await connection.fetch(LOCK_ORGS, sorted(needs.orgs))
     kept, true = shelf.take(needs), Pages()
     for org_id, version, now, is_due, *_ in found:
@@ -106,9 +108,11 @@ async def load_and_lock(connection: Connection, needs: Needs, shelf: Shelf) -> P
         if is_usable(page, needs, now):
             true[org_id] = page
     if found:
-        shelf.watch.told(*found[0][4:])
+        told, offset_us = found[0][4:]
+        shelf.watch.told(told, offset_us)
+        shelf.steadiness.check(told, offset_us, asked_at)
     if not (needs.only_renews and is_enough(needs, true)):
-        true = await fill(connection, needs, true, shelf.board)
+        true = await fill(connection, needs, true, shelf)
         remember(kept, true)
     return opened(true, needs)
 
@@ -129,7 +133,7 @@ async def look_up(connection: Connection, needs: Needs, shelf: Shelf) -> tuple[P
             quote(needs, kept, board)
             version = board.version if needs.prices else None
             return opened(kept, needs), guard_of(kept, now, watch.offset_us, version)
-    pages = await fill(connection, needs, kept, board)
+    pages = await fill(connection, needs, kept, shelf)
     remember(known, pages)
     needs.were_read = True
     read_at = min((page.read_at for page in pages.values()), default=0)
@@ -157,7 +161,8 @@ def quote(needs: Needs, pages: Pages, board: PriceBoard) -> None:
 
 def opened(pages: Pages, needs: Needs) -> Pages:
     """Pages on which a batch can be decided."""
-    for org_id in needs.anew:
+    counted = {org_id for org_id, _ in needs.counted} if needs.counts_anew else set()
+    for org_id in needs.anew | counted:
         if org_id in pages:
             pages[org_id].book.counts_anew = needs.counts_anew
             pages[org_id].outdated = True
@@ -168,10 +173,10 @@ def opened(pages: Pages, needs: Needs) -> Pages:
     return pages
 
 
-async def fill(connection: Connection, needs: Needs, kept: Pages, board: PriceBoard) -> Pages:
+async def fill(connection: Connection, needs: Needs, kept: Pages, shelf: Shelf) -> Pages:
     """Read what pages lack that are kept, and whole pages of the other orgs."""
     pages: Pages = {}
-    await read(connection, needs.beyond(kept), pages, kept, board)
+    await read(connection, needs.beyond(kept), pages, kept, shelf)
     stale = {
         org_id
         for org_id, page in kept.items()
@@ -219,9 +224,10 @@ async def read(
     needs: Needs,
     pages: Pages,
     kept: Pages,
-    board: PriceBoard | None = None,
+    shelf: Shelf | None = None,
 ) -> None:
     """Open the books of the orgs, or add to the pages that are kept of them what they lack."""
+    asked_at = steady_us()
     rows = await connection.fetch(
         OPEN_BOOK,
         sorted(needs.orgs),
@@ -238,10 +244,13 @@ async def read(
         *columns(needs.jobs, 3),
         not needs.only_renews,
         *columns(needs.references, 2),
+        needs.chains,
     )
     with_grants: dict[int, Page] = {}
-    if board is not None and needs.prices and rows:
-        learn_prices(board, needs, rows)
+    if shelf is not None and rows:
+        shelf.steadiness.check(rows[0][9], rows[0][12], asked_at)
+        if needs.prices:
+            learn_prices(shelf.board, needs, rows)
     for place, row in enumerate(rows, start=1):
         if place % ROWS_AT_A_STRETCH == 0:
             await asyncio.sleep(0)
@@ -272,7 +281,7 @@ def begin_page(row: StoredRow, kept: Page | None) -> Page:
     page = open_page(row)
     if kept is None or kept.book.org.version != page.book.org.version:
         return page
-    kept.book.suspended = {}
+    kept.book.suspended, kept.book.account_windows = {}, {}
     kept.now, kept.read_at = page.now, page.read_at
     return kept
 

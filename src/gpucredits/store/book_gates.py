@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gpucredits.core.authority import Authority
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
 from gpucredits.core.period import Calendar
@@ -18,11 +19,13 @@ from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.store.page import Page, StoredRow
 
 NO_CALENDAR = -1
+FIXED_TERMS = 15  # of a lease that is not plain; lists of varying length follow
 DIMENSIONS = tuple(Dimension)
 CALENDARS = tuple(Calendar)
 ROLLOVERS = tuple(Rollover)
 EXHAUSTIONS = tuple(Exhaustion)
 WHYS = tuple(Why)
+AUTHORITIES = tuple(Authority)
 
 
 def calendar_of(number: int) -> Calendar | None:
@@ -50,8 +53,13 @@ def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
         lease.cap_part,
         lease.cap_seen,
         lease.clears_at,
-        lease.stop_grace_ms,
-    ) = terms
+        lease.stopping_for,
+        lease.authorised,
+        numbers_kept,
+    ) = terms[:FIXED_TERMS]
+    kept_to = FIXED_TERMS + numbers_kept
+    lease.kept = triples(terms[FIXED_TERMS:kept_to])
+    lease.payers = pairs(terms[kept_to:])
     renewed_at = lease.expires_at - full_lease_us(lease)
     lease.exhaustion = EXHAUSTIONS[exhaustion]
     lease.leaving = leaving == 1
@@ -59,7 +67,25 @@ def fill_terms(lease: Reservation, terms: Sequence[int]) -> bool:
     lease.stopping_at, lease.why = stop, WHYS[why]
     if lease.cap_part >= 0:
         return True
-    return bool(lease.overdraft or lease.overdrawn or leaving or stop or beat_at > renewed_at)
+    return bool(
+        lease.overdraft
+        or lease.overdrawn
+        or leaving
+        or stop
+        or beat_at > renewed_at
+        or lease.kept
+        or lease.payers
+    )
+
+
+def pairs(flat: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Two by two, from the flat list that is stored."""
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+def triples(flat: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
+    """Three by three, from the flat list that is stored."""
+    return tuple(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
 
 
 def is_plain(lease: Reservation) -> bool:
@@ -71,6 +97,7 @@ def is_plain(lease: Reservation) -> bool:
         and not lease.stopping_at
         and not lease.why
         and lease.cap_part < 0
+        and not (lease.authorised or lease.kept or lease.payers)
     )
 
 
@@ -98,6 +125,7 @@ def fill_quota(page: Page, row: StoredRow) -> None:
         0,
         row[9],
         row[10],
+        AUTHORITIES[row[18]],
     )
     if known is None:
         limits.quotas[account_id] = [quota]
@@ -142,9 +170,9 @@ def fill_job(page: Page, row: StoredRow) -> None:
 
 
 def fill_node(page: Page, row: StoredRow) -> None:
-    """A live lease of a job that is asked for, on its node; a first row without one begins anew."""
+    """A live lease of a job that is asked for, on its node or ''; a row of none begins anew."""
     on_nodes = page.book.on_nodes
-    if row[23]:
+    if row[2]:
         on_nodes[row[2], row[21], row[23]] = (row[3], row[4])
     else:
         on_nodes.clear()
@@ -154,6 +182,7 @@ def fill_bucket(page: Page, row: StoredRow) -> None:
     """A rate limit, or the last one that ended, where another may be set."""
     limits = page.book.limits
     bucket = TokenBucket(*row[2:9])
+    bucket.set_by = AUTHORITIES[row[10]]
     if row[9]:
         bucket.ended_at = row[9]
         limits.index(bucket)
@@ -165,9 +194,9 @@ def fill_bucket(page: Page, row: StoredRow) -> None:
         limits.lanes.clear()
 
 
-def terms_of(bucket: TokenBucket) -> tuple[int, int, int]:
+def terms_of(bucket: TokenBucket) -> tuple[int, int, int, int]:
     """What of a rate limit changes rarely, so that it is written only when it did."""
-    return bucket.capacity, bucket.refill_per_hour, bucket.ended_at
+    return bucket.capacity, bucket.refill_per_hour, bucket.ended_at, bucket.set_by
 
 
 def fill_boost(page: Page, row: StoredRow) -> None:
@@ -182,6 +211,7 @@ def fill_boost(page: Page, row: StoredRow) -> None:
         ends_at=row[8],
         created_at=row[9],
         note=row[21],
+        set_by=AUTHORITIES[row[10]],
     )
     limits = page.book.limits
     known = limits.boosts.setdefault(boost.target_id, [])

@@ -9,71 +9,79 @@ from gpucredits.store.statement import part
 
 ORGS = part(
     "changed_orgs",
-    "integer bigint bigint bigint",
+    "integer bigint bigint bigint bigint",
     """UPDATE orgs t SET next_id = x.next_id, next_entry_id = x.next_entry_id, clock = x.clock,
-        version = t.version + 1
-    FROM ROWS AS x(org_id, next_id, next_entry_id, clock) WHERE t.org_id = x.org_id""",
+        version = x.version
+    FROM ROWS AS x(org_id, next_id, next_entry_id, clock, version)
+    WHERE t.org_id = x.org_id""",
 )
 BALANCES = part(
     "changed_balances",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint",
+    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint",
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
         debt = x.debt, overrun = x.overrun, promised = x.promised, version = x.version,
-        due_at = x.due_at, funded_until = x.funded_until
+        due_at = x.due_at
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
-        due_at, funded_until)
+        due_at)
     WHERE t.org_id = x.org_id AND t.account_id = x.account_id""",
 )
 SETTINGS = part(
     "changed_settings",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " code bigint code boolean text boolean bigint",
+    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
+    " code bigint code boolean text boolean bigint code bigint",
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
         debt = x.debt, overrun = x.overrun, promised = x.promised, version = x.version,
-        due_at = x.due_at, funded_until = x.funded_until, model = x.model,
+        due_at = x.due_at, model = x.model,
         credit_limit = x.credit_limit,
         credit_limit_max = greatest(t.credit_limit_max, x.model * x.credit_limit),
-        status = x.status, has_budget = x.has_budget, metadata = x.metadata::jsonb,
-        delinquent = x.delinquent, overdraft_limit = x.overdraft_limit
+        floor = CASE WHEN (t.model, t.credit_limit) = (x.model, x.credit_limit) THEN t.floor
+            ELSE least(-x.model * x.credit_limit, x.remaining - x.reserved - x.debt) END,
+        status = x.status, allocated = x.allocated, metadata = x.metadata::jsonb,
+        delinquent = x.delinquent, overdraft_limit = x.overdraft_limit, funding = x.funding,
+        window_max_ms = x.window_max_ms
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
-        due_at, funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
-        overdraft_limit)
+        due_at, model, credit_limit, status, allocated, metadata, delinquent,
+        overdraft_limit, funding, window_max_ms)
     WHERE t.org_id = x.org_id AND t.account_id = x.account_id""",
 )
 NEW_ACCOUNTS = part(
     "new_accounts",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " code bigint code boolean text boolean bigint bigint text bigint",
+    "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
+    " code bigint code boolean text boolean bigint code bigint bigint text bigint",
     """INSERT INTO accounts (org_id, account_id, remaining, reserved, spent, debt, overrun,
-        promised, version, due_at, funded_until, model, credit_limit, credit_limit_max, status,
-        has_budget, metadata, delinquent, overdraft_limit, parent_id, path, created_at)
+        promised, version, due_at, model, credit_limit, credit_limit_max, floor,
+        status, allocated, metadata, delinquent, overdraft_limit, funding, window_max_ms,
+        parent_id, path, created_at)
     SELECT x.org_id, x.account_id, x.remaining, x.reserved, x.spent, x.debt, x.overrun,
-        x.promised, x.version, x.due_at, x.funded_until, x.model, x.credit_limit,
-        x.model * x.credit_limit, x.status, x.has_budget, x.metadata::jsonb, x.delinquent,
-        x.overdraft_limit, x.parent_id, x.path, x.created_at
+        x.promised, x.version, x.due_at, x.model, x.credit_limit,
+        x.model * x.credit_limit,
+        least(-x.model * x.credit_limit, x.remaining - x.reserved - x.debt),
+        x.status, x.allocated, x.metadata::jsonb, x.delinquent,
+        x.overdraft_limit, x.funding, x.window_max_ms, x.parent_id, x.path, x.created_at
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
-        due_at, funded_until, model, credit_limit, status, has_budget, metadata, delinquent,
-        overdraft_limit, parent_id, path, created_at)""",
+        due_at, model, credit_limit, status, allocated, metadata, delinquent,
+        overdraft_limit, funding, window_max_ms, parent_id, path, created_at)""",
 )
 GRANTS = part(
     "changed_grants",
-    "integer bigint bigint bigint code boolean",
+    "integer bigint bigint bigint code boolean bigint",
     """UPDATE grants t SET amount = x.amount, remaining = x.remaining, state = x.state,
-        is_open = x.is_open
-    FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open)
+        is_open = x.is_open, claims = x.claims
+    FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open, claims)
     WHERE t.org_id = x.org_id AND t.grant_id = x.grant_id""",
 )
 NEW_GRANTS = part(
     "new_grants",
-    "integer bigint bigint bigint code boolean"
+    "integer bigint bigint bigint code boolean bigint"
     " bigint bigint bigint integer code bigint bigint text bigint",
-    """INSERT INTO grants (org_id, grant_id, amount, remaining, state, is_open, account_id,
-        starts_at, expires_at, priority, source, origin_id, created_at, metadata, budget_id)
-    SELECT x.org_id, x.grant_id, x.amount, x.remaining, x.state, x.is_open, x.account_id,
-        x.starts_at, x.expires_at, x.priority, x.source, x.origin_id, x.created_at,
+    """INSERT INTO grants (org_id, grant_id, amount, remaining, state, is_open, claims,
+        account_id, starts_at, expires_at, priority, source, origin_id, created_at, metadata,
+        budget_id)
+    SELECT x.org_id, x.grant_id, x.amount, x.remaining, x.state, x.is_open, x.claims,
+        x.account_id, x.starts_at, x.expires_at, x.priority, x.source, x.origin_id, x.created_at,
         x.metadata::jsonb, x.budget_id
-    FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open, account_id, starts_at,
-        expires_at, priority, source, origin_id, created_at, metadata, budget_id)""",
+    FROM ROWS AS x(org_id, grant_id, amount, remaining, state, is_open, claims, account_id,
+        starts_at, expires_at, priority, source, origin_id, created_at, metadata, budget_id)""",
 )
 RENEWALS = part(  # of leases that one grant has paid for, as nearly all are
     "renewed_leases",
@@ -94,43 +102,50 @@ SHARED_RENEWALS = part(
 LEASES = part(
     "changed_leases",
     "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
-    " bigint bigint boolean boolean bigint code bigint bigint bigint bigint bigint",
+    " bigint bigint boolean boolean bigint code bigint bigint bigint bigint bigint"
+    " bigint bigint bigint text text",
     """UPDATE reservations t SET state = x.state, decision = x.decision, held = x.held,
         settled = x.settled, adjusted = x.adjusted, refunded = x.refunded, used_ms = x.used_ms,
         seq = x.seq, expires_at = x.expires_at, ended_at = x.ended_at, paid = x.paid::bigint[],
         beat_at = greatest(t.beat_at, x.beat_at), overdrawn = x.overdrawn, leaving = x.leaving,
         is_plain = x.is_plain, stopping_at = x.stopping_at, why = x.why,
         promised = x.promised, cap_part = x.cap_part, cap_seen = x.cap_seen,
-        clears_at = x.clears_at, stop_grace_ms = x.stop_grace_ms
+        clears_at = x.clears_at, stopping_for = x.stopping_for, payer_id = x.payer_id,
+        window_ms = x.window_ms, authorised = x.authorised, kept = x.kept::bigint[],
+        payers = x.payers::bigint[]
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
         used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, why, promised, cap_part, cap_seen, clears_at, stop_grace_ms)
+        stopping_at, why, promised, cap_part, cap_seen, clears_at, stopping_for,
+        payer_id, window_ms, authorised, kept, payers)
     WHERE t.org_id = x.org_id AND t.reservation_id = x.reservation_id""",
 )
 NEW_LEASES = part(
     "new_leases",
     "integer bigint code code bigint bigint bigint bigint bigint bigint bigint bigint text"
     " bigint bigint boolean boolean bigint code bigint bigint bigint bigint bigint"
-    " text bigint bigint text text bigint text text bigint bigint bigint bigint bigint bigint"
+    " bigint bigint bigint text text"
+    " text bigint text text bigint text text bigint bigint bigint bigint bigint"
     " bigint text code bigint bigint",
     """INSERT INTO reservations (org_id, reservation_id, state, decision, held, settled, adjusted,
         refunded, used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, why, promised, cap_part, cap_seen, clears_at, stop_grace_ms,
-        account, account_id, payer_id, job_id, gpu_type, gpu_count, region, node, price, price_id,
-        window_ms, admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion,
+        stopping_at, why, promised, cap_part, cap_seen, clears_at, stopping_for,
+        payer_id, window_ms, authorised, kept, payers,
+        account, account_id, job_id, gpu_type, gpu_count, region, node, price, price_id,
+        admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion,
         grace_ms, overdraft)
     SELECT x.org_id, x.reservation_id, x.state, x.decision, x.held, x.settled, x.adjusted,
         x.refunded, x.used_ms, x.seq, x.expires_at, x.ended_at, x.paid::bigint[], x.beat_at,
         x.overdrawn, x.leaving, x.is_plain, x.stopping_at, x.why, x.promised, x.cap_part,
-        x.cap_seen, x.clears_at, x.stop_grace_ms, x.account, x.account_id, x.payer_id,
-        x.job_id, x.gpu_type, x.gpu_count, x.region, x.node, x.price, x.price_id, x.window_ms,
+        x.cap_seen, x.clears_at, x.stopping_for, x.payer_id, x.window_ms, x.authorised,
+        x.kept::bigint[], x.payers::bigint[], x.account, x.account_id,
+        x.job_id, x.gpu_type, x.gpu_count, x.region, x.node, x.price, x.price_id,
         x.admitted_at, x.escrow_windows, x.max_amount, x.first_entry_id, x.metadata::jsonb,
         x.exhaustion, x.grace_ms, x.overdraft
     FROM ROWS AS x(org_id, reservation_id, state, decision, held, settled, adjusted, refunded,
         used_ms, seq, expires_at, ended_at, paid, beat_at, overdrawn, leaving, is_plain,
-        stopping_at, why, promised, cap_part, cap_seen, clears_at, stop_grace_ms,
-        account, account_id, payer_id, job_id, gpu_type,
-        gpu_count, region, node, price, price_id, window_ms,
+        stopping_at, why, promised, cap_part, cap_seen, clears_at, stopping_for,
+        payer_id, window_ms, authorised, kept, payers,
+        account, account_id, job_id, gpu_type, gpu_count, region, node, price, price_id,
         admitted_at, escrow_windows, max_amount, first_entry_id, metadata, exhaustion, grace_ms,
         overdraft)""",
 )

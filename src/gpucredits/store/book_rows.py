@@ -3,31 +3,35 @@
 Owns: what a stored row looks like as a row of the core.
 Must not: read (book does), decide anything or write (book_save does).
 
-Leases are loaded without what no rule reads (region, node, metadata; where the org has no limits
-also job and GPU type), because tens of thousands of them are loaded each second;
-store/reservations.py reads them whole.
+Leases are loaded without what no rule reads (node and metadata; where the org has no limits also
+the job), because tens of thousands of them are loaded each second; store/reservations.py reads them
+whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from sys import intern
 
 import msgspec
 
-from gpucredits.core.account import Account, Model, Status
+from gpucredits.core.account import Account, Funding, Model, Status
 from gpucredits.core.book import Book, Org
+from gpucredits.core.bounds import NEVER_US
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState, Source
 from gpucredits.core.price import Price
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow, TopUpStatus
-from gpucredits.store.book_gates import fill_terms
+from gpucredits.store.book_gates import fill_terms, pairs
 from gpucredits.store.page import Page, StoredRow, settings_of
 
+PLACE_SEPARATOR = chr(31)
+PLACES: dict[str, tuple[str, str]] = {}
+PLACES_MAX = 10_000
 NO_METADATA: dict[str, str] = {}  # of every lease that is loaded: nobody adds to it
 MODELS = tuple(Model)
 STATUSES = tuple(Status)
+FUNDINGS = tuple(Funding)
 SOURCES = tuple(Source)
 GRANT_STATES = tuple(GrantState)
 LEASE_STATES = tuple(ReservationState)
@@ -45,8 +49,14 @@ def open_page(row: StoredRow) -> Page:
 
 
 def fill_suspended(page: Page, row: StoredRow) -> None:
-    """An account that is suspended, by an operator (1) or by debt alone (0): (status; path)."""
-    page.book.suspended[row[21]] = not row[3]
+    """An account that is suspended, by an operator (1) or by debt alone (0), or that bounds leases.
+
+    (status or nothing, bound in ms or 0; path)
+    """
+    if row[3] is not None:
+        page.book.suspended[row[21]] = not row[3]
+    if row[4]:
+        page.book.account_windows[row[21]] = row[4]
 
 
 def fill_account(page: Page, row: StoredRow) -> None:
@@ -56,8 +66,12 @@ def fill_account(page: Page, row: StoredRow) -> None:
     if row[16]:
         book.complete.add(account_id)
     page.fresh_until = min(page.fresh_until, row[12])
+    if not row[14]:
+        book.bare.discard(account_id)
     if account_id in book.accounts:
         return
+    if row[14]:
+        book.bare.add(account_id)
     account = Account(
         account_id,
         path,
@@ -71,13 +85,14 @@ def fill_account(page: Page, row: StoredRow) -> None:
         row[10],
         row[11],
         row[12],
-        row[13],
-        row[14] == 1,
+        row[13] == 1,
         row[15],
         from_json(row[22]),
         row[18] == 1,
         row[17],
         row[19],
+        FUNDINGS[row[27][0]],
+        row[27][1],
     )
     book.accounts[account_id] = account
     book.paths[path] = account
@@ -106,6 +121,7 @@ def fill_grant(page: Page, row: StoredRow) -> None:
         row[12],
         from_json(row[22]),
         row[13],
+        row[14] or 0,
     )
     book.lots[grant_id] = grant
     page.grant_states[grant_id] = grant.state
@@ -120,21 +136,22 @@ def fill_lease(page: Page, row: StoredRow) -> None:
     (
         _, _, lease_id, account_id, payer_id, gpu_count, price, window_ms, admitted_at, expires_at,
         escrow_windows, max_amount, held, settled, adjusted, refunded, used_ms, seq, state,
-        decision, ended_at, account, gpu_type, job_id, paid, _, _, terms,
+        decision, ended_at, account, place, job_id, paid, _, _, terms,
     ) = row
     # fmt: on
     leases = page.book.reservations
     if lease_id in leases:
         return
+    gpu_type, region = PLACES.get(place) or place_of(place)
     lease = leases[lease_id] = Reservation(
         lease_id,
         intern(account),
         account_id,
         payer_id,
         job_id or "",
-        intern(gpu_type or ""),
+        gpu_type,
         gpu_count,
-        "",
+        region,
         "",
         price,
         0,
@@ -154,9 +171,8 @@ def fill_lease(page: Page, row: StoredRow) -> None:
         ended_at,
         ((paid[0], paid[1]),) if len(paid) == 2 else pairs(paid),
         NO_METADATA,
+        expires_at - window_ms * (1 + escrow_windows) * 1_000,
     )
-    if gpu_type is not None:  # the org has limits, and those want to know since when it runs
-        lease.beat_at = expires_at - window_ms * (1 + escrow_windows) * 1_000
     is_special = terms is not None and fill_terms(lease, terms)
     if state or decision or adjusted or refunded or is_special:
         page.lease_states[lease_id] = (LEASE_STATES[state], DECISIONS[decision])
@@ -164,9 +180,13 @@ def fill_lease(page: Page, row: StoredRow) -> None:
             page.over.append(lease_id)
 
 
-def pairs(paid: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """(grant, amount) for each grant that paid, from the flat list that is stored."""
-    return tuple(zip(paid[::2], paid[1::2], strict=True))
+def place_of(text: str) -> tuple[str, str]:
+    """The GPU type and the region of a lease, as they are read: few leases have others."""
+    gpu_type, _, region = text.partition(PLACE_SEPARATOR)
+    if len(PLACES) >= PLACES_MAX:
+        PLACES.clear()
+    place = PLACES[text] = (intern(gpu_type), intern(region))
+    return place
 
 
 def fill_topup(page: Page, row: StoredRow) -> None:
@@ -206,14 +226,15 @@ def fill_past(page: Page, row: StoredRow) -> None:
 
 
 def fill_price(page: Page, row: StoredRow) -> None:
-    """The version in force of a price: (type, region, owner)."""
+    """The version in force of a price, or the end of the last: (type, region, owner)."""
     page.passing = True
     page.book.prices.append(price_of(row))
 
 
 def price_of(row: StoredRow) -> Price:
     """A price as it is read."""
-    return Price(row[2], row[21], row[22], row[3], row[4], row[23])
+    until = NEVER_US if row[5] is None else row[5]
+    return Price(row[2], row[21], row[22], row[3], row[4], row[23], until, bool(row[6]))
 
 
 def fill_answer(page: Page, row: StoredRow) -> None:

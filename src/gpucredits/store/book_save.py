@@ -45,10 +45,10 @@ from gpucredits.store.book_rows import DECISIONS
 from gpucredits.store.changes import Changes
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import driver_errors, key_conflicts
-from gpucredits.store.events import Event, events_of
+from gpucredits.store.events import Event, events_of, moved_decision, moved_event
 from gpucredits.store.gates_save import add_gate, add_gated_org, add_meters, is_metered
 from gpucredits.store.guard import Guard, NodeOfJob, Verdict, guarded_statement, verdict_of
-from gpucredits.store.page import Page, Pages, note, settings_of
+from gpucredits.store.page import Page, Pages, new_version, note, settings_of
 from gpucredits.store.statement import Part, parameters, statement
 
 # Looked up once: these are compared for every heartbeat.
@@ -109,7 +109,7 @@ def new_on_nodes(pages: Pages) -> tuple[NodeOfJob, ...]:
         (org_id, row.account_id, row.job_id, row.node)
         for org_id, page in pages.items()
         for row in page.book.changed.values()
-        if type(row) is Reservation and row.node and row.reservation_id >= page.first_new_id
+        if type(row) is Reservation and row.reservation_id >= page.first_new_id
     )
 
 
@@ -124,8 +124,8 @@ def changes_of(pages: Pages, minutes: Minutes) -> dict[Part, list[Sequence[Any]]
         changes.rows[SETTLEMENTS] = changes.settlements
     if minutes.answers:
         changes.rows[ANSWERS] = list(minutes.answers)
-    if minutes.decisions:
-        changes.rows[DECISIONS_MADE] = list(minutes.decisions)
+    for decision in minutes.decisions:
+        changes.add(DECISIONS_MADE, decision)
     if minutes.acts:
         changes.rows[ACTS] = list(minutes.acts)
     return changes.in_order()
@@ -160,11 +160,22 @@ def collect(changes: Changes, page: Page) -> None:
     if page.metered:
         add_meters(changes, page)
     add_entries(changes, org_id, now, book.entries)
-    for event in events:
-        changes.add(OUTBOX, (org_id, now, *event))
+    add_news(changes, page, events)
     book.org.clock = now
+    page.next_version = new_version(book.org.version)
     if not add_gated_org(changes, page):
-        changes.add(ORGS, (org_id, book.org.next_id, book.org.next_entry_id, now))
+        org = book.org
+        changes.add(ORGS, (org_id, org.next_id, org.next_entry_id, now, page.next_version))
+
+
+def add_news(changes: Changes, page: Page, events: list[Event]) -> None:
+    """What is announced of a batch, and leases that changed payers as decisions too."""
+    org_id = page.book.org.org_id
+    for move in page.book.moves:
+        events.append(moved_event(move))
+        changes.add(DECISIONS_MADE, moved_decision(org_id, page.now, move))
+    for event in events:
+        changes.add(OUTBOX, (org_id, page.now, *event))
 
 
 def add_row(changes: Changes, page: Page, row: Row) -> None:
@@ -232,7 +243,12 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.cap_part,
         row.cap_seen,
         row.clears_at,
-        row.stop_grace_ms,
+        row.stopping_for,
+        row.payer_id,
+        row.window_ms,
+        row.authorised,
+        to_literal(row.kept),
+        to_literal(row.payers),
     )
     if row.reservation_id < page.first_new_id:
         changes.add(LEASES, hot)
@@ -240,7 +256,6 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
     cold = (
         row.account,
         row.account_id,
-        row.payer_id,
         row.job_id,
         row.gpu_type,
         row.gpu_count,
@@ -248,7 +263,6 @@ def add_lease(changes: Changes, page: Page, row: Reservation) -> None:
         row.node,
         row.price,
         row.price_id,
-        row.window_ms,
         row.admitted_at,
         row.escrow_windows,
         row.max_amount,
@@ -268,9 +282,12 @@ def is_mere_renewal(page: Page, row: Reservation) -> bool:
         and row.decision is CONTINUE
         and not row.adjusted
         and not row.refunded
+        and not row.payers
         and row.cap_part < 0
+        and not row.kept
         and row.reservation_id < page.first_new_id
         and row.reservation_id not in page.lease_states
+        and row.reservation_id not in page.book.reshaped
     )
 
 
@@ -287,7 +304,6 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
         row.promised,
         row.version,
         row.due_at,
-        row.funded_until,
     )
     settings = settings_of(row)
     if page.settings.get(row.account_id) == settings:
@@ -299,10 +315,12 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
         row.model,
         row.credit_limit,
         row.status,
-        row.has_budget,
+        row.allocated,
         to_json(row.metadata),
         row.delinquent,
         row.overdraft_limit,
+        row.funding,
+        row.window_max_ms,
     )
     if row.account_id < page.first_new_id:
         changes.add(SETTINGS, whole)
@@ -315,7 +333,15 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
 def add_grant(changes: Changes, page: Page, row: Grant) -> None:
     """A grant: what is left of it, and the rest if it is new."""
     is_open = row.remaining > 0 and row.state is not GrantState.ENDED
-    hot = (page.book.org.org_id, row.grant_id, row.amount, row.remaining, row.state, is_open)
+    hot = (
+        page.book.org.org_id,
+        row.grant_id,
+        row.amount,
+        row.remaining,
+        row.state,
+        is_open,
+        row.claims,
+    )
     if row.grant_id < page.first_new_id:
         changes.add(GRANTS, hot)
         return
@@ -351,9 +377,9 @@ def add_topup(changes: Changes, page: Page, row: TopUpRow) -> None:
     changes.add(NEW_TOPUPS, hot + cold)
 
 
-def to_literal(paid: tuple[tuple[int, int], ...]) -> str:
-    """Who paid how much as an array literal: grant, amount, grant, amount and so on."""
-    return f"{{{','.join([f'{grant_id},{amount}' for grant_id, amount in paid])}}}"
+def to_literal(rows: Sequence[tuple[int, ...]]) -> str:
+    """Rows of numbers as one flat array literal: grant, amount, grant, amount and so on."""
+    return f"{{{','.join([str(number) for row in rows for number in row])}}}"
 
 
 def to_json(metadata: dict[str, str]) -> str:

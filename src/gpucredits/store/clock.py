@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from gpucredits.store.audit import SYSTEM
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.errors import driver_errors
+
+ADVANCE = """
+WITH moved AS (UPDATE clock SET offset_us = offset_us + $1 RETURNING offset_us), noted AS (
+    INSERT INTO audit_log (org_id, recorded_at, actor, action, resource, old, new, request_id)
+    SELECT 0, ledger_now(), $2, 'clock.advance', 'clock',
+        jsonb_build_object('offset_us', offset_us - $1),
+        jsonb_build_object('offset_us', offset_us), $3
+    FROM moved
+)
+SELECT offset_us FROM moved
+"""
 
 
 async def read_clock(connection: Connection | Pool) -> int:
@@ -13,6 +25,13 @@ async def read_clock(connection: Connection | Pool) -> int:
     return now
 
 
+async def read_clock_and_offset(connection: Connection | Pool) -> tuple[int, int]:
+    """The time, and by how much of it a test clock has moved it on."""
+    with driver_errors():
+        row = await connection.fetchrow("SELECT ledger_now(), c.offset_us FROM clock c")
+    return row[0], row[1]
+
+
 async def read_offset(connection: Connection | Pool) -> int:
     """By how many microseconds a test clock has moved this database's time on."""
     with driver_errors():
@@ -20,10 +39,14 @@ async def read_offset(connection: Connection | Pool) -> int:
     return offset
 
 
-async def advance_clock(connection: Connection | Pool, microseconds: int) -> int:
-    """Move time on, for tests only; the new offset. Time never goes back."""
+async def advance_clock(
+    connection: Connection | Pool,
+    microseconds: int,
+    *,
+    actor: str = SYSTEM,
+    request_id: str = "",
+) -> int:
+    """Move time on, for tests only, and record who did; the new offset. Time never goes back."""
     with driver_errors():
-        offset: int = await connection.fetchval(
-            "UPDATE clock SET offset_us = offset_us + $1 RETURNING offset_us", microseconds
-        )
+        offset: int = await connection.fetchval(ADVANCE, microseconds, actor, request_id)
     return offset

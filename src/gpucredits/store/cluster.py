@@ -4,8 +4,9 @@ Owns the layout of the data directory, ``initdb``, the access files and the serv
 must not start, watch or stop a server.
 
 Access is by unix socket only, in a directory that only the server's user can enter, and by *peer*
-authentication: the kernel names the user at the other end, and only our own user is let in. There
-is no password to store, print or lose, and no port for others on the machine to try.
+authentication: the kernel names the user at the other end, and only our own user and the server's
+are let in. The files that say so lie beside the cluster, not in it: the server's user cannot write
+there. There is no password to store, print or lose, and no port for others on the machine to try.
 """
 
 from __future__ import annotations
@@ -14,16 +15,15 @@ import importlib.util
 import os
 import pwd
 import shutil
-import stat
 import subprocess
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucredits.store import leftovers
+from gpucredits.store import leftovers, private
 from gpucredits.store.memory import memory_bytes
-from gpucredits.store.run_as import EmbeddedPostgresError, RunAs
+from gpucredits.store.run_as import EmbeddedPostgresError, RunAs, launch_environment
 
 ROLE = "gpucredits"
 SOCKET_NAME = ".s.PGSQL.5432"
@@ -57,6 +57,16 @@ class Layout:
     def log(self) -> Path:
         """What the server prints."""
         return self.data_dir / "postgres.log"
+
+    @property
+    def access(self) -> Path:
+        """Who may connect (``hba_file``); beside the cluster, where the server cannot write."""
+        return self.data_dir / "postgres.hba"
+
+    @property
+    def users(self) -> Path:
+        """Which users of the system are the role (``ident_file``)."""
+        return self.data_dir / "postgres.ident"
 
     @property
     def socket_note(self) -> Path:
@@ -95,9 +105,7 @@ def ensure(layout: Layout, *, run_as: RunAs) -> None:
             f"{found}, or move the data over with pg_dump or pg_upgrade."
         )
     if layout.cluster.stat().st_uid == 0 and run_as.uid > 0:  # restored by root from a copy
-        for folder, _, files in os.walk(layout.cluster):
-            for path in (Path(folder), *(Path(folder, name) for name in files)):
-                run_as.own(path)
+        private.give_tree(layout.cluster, run_as.uid, run_as.gid)
     write_access(layout, run_as=run_as)
 
 
@@ -125,7 +133,7 @@ def create(layout: Layout, *, run_as: RunAs) -> None:
     done = subprocess.run(  # noqa: S603 - our own programs
         command,
         cwd="/",
-        env=ENVIRONMENT,
+        env=launch_environment(ENVIRONMENT),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=INITDB_TIMEOUT_S,
@@ -148,16 +156,17 @@ def sync_directory(folder: Path) -> None:
 
 
 def write_access(layout: Layout, *, run_as: RunAs) -> None:
-    """Let in our own user over the socket and nobody else, whatever the files said before."""
-    us = pwd.getpwuid(os.geteuid()).pw_name
-    files = {
-        "pg_hba.conf": "local all all peer map=gpucredits\n",
-        "pg_ident.conf": f'gpucredits "{us}" {ROLE}\n',
-    }
-    for name, text in files.items():
-        path = layout.cluster / name
-        path.write_text(text, encoding="utf-8")
-        run_as.own(path)
+    """Let in our own user and the server's over the socket, whatever the files said before.
+
+    The files lie where the server's user cannot write, so that none of its processes can add one.
+    """
+    uids = dict.fromkeys((os.geteuid(), *([run_as.uid] if run_as.uid >= 0 else [])))
+    names = [pwd.getpwuid(uid).pw_name for uid in uids]
+    # "all" databases are not the stream that a backup is read from.
+    access = "local all all peer map=gpucredits\nlocal replication all peer map=gpucredits\n"
+    users = "".join(f'gpucredits "{name}" {ROLE}\n' for name in names)
+    private.write_file(layout.access, access.encode(), mode=0o644)
+    private.write_file(layout.users, users.encode(), mode=0o644)
 
 
 def major_version() -> str:
@@ -177,15 +186,20 @@ def open_socket_directory(layout: Layout, *, run_as: RunAs) -> Path:
     remove_socket_directory(layout)
     folder = layout.data_dir / "run"
     if not fits(folder):
-        folder = next((place for place in short_places() if fits(place)), folder)
+        # Elsewhere a directory of ours is around it, as the data directory is around the other.
+        places = [place / "run" for place in short_places()]
+        folder = next((place for place in places if fits(place)), folder)
         if not fits(folder):
             raise EmbeddedPostgresError(
                 f"no place for the socket: {layout.data_dir} and the temporary directory both "
                 f"have paths too long for a unix socket ({SOCKET_PATH_BYTES_MAX} bytes) or hold a "
                 "comma. Set TMPDIR to a short, plain path."
             )
-        layout.socket_note.write_text(f"{folder}\n", encoding="utf-8")
+        private.write_file(layout.socket_note, f"{folder}\n".encode())
+        folder.parent.mkdir(mode=0o700)
+        folder.parent.chmod(0o700 if run_as.is_sealed else 0o711)
     folder.mkdir(mode=0o700)
+    folder.chmod(0o700)
     run_as.own(folder)
     return folder
 
@@ -205,25 +219,37 @@ def fits(folder: Path) -> bool:
 
 def remove_socket_directory(layout: Layout) -> None:
     """Remove the socket directory of an earlier run: ours alone, and nothing below it."""
-    folders = [layout.data_dir / "run"]
-    if layout.socket_note.exists():
-        folders.append(Path(layout.socket_note.read_text(encoding="utf-8").strip()))
-    for folder in folders:
-        if folder != folders[0] and not folder.name.startswith(SOCKET_PREFIX):
-            continue
-        with suppress(FileNotFoundError):
-            if stat.S_ISDIR(folder.lstat().st_mode):
-                for name in (SOCKET_NAME, f"{SOCKET_NAME}.lock"):
-                    (folder / name).unlink(missing_ok=True)
-                folder.rmdir()
+    remove_socket(layout.data_dir)
+    with suppress(FileNotFoundError):
+        noted = Path(private.read_file(layout.socket_note).decode().strip()).parent
+        if noted.name.startswith(SOCKET_PREFIX):
+            remove_socket(noted)
+            with suppress(FileNotFoundError):
+                noted.rmdir()
     layout.socket_note.unlink(missing_ok=True)
 
 
-def settings(layout: Layout, *, sockets: Path) -> dict[str, str]:
+def remove_socket(folder: Path) -> None:
+    """Remove ``run`` in a directory of ours; the server's user may have put anything in it."""
+    with suppress(FileNotFoundError), ExitStack() as stack:
+        outer = private.open_directory(folder)
+        stack.callback(os.close, outer)
+        inner = os.open("run", private.DIRECTORY | os.O_NOFOLLOW, dir_fd=outer)
+        stack.callback(os.close, inner)
+        for name in (SOCKET_NAME, f"{SOCKET_NAME}.lock"):
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=inner)
+        os.rmdir("run", dir_fd=outer)
+
+
+def settings(layout: Layout, *, sockets: Path, run_as: RunAs) -> dict[str, str]:
     """The server's settings, given on its command line so that no file can weaken them."""
     buffers_mib = min(max(memory_bytes() // 8 // MIB, 128), 2048)
     wal_mib = min(max(shutil.disk_usage(layout.data_dir).free // 8 // MIB, 256), 8192)
-    return {
+    sealed = {"dynamic_shared_memory_type": "mmap"} if run_as.is_sealed else {}  # not in /dev/shm
+    return sealed | {
+        "hba_file": str(layout.access),
+        "ident_file": str(layout.users),
         "listen_addresses": "",
         "unix_socket_directories": quoted_list_item(sockets),
         "unix_socket_permissions": "0700",
@@ -258,7 +284,7 @@ def rotate_log(layout: Layout) -> None:
 def log_tail(layout: Layout) -> str:
     """The last lines of the server's log, for an error message."""
     try:
-        text = layout.log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
+        text = private.read_file(layout.log)[-LOG_TAIL_BYTES:].decode(errors="replace")
     except FileNotFoundError:
         return "(no log)"
     return "\n".join(text.splitlines()[-8:])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gpucredits.store import pools
 from gpucredits.store.connection import Connection
-from gpucredits.store.picture import ITS_POOL, Key
+from gpucredits.store.picture import IS_DRAINING, ITS_POOL, Key
 from gpucredits.store.pools import NO_POOL
 from gpucredits.store.queue import IS_ADMITTING, IS_OPEN, IS_WAITING, QueueState
 
@@ -89,11 +89,16 @@ HELD = (
 
 
 async def pools_with_work(db: Connection, *, usage_every_us: int) -> list[int]:
-    """Pools in which somebody waits, or whose past use has not been counted for so long."""
+    """Pools in which somebody waits or work makes room, or whose past use is to be counted."""
     rows = await db.fetch(
         "SELECT p.pool_id FROM pools p JOIN pool_dispatch d"  # noqa: S608  # constant texts only
         " ON d.org_id = p.org_id AND d.pool_id = p.pool_id WHERE EXISTS"
         f" (SELECT FROM queue q WHERE q.pool_id = p.pool_id AND q.{IS_OPEN})"
+        f" OR EXISTS (SELECT FROM reservations r WHERE {IS_DRAINING}"
+        " AND r.gpu_type = p.gpu_type AND r.region = p.region)"
+        f" OR (p.pool_id = {NO_POOL} AND EXISTS (SELECT FROM reservations r WHERE {IS_DRAINING}"
+        " AND NOT EXISTS (SELECT FROM pools o WHERE o.org_id = 0 AND o.gpu_type = r.gpu_type"
+        " AND o.region = r.region)))"
         " OR (p.half_life_ms > 0 AND d.used_until <= (SELECT ledger_now()) - $1)"
         " ORDER BY p.pool_id",
         usage_every_us,
@@ -170,7 +175,7 @@ async def claim(
     """
     orgs, numbers, granted, overtook = zip(*chosen, strict=True)
     rows = await db.fetch(  # the only names in the text are those of columns
-        "WITH moved AS (UPDATE pool_dispatch SET version = version + 1 WHERE org_id = 0"  # noqa: S608
+        "WITH moved AS (UPDATE pool_dispatch SET version = new_version() WHERE org_id = 0"  # noqa: S608
         " AND pool_id = $1 AND version = $2 AND holder = $3 RETURNING 1),"
         f" claimed AS (UPDATE queue q SET {IS_ADMITTING}, attempt = q.attempt + 1,"
         " granted = x.granted, overtook = x.overtook"

@@ -66,6 +66,14 @@ class UnsafeDatabaseError(Exception):
         self.findings = findings
         super().__init__("refusing to use this database: " + "; ".join(map(str, findings)))
 
+    @property
+    def is_standby(self) -> bool:
+        """Whether nothing is wrong but that it is not the primary, or not yet."""
+        return {each.setting for each in self.findings} <= {
+            "in_recovery",
+            "default_transaction_read_only",
+        }
+
 
 async def require_durable(
     connection: Connection[Any] | PoolConnectionProxy[Any], *, allow_no_checksums: bool = False

@@ -22,7 +22,8 @@ from urllib.parse import quote, urlencode
 
 import asyncpg
 
-from gpucredits.store import cluster, leftovers, run_as
+from gpucredits.core.duration import format_seconds
+from gpucredits.store import cluster, leftovers, private, run_as
 from gpucredits.store.run_as import EmbeddedPostgresError
 from gpucredits.store.supervisor import Supervisor
 
@@ -86,14 +87,23 @@ class EmbeddedPostgres:
         """How often the server had to be started again since ``start``; for tests of restarts."""
         return max(self._supervisor.starts - 1, 0) if self._supervisor else 0
 
-    def dsn(self, database: str = DATABASE) -> str:
-        """The address of a database of this server."""
+    @property
+    def user(self) -> run_as.RunAs:
+        """The user that the server runs as, chosen by ``start``."""
+        return self._run_as
+
+    @property
+    def sockets(self) -> Path:
+        """The directory of the server's socket while it runs."""
         if self._sockets is None:
             raise EmbeddedPostgresError(
                 "the embedded PostgreSQL is not running: call start() first"
             )
-        query = urlencode({"host": str(self._sockets)})
-        return f"postgresql://{cluster.ROLE}@/{quote(database)}?{query}"
+        return self._sockets
+
+    def dsn(self, database: str = DATABASE) -> str:
+        """The address of a database of this server."""
+        return address(self.sockets, database)
 
     def start(self) -> str:
         """Start (making the cluster the first time), wait until it serves, and give its address."""
@@ -101,10 +111,13 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError("this embedded PostgreSQL has already been started")
         layout = self._layout
         make_data_dir(layout.data_dir)
+        self._run_as = run_as.choose(layout.cluster, programs=cluster.binaries() / "postgres")
+        if self._run_as.is_sealed:
+            private.close_to_others(layout.data_dir)
+        elif self._run_as.uid != run_as.UNCHANGED:
+            private.let_through(layout.data_dir)
         self._lock_handle = lock(layout)
         try:
-            needed = [cluster.binaries() / "postgres", layout.cluster / "PG_VERSION"]
-            self._run_as = run_as.choose(layout.cluster, needed=needed)
             if layout.cluster.exists():
                 leftovers.clear(layout.cluster)
             cluster.ensure(layout, run_as=self._run_as)
@@ -113,7 +126,7 @@ class EmbeddedPostgres:
             self._supervisor = Supervisor(
                 command=self._command,
                 prepare=lambda: leftovers.clear(layout.cluster),
-                environment=cluster.ENVIRONMENT,
+                environment=run_as.launch_environment(cluster.ENVIRONMENT),
                 log_path=layout.log,
             )
             atexit.register(self.stop)
@@ -140,9 +153,8 @@ class EmbeddedPostgres:
             self._lock_handle = None
 
     def _command(self) -> list[str]:
-        if self._sockets is None:
-            raise EmbeddedPostgresError("the socket directory is gone")
-        chosen = cluster.settings(self._layout, sockets=self._sockets) | self._settings
+        ours = cluster.settings(self._layout, sockets=self.sockets, run_as=self._run_as)
+        chosen = ours | self._settings
         options = [text for name, value in chosen.items() for text in ("-c", f"{name}={value}")]
         program = cluster.binaries() / "postgres"
         return self._run_as.command(program, "-D", self._layout.cluster, *options)
@@ -163,16 +175,23 @@ class EmbeddedPostgres:
             else:
                 return
             time.sleep(POLL_S)
+        waited = format_seconds(int(self._start_timeout_s))
         raise EmbeddedPostgresError(
-            f"PostgreSQL did not serve within {self._start_timeout_s:.0f} s ({last}). "
+            f"PostgreSQL did not serve within {waited} ({last}). "
             f"Its log {self._layout.log} ends:\n{cluster.log_tail(self._layout)}"
         )
 
 
+def address(sockets: Path, database: str = DATABASE) -> str:
+    """The address of a database whose server has its socket in a directory."""
+    query = urlencode({"host": str(sockets)})
+    return f"postgresql://{cluster.ROLE}@/{quote(database)}?{query}"
+
+
 def make_data_dir(data_dir: Path) -> None:
-    """Make the data directory; others may pass through to what they own, and list nothing."""
+    """Make the data directory, or check that the one there is ours."""
     try:
-        data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+        private.make_directory(data_dir)
     except OSError as error:
         raise EmbeddedPostgresError(
             f"cannot make the data directory {data_dir}: {error.strerror}. "
@@ -181,13 +200,13 @@ def make_data_dir(data_dir: Path) -> None:
     if not os.access(data_dir, os.R_OK | os.W_OK | os.X_OK):
         raise EmbeddedPostgresError(
             f"this user may not write to the data directory {data_dir}. "
-            "Choose another, or change its owner."
+            "Choose another, or change its mode."
         )
 
 
 def lock(layout: cluster.Layout) -> int:
     """Take the data directory for this process; the kernel gives it back when we end."""
-    handle = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = private.open_file(layout.lock, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -38,13 +38,15 @@ ACCOUNTS_UNTIL = """
 SELECT w.number, entry_after([org], w.number, [until])
 FROM unnest([numbers]::bigint[]) AS w(number) OFFSET 0
 """
-# By payer. After the end of a lease only corrections come: entry_after() knows how late the end was
-# written down.
+# By payer. After the end of a lease only corrections come, and late use, whose last beat is then at
+# the end of the lease: entry_after() knows how late the end was written down.
 LEASES = """
-SELECT payer_id, array_agg(reservation_id) AS leases, min(first_entry_id) AS first,
-    CASE WHEN bool_and(state <> 0 AND adjusted = 0 AND refunded = 0)
-        THEN entry_after([org], payer_id, max(ended_at)) END AS beyond
-FROM reservations WHERE [where] GROUP BY payer_id
+SELECT payer, array_agg(reservation_id) AS leases, min(first_entry_id) AS first,
+    CASE WHEN bool_and(state <> 0 AND adjusted = 0 AND refunded = 0
+            AND (state <> 3 OR beat_at < ended_at))
+        THEN entry_after([org], payer, max(ended_at)) END AS beyond
+FROM reservations CROSS JOIN LATERAL lease_payers(payer_id, payers) AS payer
+WHERE [where] GROUP BY payer
 """
 # These take effect when they are recorded; the clock alone makes the others, or may.
 AT_ONCE = frozenset(
@@ -154,13 +156,13 @@ async def add_leases(
     if wanted.reservation_id:
         own.add("reservation_id = {}", wanted.reservation_id)
     rows = await connection.fetch(own.into(LEASES, org=own.value(org_id)), *own.values)
-    leases = [number for row in rows for number in row["leases"]]
+    leases = sorted({number for row in rows for number in row["leases"]})
     where.add("e.reservation_id = ANY({}::bigint[])", leases)
     where.add("e.entry_id >= {}", min((row["first"] for row in rows), default=0))
     beyond = [row["beyond"] for row in rows]
     if beyond and None not in beyond:
         where.add("e.entry_id < {}", max(beyond))
-    return sorted(row["payer_id"] for row in rows)
+    return sorted(row["payer"] for row in rows)
 
 
 def page_of(where: Where, org_id: int, accounts: list[int] | None, wanted: EntryFilter) -> str:

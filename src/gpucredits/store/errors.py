@@ -20,6 +20,10 @@ class Unavailable(Exception):  # noqa: N818 - the name is what a caller reads: t
     """The database cannot serve now. A commit under way may have happened: retry with its key."""
 
 
+class Damaged(Unavailable):
+    """Files of the database are damaged: what is in them cannot be read."""
+
+
 class Conflict(Exception):  # noqa: N818 - the name is what a caller reads: a conflict with another
     """Another transaction was in the way, and this one was rolled back whole: run it again."""
 
@@ -47,6 +51,17 @@ UNAVAILABLE_STATES = frozenset(
         "57P05",  # idle_session_timeout
         "58030",  # io_error
     }
+)
+DAMAGED_STATES = frozenset(
+    {
+        "XX001",  # data_corrupted, which a page with a wrong checksum is
+        "XX002",  # index_corrupted
+        "58P01",  # undefined_file
+    }
+)
+DAMAGED = (
+    "the database's files are damaged ({state}: {said}). Stop the server, keep a copy of the data "
+    "directory as it is, and restore the newest backup; `gpucredits verify` then checks the books"
 )
 UNAVAILABLE_CLASSES = frozenset({"08", "53"})  # connection exceptions; insufficient resources
 GONE_WORDS = (
@@ -100,16 +115,24 @@ def translated(error: BaseException) -> Unavailable | Conflict | None:
     """Our exception for a driver error, or None where the error must pass as it is."""
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, asyncpg.PostgresError):
-        state = error.sqlstate or ""
-        if state in CONFLICT_STATES or state == LOCKED_STATE:
-            kind = Locked if state == LOCKED_STATE else Conflict
-            return kind(f"another transaction was in the way ({state}, {said})")
-        if state in UNAVAILABLE_STATES or state[:2] in UNAVAILABLE_CLASSES:
-            return Unavailable(f"the database cannot serve now ({state}, {said})")
-        return None
+        return of_state(error.sqlstate or "", said)
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return Unavailable(f"none of the database's hosts is the primary ({said})")
     if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError):
         is_gone = any(words in str(error) for words in GONE_WORDS)
         return Unavailable(f"the connection is gone ({said})") if is_gone else None
     if isinstance(error, OSError):  # covers ConnectionError and TimeoutError
         return Unavailable(f"the database cannot be reached ({said})")
+    return None
+
+
+def of_state(state: str, said: str) -> Unavailable | Conflict | None:
+    """Our exception for what the server said, by its code."""
+    if state in CONFLICT_STATES or state == LOCKED_STATE:
+        kind = Locked if state == LOCKED_STATE else Conflict
+        return kind(f"another transaction was in the way ({state}, {said})")
+    if state in DAMAGED_STATES:
+        return Damaged(DAMAGED.format(state=state, said=said))
+    if state in UNAVAILABLE_STATES or state[:2] in UNAVAILABLE_CLASSES:
+        return Unavailable(f"the database cannot serve now ({state}, {said})")
     return None

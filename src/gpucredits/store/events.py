@@ -11,10 +11,11 @@ from collections.abc import Mapping
 import msgspec
 
 from gpucredits.core.account import Account
-from gpucredits.core.book import Row
+from gpucredits.core.book import PayerMove, Row
 from gpucredits.core.budget import BudgetPeriod
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.money import format_credits
+from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.page import Page
@@ -33,7 +34,8 @@ def events_of(page: Page, row: Row, events: list[Event]) -> None:
     """Add what is news about a changed row."""
     match row:
         case Reservation():
-            if row.reservation_id >= page.first_new_id or (row.state or row.decision != "continue"):
+            number = row.reservation_id
+            if number >= page.first_new_id or number in page.lease_states or is_news(row):
                 lease_events(page, row, events)
         case Grant():
             grant_events(page, row, events)
@@ -56,8 +58,13 @@ def events_of(page: Page, row: Row, events: list[Event]) -> None:
             pass  # what an operator set is in the audit log
 
 
+def is_news(row: Reservation) -> bool:
+    """Whether a lease that simply ran until now no longer does."""
+    return bool(row.state) or row.decision is not Decision.CONTINUE
+
+
 def lease_events(page: Page, row: Reservation, events: list[Event]) -> None:
-    """A lease was given, began to drain, or ended."""
+    """A lease was given, began to drain, goes on after all, ended, or was charged late."""
     number = row.reservation_id
     payload: Payload = {"account": row.account, "settled": format_credits(row.settled)}
     if number >= page.first_new_id:
@@ -66,18 +73,44 @@ def lease_events(page: Page, row: Reservation, events: list[Event]) -> None:
     state, decision = page.lease_states.get(number, RUNNING)
     if row.state is not state and row.state in ENDINGS:
         events.append(event(ENDINGS[row.state], number, payload))
-    elif row.decision is not decision and row.decision is Decision.DRAIN:
+    elif any(late.reservation_id == number for late in page.book.late_use):
+        events.append(event("reservation.charged_late", number, payload))
+    elif row.decision is Decision.DRAIN and decision is not Decision.DRAIN:
         events.append(event("reservation.draining", number, payload))
+    elif row.decision is Decision.CONTINUE and decision is Decision.DRAIN:
+        events.append(event("reservation.resumed", number, payload))
 
 
 def account_events(page: Page, row: Account, events: list[Event]) -> None:
-    """An account was opened, was paused for what it owes, or has paid."""
+    """An account was opened, spends other credits, was paused for what it owes, or has paid."""
     told: Payload = {"path": row.path}
     if row.account_id >= page.first_new_id:
         events.append(event("account.opened", row.account_id, told))
+    elif page.had_other_funding(row):
+        funding = {**told, "funding": row.funding.name.lower()}
+        events.append(event("account.funding_changed", row.account_id, funding))
     if row.delinquent is not page.was_delinquent(row.account_id):
         kind = "account.delinquent" if row.delinquent else "account.resumed"
         events.append(event(kind, row.account_id, told))
+
+
+def moved_event(move: PayerMove) -> Event:
+    """Another account pays for a lease from here on."""
+    return event("reservation.payer_changed", move.reservation_id, moved_payload(move))
+
+
+def moved_decision(
+    org_id: int, now: int, move: PayerMove
+) -> tuple[int, int, str, str, str, int, str, str]:
+    """The record of the decision that another account pays, as its columns are stored."""
+    detail = msgspec.json.encode(moved_payload(move)).decode()
+    short = Reason.INSUFFICIENT_CREDITS.value
+    return (org_id, now, "Beat", "change_payer", short, move.reservation_id, "", detail)
+
+
+def moved_payload(move: PayerMove) -> Payload:
+    """Who paid for a lease, who does now, and what that account holds for it."""
+    return {"from": move.source, "to": move.target, "held": format_credits(move.held)}
 
 
 def grant_events(page: Page, row: Grant, events: list[Event]) -> None:

@@ -9,29 +9,30 @@ from gpucredits.store.statement import part
 
 GATED_ORGS = part(  # in the place of ORGS where limits or budgets came or went
     "changed_gated_orgs",
-    "integer bigint bigint bigint boolean boolean lists",
+    "integer bigint bigint bigint bigint boolean boolean lists",
     """UPDATE orgs t SET next_id = x.next_id, next_entry_id = x.next_entry_id, clock = x.clock,
-        version = t.version + 1, budgeted = t.budgeted OR x.has_new_budget,
+        version = x.version, budgeted = t.budgeted OR x.has_new_budget,
         gated = x.has_new_limit
             OR EXISTS (SELECT 1 FROM quotas q WHERE q.org_id = x.org_id AND q.ended_at = 0
                 AND q.quota_id <> ALL (x.ended::bigint[]))
             OR EXISTS (SELECT 1 FROM token_buckets b WHERE b.org_id = x.org_id AND b.ended_at = 0
                 AND b.bucket_id <> ALL (x.ended::bigint[]))
-    FROM ROWS AS x(org_id, next_id, next_entry_id, clock, has_new_limit, has_new_budget, ended)
+    FROM ROWS AS x(org_id, next_id, next_entry_id, clock, version, has_new_limit, has_new_budget,
+        ended)
     WHERE t.org_id = x.org_id""",
 )
 QUOTAS = part(
     "changed_quotas",
-    "integer bigint bigint bigint",
-    """UPDATE quotas t SET amount = x.amount, ended_at = x.ended_at
-    FROM ROWS AS x(org_id, quota_id, amount, ended_at)
+    "integer bigint bigint bigint code",
+    """UPDATE quotas t SET amount = x.amount, ended_at = x.ended_at, set_by = x.set_by
+    FROM ROWS AS x(org_id, quota_id, amount, ended_at, set_by)
     WHERE t.org_id = x.org_id AND t.quota_id = x.quota_id""",
 )
 NEW_QUOTAS = part(
     "new_quotas",
-    "integer bigint bigint bigint bigint code text code text integer bigint bigint bigint",
-    """INSERT INTO quotas (org_id, quota_id, amount, ended_at, account_id, dimension, gpu_type,
-        calendar, zone, rolling_hours, created_at, seeded, first_entry_id)
+    "integer bigint bigint bigint code bigint code text code text integer bigint bigint bigint",
+    """INSERT INTO quotas (org_id, quota_id, amount, ended_at, set_by, account_id, dimension,
+        gpu_type, calendar, zone, rolling_hours, created_at, seeded, first_entry_id)
     SELECT * FROM ROWS AS x""",
 )
 SLOTS = part(
@@ -72,18 +73,19 @@ TALLIES = part(
 )
 BUCKETS = part(
     "changed_buckets",
-    "integer bigint bigint bigint bigint bigint bigint bigint",
+    "integer bigint bigint bigint bigint bigint bigint bigint code",
     """UPDATE token_buckets t SET capacity = x.capacity, refill_per_hour = x.refill_per_hour,
-        level = x.level, level_at = x.level_at, fraction = x.fraction, ended_at = x.ended_at
+        level = x.level, level_at = x.level_at, fraction = x.fraction, ended_at = x.ended_at,
+        set_by = x.set_by
     FROM ROWS AS x(org_id, bucket_id, capacity, refill_per_hour, level, level_at, fraction,
-        ended_at)
+        ended_at, set_by)
     WHERE t.org_id = x.org_id AND t.bucket_id = x.bucket_id""",
 )
 NEW_BUCKETS = part(
     "new_buckets",
-    "integer bigint bigint bigint bigint bigint bigint bigint bigint code",
+    "integer bigint bigint bigint bigint bigint bigint bigint code bigint code",
     """INSERT INTO token_buckets (org_id, bucket_id, capacity, refill_per_hour, level, level_at,
-        fraction, ended_at, account_id, kind)
+        fraction, ended_at, set_by, account_id, kind)
     SELECT * FROM ROWS AS x""",
 )
 BOOSTS = part(
@@ -95,9 +97,9 @@ BOOSTS = part(
 )
 NEW_BOOSTS = part(
     "new_boosts",
-    "integer bigint bigint bigint bigint bigint bigint bigint text bigint",
+    "integer bigint bigint bigint bigint bigint bigint bigint text bigint code",
     """INSERT INTO boosts (org_id, boost_id, account_id, target_id, amount, refill_per_hour,
-        starts_at, ends_at, note, created_at)
+        starts_at, ends_at, note, created_at, set_by)
     SELECT * FROM ROWS AS x""",
 )
 BUDGETS = part(

@@ -92,7 +92,7 @@ def add_boost(changes: Changes, page: Page, row: Boost) -> None:
         return
     amounts = (row.amount, row.refill_per_hour, row.starts_at, row.ends_at)
     owner = (row.boost_id, row.account_id, row.target_id)
-    changes.add(NEW_BOOSTS, (org_id, *owner, *amounts, row.note, row.created_at))
+    changes.add(NEW_BOOSTS, (org_id, *owner, *amounts, row.note, row.created_at, row.set_by))
 
 
 def add_quota(changes: Changes, page: Page, row: Quota) -> None:
@@ -100,7 +100,7 @@ def add_quota(changes: Changes, page: Page, row: Quota) -> None:
     note_limit(page, row.quota_id, row.ended_at)
     if row.dimension is PER_WINDOW:
         page.metered.add(row.account_id)
-    may_change = (page.book.org.org_id, row.quota_id, row.limit, row.ended_at)
+    may_change = (page.book.org.org_id, row.quota_id, row.limit, row.ended_at, row.set_by)
     if row.quota_id < page.first_new_id:
         changes.add(QUOTAS, may_change)
         return
@@ -117,7 +117,8 @@ def add_bucket(changes: Changes, page: Page, row: TokenBucket) -> None:
     note_limit(page, row.bucket_id, row.ended_at)
     level = (row.level, row.level_at, row.fraction)
     org_id = page.book.org.org_id
-    may_change = (org_id, row.bucket_id, row.capacity, row.refill_per_hour, *level, row.ended_at)
+    terms = (row.capacity, row.refill_per_hour, *level, row.ended_at, row.set_by)
+    may_change = (org_id, row.bucket_id, *terms)
     if row.bucket_id < page.first_new_id:
         changes.add(BUCKETS, may_change)
     else:
@@ -193,7 +194,7 @@ def add_gated_org(changes: Changes, page: Page) -> bool:
         return False
     org = page.book.org
     has_limit = page.came or (page.gated and not page.ended)
-    counters = (org.next_id, org.next_entry_id, page.now)
+    counters = (org.next_id, org.next_entry_id, page.now, page.next_version)
     ended = literal(page.ended)
     changes.add(GATED_ORGS, (org.org_id, *counters, has_limit, page.has_new_budget, ended))
     return True

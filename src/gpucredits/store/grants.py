@@ -15,7 +15,7 @@ from gpucredits.store.where import Where
 LIST = """
 SELECT g.grant_id, g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority,
     g.source, g.state, g.origin_id, g.created_at, g.metadata::text AS metadata, a.path,
-    g.budget_id
+    g.budget_id, g.claims
 FROM grants g
 JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
 WHERE [where] ORDER BY g.grant_id LIMIT [limit]
@@ -51,6 +51,7 @@ def grant_from_row(row: Any) -> Grant:
         created_at=row["created_at"],
         metadata=from_json(row["metadata"]),
         budget_id=row["budget_id"],
+        claims=row["claims"],
     )
 
 

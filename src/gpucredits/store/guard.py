@@ -32,7 +32,7 @@ CHECKED = """locked AS MATERIALIZED (
 ), checked AS MATERIALIZED (
     SELECT m.found = $2::text::bigint[] AND m.due = 0 AND coalesce(m.offset_us = $3, true)
         AND m.now - $4 BETWEEN 0 AND 5000000
-        AND ($5::bigint IS NULL OR (SELECT o.next_id FROM orgs o WHERE o.org_id = 0) = $5)
+        AND ($5::bigint IS NULL OR (SELECT o.version FROM orgs o WHERE o.org_id = 0) = $5)
         AND NOT EXISTS (SELECT FROM unnest($6::text::integer[], $7::text::bigint[], $8::text[],
             $9::text[]) AS n(org_id, account_id, job_id, node)
             CROSS JOIN LATERAL (SELECT FROM reservations r WHERE r.org_id + 0 = n.org_id

@@ -1,4 +1,4 @@
-"""Become a PostgreSQL program that ends when its parent ends; run as a script, never imported.
+"""Become a PostgreSQL program that ends when its parent ends; run as a script.
 
 Owns the last steps before ``exec``: giving up root, keeping at most one capability, and asking the
 kernel for a signal at the parent's death. A separate program because these steps are not safe
@@ -16,6 +16,7 @@ import signal
 import struct
 import sys
 
+LIBRARY_PATH = "LD_LIBRARY_PATH"
 PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8
 PR_CAP_AMBIENT = 47
@@ -40,6 +41,8 @@ def main(arguments: list[str]) -> None:
     if os.getppid() != parent:
         raise SystemExit("the process that wanted this server ended before it could start")
     os.umask(0o077)
+    if program[0] != sys.executable:  # Python may need the path; others bring their libraries
+        os.environ.pop(LIBRARY_PATH, None)
     os.execv(program[0], program)  # noqa: S606 - the program is named by our own supervisor
 
 

@@ -28,6 +28,7 @@ from gpucredits.core.command import (
     ReplaceBudgets,
     ReplaceQuotas,
     Reserve,
+    ResumeLease,
     ReverseTopUp,
     ReviewStanding,
     SetBudget,
@@ -64,8 +65,10 @@ class Needs:
     counted: set[tuple[int, str]] = field(default_factory=set)
     limits: set[tuple[int, int]] = field(default_factory=set)
     jobs: set[tuple[int, str, str]] = field(default_factory=set)
-    counts_anew: bool = False  # a quota is new: read what runs below the accounts that are counted
+    # a quota is new, or an account is suspended: read what runs below accounts that are counted
+    counts_anew: bool = False
     only_renews: bool = False  # nothing ends: leave out what only the end of a lease needs
+    chains: bool = False  # a lease may change payers: read the accounts above it with their grants
     must_read: bool = False  # more than pages and prices that are kept can tell
     were_read: bool = False  # keys were looked for, and the leases of jobs
 
@@ -116,6 +119,7 @@ class Needs:
             jobs=some(self.jobs),
             counts_anew=self.counts_anew,
             only_renews=self.only_renews,
+            chains=self.chains,
             must_read=self.must_read,
         )
 
@@ -123,12 +127,12 @@ class Needs:
         """The rows that one command may read or change."""
         self.orgs.add(org_id)
         match command:
-            case Beat() | Settle() | Cancel() | StopLease():
+            case Beat() | Settle() | Cancel() | StopLease() | ResumeLease():
                 self._lease(org_id, command.reservation_id)
             case Reserve() | Explain():
                 asked = command.reserve if isinstance(command, Explain) else command
                 self._reserve(org_id, asked)
-                self.must_read = self.must_read or (asked is not command and asked.node != "")
+                self.must_read = self.must_read or asked is not command
             case _:
                 self.must_read = True
                 self._add_rare(org_id, command)
@@ -140,6 +144,7 @@ class Needs:
                 self.corrected.add((org_id, command.reservation_id))
             case CreateAccount() | UpdateAccount() | ReviewStanding():
                 self.paths.update((org_id, path) for path in lineage(command.path))
+                self.counted.add((org_id, command.path))  # read where it is suspended
             case Issue():
                 self.paths.add((org_id, command.account))
             case TopUp():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from random import getrandbits
 from typing import Any
 
 from gpucredits.core import bounds
@@ -46,7 +47,7 @@ class Page:
     ended: tuple[int, ...] = ()  # limits that ended
     has_new_budget: bool = False
     owners: dict[int, int] = field(default_factory=dict)  # the account of each quota
-    terms: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # of each rate limit
+    terms: dict[int, tuple[int, int, int, int]] = field(default_factory=dict)  # of each rate limit
     metered: set[int] = field(default_factory=set)  # accounts whose meters have moved
     fresh_until: int = bounds.NEVER_US
     passing: bool = False
@@ -54,6 +55,7 @@ class Page:
     weight: int = 0  # as counted when it was put on the shelf
     outdated: bool = False  # what was set for the org has changed: read it anew
     read_at: int = 0  # the database's time when it was read or last added to
+    next_version: int = 0  # of the org once what changed is saved
     older: Page | None = None  # what was known of the org, of the same version, when it was read
 
     def was_delinquent(self, account_id: int) -> bool:
@@ -61,11 +63,28 @@ class Page:
         settings = self.settings.get(account_id)
         return settings is not None and settings[DELINQUENT] is True
 
+    def had_other_funding(self, account: Account) -> bool:
+        """Whether an account might spend other credits when it was read than it may now."""
+        settings = self.settings.get(account.account_id)
+        return settings is not None and settings[FUNDING] is not account.funding
+
 
 Pages = dict[int, Page]
 
 
-DELINQUENT = 5  # its place among the settings of an account
+def new_version(known: int) -> int:
+    """A version that an org has never had, in the place of the one that is known.
+
+    Versions are drawn, not counted: a database that was restored, or that a standby took over
+    from before the last commits reached it, would count up to the same numbers again, and a page
+    of what was lost would pass for true.
+    """
+    while (drawn := getrandbits(62)) == known:
+        pass
+    return drawn
+
+
+DELINQUENT, FUNDING = 5, 7  # their places among the settings of an account
 
 
 def settings_of(account: Account) -> tuple[object, ...]:
@@ -74,10 +93,12 @@ def settings_of(account: Account) -> tuple[object, ...]:
         account.model,
         account.credit_limit,
         account.status,
-        account.has_budget,
+        account.allocated,
         account.metadata,
         account.delinquent,
         account.overdraft_limit,
+        account.funding,
+        account.window_max_ms,
     )
 
 
@@ -114,6 +135,8 @@ def is_special(lease: Reservation) -> bool:
         or lease.leaving
         or lease.stopping_at
         or lease.cap_part >= 0
+        or lease.kept
+        or lease.payers
         or lease.beat_at > lease.expires_at - lease.lease_ms * 1_000
     )
 
@@ -125,10 +148,13 @@ def turn(page: Page) -> None:
     book = page.book
     org = book.org
     if book.changed:
-        org.version += 1
+        org.version = page.next_version
         book.changed = {}
     book.entries = []
     book.late_use = []
+    book.moves, book.became_own = [], []
+    if book.reshaped:
+        book.reshaped = set()
     page.first_new_id, page.first_new_entry_id = org.next_id, org.next_entry_id
     for lease_id in page.over:
         book.reservations.pop(lease_id, None)
@@ -182,6 +208,8 @@ def take_over_grants(page: Page, older: Page, account_id: int) -> None:
     account = page.book.accounts[account_id]
     if page.book.grants[account_id] or id(account) in page.book.changed:
         return
+    if account_id not in older.book.bare:
+        page.book.bare.discard(account_id)
     page.book.grants[account_id] = older.book.grants[account_id]
     for grant in older.book.grants[account_id]:
         page.book.lots[grant.grant_id] = grant
@@ -194,6 +222,8 @@ def take_over_account(page: Page, older: Page, account: Account) -> None:
     page.book.accounts[number] = page.book.paths[account.path] = account
     page.settings[number] = older.settings[number]
     page.book.grants[number] = []
+    if number in older.book.bare:
+        page.book.bare.add(number)
     take_over_grants(page, older, number)
     if not page.gated:
         return

@@ -6,7 +6,7 @@ Must not: write, or decide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from gpucredits.store import pools
@@ -72,6 +72,14 @@ class LiveLease(NamedTuple):
     overtook: bool
 
 
+class Drain(NamedTuple):
+    """A live lease that was told to stop, and the number of the request that needs its room."""
+
+    org_id: int
+    reservation_id: int
+    stopping_for: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
     """Everything about one pool at one moment."""
@@ -84,9 +92,13 @@ class Picture:
     usage: dict[str, int]
     running: list[LiveLease]
     waiting: list[OpenTicket]
+    drains: list[Drain] = field(default_factory=list)
 
 
 _OPEN = ", ".join(OpenTicket._fields)
+IS_DRAINING = (  # as in the index of what makes room for a request
+    "r.state = 0 AND r.stopping_for <> 0 AND r.expires_at > (SELECT ledger_now())"
+)
 ITS_POOL = (
     f"p.org_id = 0 AND p.pool_id <> {NO_POOL} AND p.gpu_type = q.command->>'gpu_type'"
     " AND p.region = q.command->>'region'"
@@ -118,6 +130,7 @@ async def take_picture(db: Connection, pool_id: int) -> Picture | None:
         usage={each["path"]: int(each["usage"]) for each in usage},
         running=await _running(db, pool) if pool.gates else [],
         waiting=await _waiting(db, pool_id),
+        drains=await _drains(db, pool),
     )
 
 
@@ -136,6 +149,19 @@ async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
         pool.region,
     )
     return [LiveLease(*row) for row in rows]
+
+
+async def _drains(db: Connection, pool: GpuPool) -> list[Drain]:
+    """Leases that make room for a request; without a pool, those of types that have none."""
+    rows = await db.fetch(
+        f"SELECT r.org_id, r.reservation_id, r.stopping_for FROM reservations r WHERE {IS_DRAINING}"  # noqa: S608  # constant texts only
+        " AND CASE $1 WHEN '' THEN NOT EXISTS (SELECT FROM pools p WHERE p.org_id = 0"
+        " AND p.gpu_type = r.gpu_type AND p.region = r.region)"
+        " ELSE r.gpu_type = $1 AND r.region = $2 END",
+        pool.gpu_type,
+        pool.region,
+    )
+    return [Drain(*row) for row in rows]
 
 
 async def _waiting(db: Connection, pool_id: int) -> list[OpenTicket]:

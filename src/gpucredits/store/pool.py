@@ -3,7 +3,8 @@
 Owns the pool's construction. It must not run a query of the business or retry one.
 
 Every new connection is checked for durability, not just the first: after a failover the same
-address may lead to a server with other settings, or to one that is still read-only.
+address may lead to a server with other settings, to one that is still read-only, or to an old
+primary.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from gpucredits.store.durability import require_durable
+from gpucredits.store.durability import UnsafeDatabaseError, require_durable
 from gpucredits.store.errors import Unavailable, driver_errors
+from gpucredits.store.primary import Primary, require_primary
 
 if TYPE_CHECKING:
     from asyncpg import Connection, Pool, Record
@@ -57,17 +59,21 @@ class PoolOptions:
 DEFAULTS = PoolOptions()
 
 
-async def open_pool(dsn: str, options: PoolOptions = DEFAULTS) -> Pool[Record]:
+async def open_pool(
+    dsn: str, options: PoolOptions = DEFAULTS, primary: Primary | None = None
+) -> Pool[Record]:
     """A pool with at least one working connection, trying until the deadline.
 
     Raises ``Unavailable`` at the deadline, and at once whatever waiting would not cure: a wrong
     password, an unknown database, settings that void durability.
     """
+    require_primary(dsn)
+    primary = primary or Primary()
     deadline = time.monotonic() + options.connect_deadline_s
     delay_s = RETRY_FIRST_S
     while True:
         try:
-            return await try_open(dsn, options)
+            return await try_open(dsn, options, primary)
         except Unavailable as error:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
@@ -79,14 +85,24 @@ async def open_pool(dsn: str, options: PoolOptions = DEFAULTS) -> Pool[Record]:
         delay_s = min(delay_s * 2, RETRY_MAX_S)
 
 
-async def try_open(dsn: str, options: PoolOptions) -> Pool[Record]:
-    """Open the pool once, with our exceptions for the driver's."""
+async def try_open(dsn: str, options: PoolOptions, primary: Primary) -> Pool[Record]:
+    """Open the pool once, with our exceptions for the driver's.
+
+    A standby is refused at the start; a server that is running waits until it is the primary.
+    """
+    is_running = False
 
     async def check(connection: Connection[Any]) -> None:
-        await require_durable(connection, allow_no_checksums=options.allow_no_checksums)
+        try:
+            await require_durable(connection, allow_no_checksums=options.allow_no_checksums)
+        except UnsafeDatabaseError as error:
+            if is_running and error.is_standby:
+                raise Unavailable(str(error)) from error
+            raise
+        await primary.admit(connection)
 
     with driver_errors():
-        return await asyncpg.create_pool(
+        pool = await asyncpg.create_pool(
             dsn,
             min_size=options.connections_min,
             max_size=options.connections_max,
@@ -95,3 +111,5 @@ async def try_open(dsn: str, options: PoolOptions) -> Pool[Record]:
             server_settings=options.session_settings(),
             init=check,
         )
+    is_running = True
+    return pool

@@ -38,6 +38,7 @@ class GpuPool:
     usage_order: str = "ignored"
     half_life_ms: int = 0
     borrowing: bool = True
+    window_max_ms: int = 0
     updated_at: int = 0
     pool_id: int = 0
 
@@ -100,7 +101,7 @@ async def save_pool(db: Connection, pool: GpuPool) -> GpuPool:
     saved = GpuPool(**row)
     await db.execute(
         "INSERT INTO pool_dispatch (pool_id) VALUES ($1), ($2) ON CONFLICT (org_id, pool_id)"
-        " DO UPDATE SET version = pool_dispatch.version + 1",
+        " DO UPDATE SET version = new_version()",
         saved.pool_id,
         NO_POOL,
     )

@@ -1,8 +1,8 @@
 """Prices in force, kept from one admission to the next.
 
 Owns: what was found for which question, and until when that holds by itself.
-Must not: be believed. What was admitted by it is saved only if no price has been added since: every
-price takes its number from the system org's row, so that row's next number is the board's version.
+Must not: be believed. What was admitted by it is saved only if no price has been added since: a new
+price draws a new version for the system org's row, and that is the board's version.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from gpucredits.core.authority import Authority
 from gpucredits.core.request import Ask, RequestKind, RequestState, Unit
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
@@ -18,6 +19,7 @@ INSERTED = tuple(each.name for each in fields(Ask) if each.name != "request_id")
 CHANGED = (
     "state",
     "decided_by",
+    "decided_from",
     "decided_at",
     "note",
     "given_amount",
@@ -125,4 +127,5 @@ def ask_of(row: Any) -> Ask:
     values["kind"] = RequestKind(values["kind"])
     values["state"] = RequestState(values["state"])
     values["unit"] = Unit(values["unit"])
+    values["decided_from"] = Authority(values["decided_from"])
     return Ask(**values)

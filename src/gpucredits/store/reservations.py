@@ -9,7 +9,7 @@ import msgspec
 
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.store.accounts import ACCOUNTS_PROBED_MAX, accounts_under
-from gpucredits.store.book_gates import EXHAUSTIONS, WHYS
+from gpucredits.store.book_gates import EXHAUSTIONS, WHYS, pairs, triples
 from gpucredits.store.book_rows import DECISIONS, LEASE_STATES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
@@ -19,7 +19,7 @@ COLUMNS = """r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.
     r.escrow_windows, r.max_amount, r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq,
     r.state, r.decision, r.ended_at, r.paid, r.metadata::text AS metadata, r.exhaustion,
     r.grace_ms, r.overdraft, r.overdrawn, r.leaving, r.stopping_at, r.why, r.promised,
-    r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms,
+    r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised, r.kept, r.payers,
     lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows) AS beat_at"""
 IN_ORDER = """
 SELECT [columns] FROM reservations r
@@ -41,8 +41,11 @@ WHERE [where] ORDER BY r.reservation_id DESC LIMIT [limit]
 """
 LIST = """
 WITH page AS ([page])
-SELECT r.*, p.path AS payer FROM page r
-JOIN accounts p ON p.org_id = [org] AND p.account_id = r.payer_id
+SELECT r.*, ARRAY(
+    SELECT p.path FROM unnest(r.payers || r.payer_id) WITH ORDINALITY AS paying(account_id, place)
+    JOIN accounts p ON p.org_id = [org] AND p.account_id = paying.account_id
+    WHERE place % 2 = 1 ORDER BY place
+) AS payer_paths FROM page r
 ORDER BY r.reservation_id DESC
 """
 
@@ -64,23 +67,24 @@ class ReservationFilter:
 
 def reservation_from_row(row: Any) -> Reservation:
     """A reservation as stored."""
-    paid = row["paid"]
     values = {each.name: row[each.name] for each in fields(Reservation)}
     values |= {
         "state": LEASE_STATES[row["state"]],
         "decision": DECISIONS[row["decision"]],
-        "paid": tuple(zip(paid[::2], paid[1::2], strict=True)),
+        "paid": pairs(row["paid"]),
         "metadata": from_json(row["metadata"]),
         "exhaustion": EXHAUSTIONS[row["exhaustion"]],
         "why": WHYS[row["why"]],
+        "kept": triples(row["kept"]),
+        "payers": pairs(row["payers"]),
     }
     return Reservation(**values)
 
 
 async def list_reservations(
     connection: Connection, org_id: int, wanted: ReservationFilter, now: int
-) -> list[tuple[Reservation, str]]:
-    """Reservations as stored, with the paths of their payers; a state is that of ``now``."""
+) -> list[tuple[Reservation, tuple[str, ...]]]:
+    """Reservations as stored, with the paths of their payers in turn; states are of ``now``."""
     accounts = None
     if wanted.account:
         accounts = await accounts_under(connection, org_id, wanted.account, tree=wanted.tree)
@@ -90,7 +94,7 @@ async def list_reservations(
     page = page_of(where, org_id, wanted, accounts, now)
     query = where.into(LIST, page=page, org=where.value(org_id))
     rows = await connection.fetch(query, *where.values)
-    return [(reservation_from_row(row), row["payer"]) for row in rows]
+    return [(reservation_from_row(row), tuple(row["payer_paths"])) for row in rows]
 
 
 def page_of(

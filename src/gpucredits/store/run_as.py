@@ -1,27 +1,36 @@
 """Which user the embedded PostgreSQL runs as, and how to start a program as that user.
 
-PostgreSQL refuses to run as root. When we are root it runs as the owner of its data directory, or
-as ``nobody`` for a new one: no account has to be created. Owns that choice and whether that user
-can reach the files at all; it must not create or change anything.
+PostgreSQL refuses to run as root. When we are root it runs as the owner of an existing cluster, as
+the user ``gpucredits``, as whoever called ``sudo``, or else as ``nobody``: no account has to be
+created. Owns that choice and whether that user can reach the files at all; it must not create or
+change anything.
 
-Where a directory on the way is closed to others (``/root``, a private data directory), the server
-keeps one capability that lets it walk through directories. That opens nothing to any other user,
-unlike loosening the modes of the parents, and it is not kept where it is not needed.
+Other services run as ``nobody`` too, so a cluster of ``nobody`` is *sealed*: the data directory is
+root's and closed, and the server keeps one capability that lets it walk in. The same capability
+helps where a directory on the way is closed to others (``/root``). That opens nothing to any other
+user, unlike loosening the modes of the parents, and it is not kept where it is not needed.
 """
 
 from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import stat
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from gpucredits.store.launch import LIBRARY_PATH
 
 CAP_DAC_OVERRIDE = 1
 CAP_DAC_READ_SEARCH = 2
 LAUNCHER = Path(__file__).with_name("launch.py")
 UNCHANGED = -1
+DEDICATED = "gpucredits"
+SHARED = "nobody"  # a user that other services run as, too
 
 
 class EmbeddedPostgresError(Exception):
@@ -30,11 +39,16 @@ class EmbeddedPostgresError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAs:
-    """The user a program runs as; ``UNCHANGED`` where it is simply us."""
+    """The user a program runs as; ``UNCHANGED`` where it is simply us.
+
+    ``is_sealed`` says that others run as this user, so that all of it must lie behind a directory
+    which only root and the program can pass.
+    """
 
     uid: int = UNCHANGED
     gid: int = UNCHANGED
     capability: int = UNCHANGED
+    is_sealed: bool = False
 
     def command(self, *program: str | Path) -> list[str]:
         """The command line that starts the program as this user, bound to our life."""
@@ -48,9 +62,23 @@ class RunAs:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
 
-def choose(cluster: Path, *, needed: list[Path]) -> RunAs:
-    """The user to run as for this cluster directory, able to reach all the ``needed`` paths."""
+def launch_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment that starts a ``RunAs.command``.
+
+    The launcher is Python, which some machines find only through LD_LIBRARY_PATH. The launcher
+    takes the variable away again before it becomes one of PostgreSQL's programs.
+    """
+    path = os.environ.get(LIBRARY_PATH)
+    return {**environment, **({LIBRARY_PATH: path} if path else {})}
+
+
+def choose(cluster: Path, *, programs: Path) -> RunAs:
+    """The user to run PostgreSQL's programs as, able to reach them and the cluster directory."""
     require_name(os.geteuid())
+    if cluster.is_symlink() and cluster.lstat().st_uid != os.geteuid():
+        raise EmbeddedPostgresError(
+            f"{cluster} is a symbolic link that another user made. Remove the link."
+        )
     if os.geteuid() != 0:
         if cluster.exists() and cluster.stat().st_uid != os.geteuid():
             owner, us = cluster.stat().st_uid, os.geteuid()
@@ -60,17 +88,63 @@ def choose(cluster: Path, *, needed: list[Path]) -> RunAs:
             )
         return RunAs()
     entry = unprivileged(cluster)
-    closed = [path for needs in needed if (path := closed_parent(needs, entry))]
-    if not closed:
-        return RunAs(uid=entry.pw_uid, gid=entry.pw_gid)
+    require_reachable(programs, entry)
+    user = RunAs(uid=entry.pw_uid, gid=entry.pw_gid, is_sealed=entry.pw_name == SHARED)
+    # The data directory itself is opened or sealed to suit the user; its parents are not ours.
+    way = cluster.resolve() if cluster.is_symlink() else cluster.parent
+    closed = closed_parent(way, entry)
+    if not user.is_sealed and closed is None:
+        return user
     held = capabilities_held()
     for capability in (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE):  # the weaker first
         if held >> capability & 1:
-            return RunAs(uid=entry.pw_uid, gid=entry.pw_gid, capability=capability)
+            return replace(user, capability=capability)
+    raise EmbeddedPostgresError(without_capability(cluster, entry, closed))
+
+
+def without_capability(cluster: Path, user: pwd.struct_passwd, closed: Path | None) -> str:
+    """What to do where the server would have to pass a closed directory and root may not let it."""
+    if closed is not None:
+        return (
+            f"PostgreSQL does not run as root, and user {user.pw_name!r}, which it would run as, "
+            f"cannot pass through {closed}. Use a data directory that others can reach (for "
+            f"example under /var/lib), or: chmod o+x {shlex.quote(str(closed))}"
+        )
+    return (
+        f"PostgreSQL does not run as root. Other services may run as user {SHARED!r}, so "
+        f"{cluster.parent} has to be closed to that user, and this process lacks the capability "
+        "(CAP_DAC_READ_SEARCH) to let the server in all the same. Give the database a user of its "
+        f"own: {own_user(cluster)}"
+    )
+
+
+def sealed_advice(cluster: Path) -> str:
+    """What to say of a cluster that belongs to a user of other services, too."""
+    return (
+        f"The database runs as user {SHARED!r}, which other services may run as too. Stop the "
+        f"server and give the database a user of its own: {own_user(cluster)}"
+    )
+
+
+def own_user(cluster: Path) -> str:
+    """The commands that give the database a user of its own."""
+    made = f"useradd --system {DEDICATED}"
+    if not cluster.exists():
+        return made
+    return f"{made} && chown -R {DEDICATED}: {shlex.quote(str(cluster))}"
+
+
+def require_reachable(programs: Path, user: pwd.struct_passwd) -> None:
+    """Refuse programs that the user cannot reach: a capability helps neither linker nor shell."""
+    closed = closed_parent(programs, user)
+    if closed is None:
+        return
     raise EmbeddedPostgresError(
-        f"PostgreSQL does not run as root, and user {entry.pw_name!r}, which it would run as, "
-        f"cannot pass through {closed[0]}. Use a data directory and an installation that others "
-        f"can reach (for example under /var/lib and /opt), or: chmod o+x {closed[0]}"
+        f"PostgreSQL does not run as root, and user {user.pw_name!r}, which it would run as, "
+        f"cannot enter {closed}, where its programs are installed ({programs.parent}). Install "
+        "gpucredits where every user can read it: python3 -m venv /opt/gpucredits && "
+        "/opt/gpucredits/bin/pip install 'gpucredits[server]'. "
+        f"Or open that directory: chmod o+x {shlex.quote(str(closed))}"
     )
 
 
@@ -86,17 +160,27 @@ def require_name(uid: int) -> None:
 
 
 def unprivileged(cluster: Path) -> pwd.struct_passwd:
-    """Whom to run as instead of root: the owner of an existing cluster, else nobody."""
+    """Whom to run as instead of root: the cluster's owner, our own user, sudo's caller, nobody."""
     if cluster.exists() and (owner := cluster.stat().st_uid) != 0:
         require_name(owner)
         return pwd.getpwuid(owner)
-    try:
-        return pwd.getpwnam("nobody")
-    except KeyError:
-        raise EmbeddedPostgresError(
-            "PostgreSQL does not run as root, and this system has no user 'nobody' to run it as. "
-            "Run as another user, or give the data directory to one with chown."
-        ) from None
+    for find, name in ((pwd.getpwnam, DEDICATED), (invoking_user, ""), (pwd.getpwnam, SHARED)):
+        with suppress(KeyError):
+            entry = find(name)
+            if entry.pw_uid != 0:
+                return entry
+    raise EmbeddedPostgresError(
+        f"PostgreSQL does not run as root, and this system has no user to run it as. Make one: "
+        f"useradd --system {DEDICATED}"
+    )
+
+
+def invoking_user(_: str) -> pwd.struct_passwd:
+    """Who became root with sudo; KeyError where nobody did."""
+    uid = os.environ.get("SUDO_UID", "")
+    if not uid.isdecimal():
+        raise KeyError(uid)
+    return pwd.getpwuid(int(uid))
 
 
 def closed_parent(path: Path, user: pwd.struct_passwd) -> Path | None:

@@ -1,7 +1,8 @@
 """Pages kept from one batch to the next, so that what is known is not read again.
 
 Owns: which pages are kept, the bound on how many rows that is, and what helps to use them: whose
-turn it is at an org, what time it is, prices, and which orgs another server changes or holds.
+turn it is at an org, what time it is, prices, the bounds on leases of this server and its pools,
+and which orgs another server changes or holds.
 Must not: be believed. What is decided on a page is saved only if the org's version, which every
 change of the org moves, is still the one that the page has.
 """
@@ -12,11 +13,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.store.guard import Verdict
 from gpucredits.store.needs import Needs
 from gpucredits.store.page import Page, Pages, turn
 from gpucredits.store.price_board import PriceBoard
 from gpucredits.store.recent import Recent
+from gpucredits.store.steadiness import Steadiness
 from gpucredits.store.turns import Turns
 from gpucredits.store.watch import Watch
 
@@ -31,11 +34,13 @@ HELD_S = 10.0  # how long an org goes last that somebody had locked for longer t
 class Shelf:
     """Pages by org. One that is in use is not on the shelf."""
 
-    def __init__(self, weight_max: int = LEASES_MAX) -> None:
+    def __init__(self, weight_max: int = LEASES_MAX, windows: WindowBounds | None = None) -> None:
         self.weight_max = weight_max
         self.weight = 0
+        self.windows = WindowBounds() if windows is None else windows
         self.turns = Turns()
         self.watch = Watch()
+        self.steadiness = Steadiness()
         self.board = PriceBoard()
         self.pages: OrderedDict[int, Page] = OrderedDict()  # the oldest first
         self.contested = Recent(CONTESTED_S)
@@ -69,7 +74,7 @@ class Shelf:
             _, oldest = self.pages.popitem(last=False)
             self.weight -= oldest.weight
 
-    def learn(self, verdict: Verdict) -> None:
+    def learn(self, verdict: Verdict, asked_at: int) -> None:
         """Note what time the database had, and which orgs another server has changed."""
         if verdict.offset_us is None:
             return
@@ -77,6 +82,7 @@ class Shelf:
             self.watch.doubted()
             self.contested.add(verdict.changed)
         self.watch.told(verdict.now, verdict.offset_us)
+        self.steadiness.hear(verdict.now, verdict.offset_us, asked_at)
 
     def is_contested(self, orgs: Iterable[int]) -> bool:
         """Whether another server has changed one of these orgs of late."""

@@ -16,6 +16,8 @@ import time
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING
 
+from gpucredits.store import private
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -26,6 +28,11 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 10.0
 STEADY_S = 2.0  # a child that lived this long was not failing to start: begin again quickly
 KILL_WAIT_S = 10.0
+
+
+def open_log(path: Path) -> IO[bytes]:
+    """The child's log, to be appended to: a file of ours and no link."""
+    return os.fdopen(private.open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab")
 
 
 class Supervisor:
@@ -94,7 +101,7 @@ class Supervisor:
         """Start the child and wait for its end; how it ended, in words."""
         try:
             self._prepare()
-            with self._log_path.open("ab") as output, self._lock:
+            with open_log(self._log_path) as output, self._lock:
                 if self._stopping.is_set():
                     return "was not started"
                 process = self._spawn(output)

@@ -10,12 +10,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from gpucredits.core import bounds
 from gpucredits.core.entry import PAIRS
 from gpucredits.store.check import Check
 from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.snapshot import snapshot
+from gpucredits.store.verify_acts import ACT_CHECKS
+from gpucredits.store.verify_funding import FUNDING_CHECKS
 from gpucredits.store.verify_gates import GATE_CHECKS
 from gpucredits.store.verify_leases import LEASE_CHECKS
+from gpucredits.store.verify_powers import POWER_CHECKS
 from gpucredits.store.verify_terms import TERM_CHECKS
 
 CHECKS = (
@@ -151,8 +155,8 @@ CHECKS = (
         UNION ALL
         SELECT org_id, account_id, NULL, remaining - reserved - debt, credit_limit_max
         FROM accounts
-        WHERE remaining - reserved - debt < -model * credit_limit
-            OR model * credit_limit > credit_limit_max""",
+        WHERE remaining - reserved - debt < floor
+            OR floor NOT BETWEEN -credit_limit_max AND -model * credit_limit""",
     ),
     Check(
         "holds",
@@ -179,7 +183,7 @@ CHECKS = (
     Check(
         "reservations",
         "reservations equal the replay of their payers' entries, and who paid adds up",
-        """SELECT coalesce(r.org_id, e.org_id) AS org_id,
+        f"""SELECT coalesce(r.org_id, e.org_id) AS org_id,
             coalesce(r.reservation_id, e.reservation_id) AS reservation_id, r.payer_id,
             e.account_id, r.state, r.held, e.held AS replayed_held, r.settled,
             e.settled AS replayed_settled, r.adjusted, r.refunded, p.paid
@@ -189,6 +193,7 @@ CHECKS = (
                 min(account_id) AS account_id, max(account_id) AS last_account_id,
                 min(effective_at) AS began_at,
                 max(CASE WHEN type IN (4, 5, 6) THEN effective_at END) AS last_at,
+                max(CASE WHEN type IN (4, 5) THEN effective_at END) AS last_held_at,
                 min(CASE WHEN type IN (6, 9) THEN grant_id END) AS grant_id,
                 max(CASE WHEN type IN (6, 9) THEN grant_id END) AS last_grant_id, sum(reserve
                 + CASE type WHEN 4 THEN amount WHEN 5 THEN -amount WHEN 6 THEN -amount ELSE 0 END)
@@ -202,17 +207,21 @@ CHECKS = (
             SELECT coalesce(sum(amount), 0) AS paid
             FROM unnest(r.paid) WITH ORDINALITY AS part(amount, place) WHERE place % 2 = 0
         ) AS p
-        WHERE r.reservation_id IS NULL OR e.account_id <> r.payer_id
-            OR e.last_account_id <> r.payer_id OR e.first_entry_id < r.first_entry_id
+        WHERE r.reservation_id IS NULL -- of those that changed payers see payers
+            OR (r.payers = '{{}}'
+                AND (e.account_id <> r.payer_id OR e.last_account_id <> r.payer_id))
+            OR e.first_entry_id < r.first_entry_id
             OR e.began_at < r.admitted_at
             OR (r.state = 0 AND e.last_at >= r.expires_at)
-            OR (r.state <> 0 AND r.stopping_at = 0 AND e.last_at > r.ended_at)
+            OR (r.state <> 0 AND e.last_held_at > r.ended_at)
+            OR (r.state <> 0 AND e.last_at > r.ended_at
+                + CASE r.state WHEN 3 THEN {bounds.LATE_USE_US_MAX} ELSE 0 END)
             OR (cardinality(r.paid) <= 2 AND r.refunded = 0 -- one has paid all: see payments
                 AND (e.grant_id IS DISTINCT FROM r.paid[1]
                     OR e.last_grant_id IS DISTINCT FROM r.paid[1]))
             OR r.held <> coalesce(e.held, 0) OR r.settled <> coalesce(e.settled, 0)
             OR r.adjusted <> coalesce(e.adjusted, 0) OR r.refunded <> coalesce(e.refunded, 0)
-            OR p.paid <> r.settled + r.adjusted - r.refunded OR coalesce(e.seq, 0) > r.seq""",
+            OR p.paid <> r.settled + r.adjusted - r.refunded OR coalesce(e.seq, 0) > r.seq""",  # noqa: S608  # constant texts only
     ),
     Check(
         "one_effect",
@@ -287,11 +296,13 @@ CHECKS = (
     ),
     Check(
         "insert_only",
-        "entries, blocks, prices, statements and the audit log refuse to be changed",
+        "entries, blocks, prices, statements, measured use and the audit log refuse to be changed",
         """SELECT 0 AS org_id, wanted.name AS missing_trigger FROM (
             VALUES ('entries_insert_only', 'entries'), ('blocks_insert_only', 'blocks'),
                 ('prices_insert_only', 'prices'), ('statements_insert_only', 'statements'),
-                ('audit_log_insert_only', 'audit_log'), ('audit_log_chained', 'audit_log')
+                ('audit_log_insert_only', 'audit_log'), ('audit_log_chained', 'audit_log'),
+                ('usage_events_insert_only', 'usage_events'),
+                ('usage_events_summed', 'usage_events'), ('clock_forward_only', 'clock')
         ) AS wanted(name, relation)
         LEFT JOIN pg_trigger t ON t.tgname = wanted.name AND t.tgrelid = wanted.relation::regclass
             AND t.tgenabled IN ('O', 'A')
@@ -315,7 +326,10 @@ CHECKS = (
     ),
     *LEASE_CHECKS,
     *TERM_CHECKS,
+    *FUNDING_CHECKS,
     *GATE_CHECKS,
+    *ACT_CHECKS,
+    *POWER_CHECKS,
 )
 ENTRY_TYPES = "SELECT type, name, debit, credit FROM entry_types ORDER BY type"
 

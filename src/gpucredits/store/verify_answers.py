@@ -21,6 +21,7 @@ LOOK_UP = (
     " SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off"
 )
 SEPARATOR = "\x1f"
+AS_TOLD = {"payer_id": "coalesce(r.payers[1], r.payer_id)"}  # the first payer, whoever came after
 
 
 class Kept(NamedTuple):
@@ -66,11 +67,12 @@ LEASE = Thing(
     "reservation_id",
     (
         *("account", "account_id", "payer_id", "job_id", "gpu_type", "gpu_count", "region", "node"),
-        *("price", "price_id", "window_ms", "admitted_at", "escrow_windows", "max_amount"),
+        *("price", "price_id", "admitted_at", "escrow_windows", "max_amount"),
         *("exhaustion", "grace_ms", "overdraft"),
     ),
 )
 ENDED_LEASE = Thing("reservations", "reservation_id", ("state", "settled", "used_ms"))
+LAPSED_LEASE = Thing("reservations", "reservation_id", ("state",))  # use may be reported later
 LEASE_THERE = Thing("reservations", "reservation_id")
 GRANT_THERE = Thing("grants", "grant_id")
 QUOTA = Thing("quotas", "quota_id", ("account_id", "dimension"))
@@ -91,7 +93,7 @@ async def kept_answers(connection: Connection) -> AsyncIterator[list[Kept]]:
 
 async def otherwise(connection: Connection, thing: Thing, told: Sequence[Told]) -> list[int]:
     """Places of those of which the row is gone, or is not as it was told."""
-    columns = "".join(f", r.{column}" for column in thing.columns)
+    columns = "".join(f", {AS_TOLD.get(column, f'r.{column}')}" for column in thing.columns)
     rows = await connection.fetch(
         "SELECT w.place FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY"  # noqa: S608  # constant texts only
         " AS w(org_id, number, text, place)"

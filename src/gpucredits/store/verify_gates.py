@@ -113,7 +113,7 @@ GATE_CHECKS = (
                 OR g.amount <> p.allowance OR g.starts_at <> p.starts_at
                 OR g.expires_at <> p.ends_at OR p.starts_at < p.previous
                 OR (p.following IS NULL AND p.ends_at > b.next_at)))
-            OR (b.next_at < b.ends_at AND (NOT a.has_budget OR a.due_at > b.next_at))
+            OR (b.next_at < b.ends_at AND (NOT a.allocated OR a.due_at > b.next_at))
         UNION ALL
         SELECT g.org_id, g.budget_id, g.account_id, g.starts_at, g.expires_at, g.grant_id, NULL
         FROM grants g

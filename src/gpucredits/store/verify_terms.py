@@ -7,8 +7,9 @@ another, and with what the audit log, which is a chain of its own, says was done
 from __future__ import annotations
 
 from gpucredits.core import ids
+from gpucredits.core.bounds import NEVER_US
 from gpucredits.store.check import Check
-from gpucredits.store.verify_text import credits_text, id_text, instant_text
+from gpucredits.store.verify_text import base36, credits_text, id_text, instant_text
 
 TERM_CHECKS = (
     Check(
@@ -38,24 +39,25 @@ TERM_CHECKS = (
             AND l.new ->> 'status' = CASE a.status WHEN 0 THEN 'active' ELSE 'suspended' END
             AND l.new ->> 'credit_limit' = {credits_text("a.credit_limit")}
             AND l.new ->> 'overdraft_limit' = {credits_text("a.overdraft_limit")}
+            AND l.new ->> 'window_max_seconds' = (a.window_max_ms / 1000)::text
             AND l.new -> 'metadata' = a.metadata) IS NOT TRUE""",  # noqa: S608  # constant texts only
     ),
     Check(
         "due",
-        "an account is due when its next lease or grant is, and knows how long it is funded",
-        """SELECT a.org_id, a.account_id, a.path, a.due_at, s.soonest, a.funded_until, s.funded
+        "an account is due when its next lease or grant is",
+        """SELECT a.org_id, a.account_id, a.path, a.due_at, s.soonest
         FROM accounts a
-        LEFT JOIN (
-            SELECT org_id, account_id, min(due_at) AS soonest, max(ends_at) AS funded FROM (
-                SELECT org_id, payer_id AS account_id, min(expires_at) AS due_at, 0 AS ends_at
+        JOIN (
+            SELECT org_id, account_id, min(due_at) AS soonest FROM (
+                SELECT org_id, payer_id AS account_id, min(expires_at) AS due_at
                 FROM reservations WHERE state = 0 GROUP BY 1, 2
                 UNION ALL
-                SELECT org_id, account_id, CASE WHEN NOT is_open THEN NULL WHEN state = 2
-                    THEN starts_at WHEN state = 1 THEN expires_at END, expires_at
-                FROM grants
+                SELECT org_id, account_id, CASE state WHEN 2 THEN starts_at WHEN 1
+                    THEN expires_at END
+                FROM grants WHERE is_open
             ) AS coming GROUP BY 1, 2
         ) AS s ON s.org_id = a.org_id AND s.account_id = a.account_id
-        WHERE a.due_at > s.soonest OR a.funded_until <> coalesce(s.funded, 0)""",
+        WHERE a.due_at > s.soonest""",
     ),
     Check(
         "grant_terms",
@@ -64,7 +66,8 @@ TERM_CHECKS = (
             SELECT org_id, CASE type WHEN 3 THEN other_grant_id ELSE grant_id END AS grant_id,
                 min(type) AS type, max(type) AS last_type, count(*) AS times, sum(amount) AS amount,
                 min(effective_at) AS began_at, min(grant_id) AS left_id, max(grant_id) AS last_left
-            FROM entries WHERE type IN (1, 2, 3) GROUP BY 1, 2
+            FROM entries WHERE type IN (1, 2) OR (type = 3 AND grant_id < other_grant_id)
+            GROUP BY 1, 2 -- credits of a reversed payment go back to an older grant: see topups
         ), given_back AS ( -- a grant that a refund has made
             SELECT DISTINCT ON (org_id, grant_id) org_id, grant_id, amount, recorded_at
             FROM entries WHERE type = 7 AND grant_id > 0 ORDER BY org_id, grant_id, entry_id
@@ -159,7 +162,15 @@ TERM_CHECKS = (
             GROUP BY 1, 2
         ) AS e ON e.org_id = t.org_id AND e.account_id = t.account_id
         WHERE coalesce(e.amount, 0) NOT BETWEEN coalesce(t.least_amount, 0)
-            AND coalesce(t.amount, 0)""",
+            AND coalesce(t.amount, 0)
+        UNION ALL -- what went back to the grant of a payment was of that payment, and was reversed
+        SELECT b.org_id, NULL, b.other_id, 3, NULL, b.other_grant_id, b.amount
+        FROM (SELECT * FROM entries WHERE type = 3 AND grant_id > other_grant_id) AS b
+        LEFT JOIN entries e ON e.org_id = b.org_id AND e.entry_id = b.entry_id + 1
+        LEFT JOIN moved m ON m.org_id = b.org_id AND m.grant_id = b.grant_id
+            AND m.paid_id = b.other_grant_id
+        WHERE (m.grant_id IS NOT NULL AND e.type = 13 AND e.amount = b.amount
+            AND e.account_id = b.other_id AND e.grant_id = b.other_grant_id) IS NOT TRUE""",
     ),
     Check(
         "topup_acts",
@@ -183,20 +194,22 @@ TERM_CHECKS = (
     ),
     Check(
         "price_acts",
-        "prices that the audit log says were set are there",
-        f"""WITH versions AS ( -- a version that is in force at once may say so instead of when
-            SELECT org_id, gpu_type, region, account, {instant_text("effective_from")} AS since,
-                {credits_text("credits_per_gpu_hour")} AS credits_per_gpu_hour
-            FROM prices
-            UNION
-            SELECT org_id, gpu_type, region, account, '', {credits_text("credits_per_gpu_hour")}
-            FROM prices WHERE effective_from = created_at
-        )
-        SELECT l.org_id, l.place, l.resource, l.new FROM audit_log l
-        LEFT JOIN versions p ON p.org_id = l.org_id AND p.gpu_type = l.new ->> 'gpu_type'
-            AND p.region = l.new ->> 'region' AND p.account = l.new ->> 'account'
-            AND p.credits_per_gpu_hour = l.new ->> 'credits_per_gpu_hour'
-            AND p.since = coalesce(l.new ->> 'effective_from', '')
-        WHERE l.action = 'price.set' AND p.org_id IS NULL""",  # noqa: S608  # constant texts only
+        "prices are those that the audit log says were set or ended, no more and no fewer",
+        f"""SELECT coalesce(p.org_id, l.org_id) AS org_id, p.price_id, p.credits_per_gpu_hour,
+            l.place, l.resource, l.new
+        FROM prices p
+        FULL JOIN (
+            SELECT org_id, place, resource, action, new FROM audit_log
+            WHERE action IN ('price.set', 'price.end')
+        ) AS l ON l.org_id = p.org_id
+            AND l.new ->> 'price_id' = '{ids.PRICE}_0_' || {base36("p.price_id")}
+        WHERE (l.new ->> 'gpu_type' = p.gpu_type AND l.new ->> 'region' = p.region
+            AND l.new ->> 'account' = p.account AND (l.action = 'price.end') = p.is_end
+            AND CASE WHEN p.is_end THEN p.effective_to = {NEVER_US}
+                    AND l.new ->> 'effective_to' = {instant_text("p.effective_from")}
+                ELSE l.new ->> 'effective_from' = {instant_text("p.effective_from")}
+                    AND l.new ->> 'credits_per_gpu_hour' = {credits_text("p.credits_per_gpu_hour")}
+                    AND l.new ->> 'effective_to' IS NOT DISTINCT FROM
+                        {instant_text("p.effective_to")} END) IS NOT TRUE""",  # noqa: S608  # constant texts only
     ),
 )

@@ -8,6 +8,10 @@ from msgspec import Struct
 
 from gpucredits.wire.scalars import AccountPath, Instant, InstantText, Name
 
+SHOWN_ONCE = (
+    "The secret was shown once, when this key was made. Revoke this key and make another if the "
+    "secret was lost."
+)
 RoleName = Literal["admin", "operator", "member", "agent", "read-only"]
 
 
@@ -33,9 +37,13 @@ class KeyAnswer(Struct, kw_only=True):
 
 
 class NewKeyAnswer(KeyAnswer, kw_only=True):
-    """A key that was just made; the only time its secret is shown."""
+    """A key and its secret. Only the call that made the key shows the secret.
 
-    secret: str
+    A replay of that call has a null ``secret``, and ``note`` says so.
+    """
+
+    secret: str | None
+    note: str | None = None
 
 
 class KeyPage(Struct, kw_only=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field, structs
 
-from gpucredits.core.account import Account, Model, Status, lineage, scope_of
+from gpucredits.core.account import Account, Funding, Model, Status, lineage, scope_of
 from gpucredits.core.command import CreateAccount, UpdateAccount
 from gpucredits.core.money import format_credits
 from gpucredits.wire.scalars import (
@@ -16,13 +16,17 @@ from gpucredits.wire.scalars import (
     CreditsText,
     InstantText,
     Metadata,
+    MetadataChange,
+    WindowMaxSeconds,
     format_instant,
 )
 
 ModelName = Literal["prepaid", "postpaid"]
 StatusName = Literal["active", "suspended"]
 ScopeName = Literal["org", "project", "user"]
+FundingName = Literal["own", "shared"]
 
+_FUNDINGS: dict[FundingName, Funding] = {"own": Funding.OWN, "shared": Funding.SHARED}
 _MODELS: dict[ModelName, Model] = {"prepaid": Model.PREPAID, "postpaid": Model.POSTPAID}
 
 
@@ -33,18 +37,37 @@ class AccountRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     model: ModelName = "prepaid"
     credit_limit: Credits = field(default_factory=lambda: Credits(0))
     metadata: Metadata | None = None
+    funding: FundingName | None = None
 
 
 class AccountChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Change what is given, leave the rest.
+    """What is to change of an account; what is left out stays as it is.
 
-    ``overdraft_limit`` is how much the house covers in all for jobs that end on an overdraft.
+    A null limit is 0. ``overdraft_limit`` is how much the house covers in all for jobs that end on
+    an overdraft. Of ``metadata`` the labels that are given change, and those that are null go.
+    ``window_max_seconds`` bounds the leases of the account and of all below it.
     """
 
-    model: ModelName | None = None
-    credit_limit: Credits | None = None
-    overdraft_limit: Credits | None = None
+    model: ModelName | UnsetType = UNSET
+    credit_limit: Credits | UnsetType | None = UNSET
+    overdraft_limit: Credits | UnsetType | None = UNSET
+    window_max_seconds: WindowMaxSeconds | UnsetType | None = UNSET
+    metadata: MetadataChange | UnsetType | None = UNSET
+    funding: FundingName | UnsetType = UNSET
+
+
+class AccountTerms(Struct, kw_only=True, forbid_unknown_fields=True):
+    """All terms and labels of an account; what is left out has its default, but for funding.
+
+    Funding that is left out stays as it is: what an account was given decides about it.
+    """
+
+    model: ModelName = "prepaid"
+    credit_limit: Credits = field(default_factory=lambda: Credits(0))
+    overdraft_limit: Credits = field(default_factory=lambda: Credits(0))
+    window_max_seconds: WindowMaxSeconds = 0
     metadata: Metadata | None = None
+    funding: FundingName | None = None
 
 
 class AccountAnswer(Struct, kw_only=True):
@@ -52,13 +75,21 @@ class AccountAnswer(Struct, kw_only=True):
 
     path: str
     scope: ScopeName
+    funding: FundingName
     model: ModelName
     credit_limit: CreditsText
     overdraft_limit: CreditsText
+    window_max_seconds: WindowMaxSeconds
     delinquent: bool
     status: StatusName
     created_at: InstantText
     metadata: dict[str, str]
+
+
+class StatusAnswer(AccountAnswer, kw_only=True):
+    """An account that was suspended or resumed, and what else keeps it from admitting work."""
+
+    note: str | None
 
 
 class AccountPage(Struct, kw_only=True):
@@ -68,11 +99,22 @@ class AccountPage(Struct, kw_only=True):
     next_cursor: str | None = None
 
 
+class SpendableThrough(Struct, kw_only=True):
+    """An account above whose credits may be spent too, and how much it can spend now.
+
+    One that the caller's key does not see is ``an account above``, and its amount is null.
+    """
+
+    account: str
+    spendable: CreditsText | None
+
+
 class BalanceAnswer(Struct, kw_only=True):
     """What an account, or its whole subtree, holds at an instant.
 
     ``pending`` and ``overrun`` are told of now, and are null in answers about the past;
-    ``credit_limit`` is told of one postpaid account now.
+    ``credit_limit`` is told of one postpaid account now. ``spendable`` is what one account can
+    spend of its own now, ``spendable_through`` the accounts above that pay when that is too little.
     """
 
     account: str
@@ -86,6 +128,9 @@ class BalanceAnswer(Struct, kw_only=True):
     as_of: InstantText
     credit_limit: CreditsText | None = None
     tree: bool = False
+    funding: FundingName | None = None
+    spendable: CreditsText | None = None
+    spendable_through: list[SpendableThrough] | None = None
 
 
 class BucketsAnswer(Struct, kw_only=True):
@@ -122,19 +167,41 @@ def create_from_wire(request: AccountRequest) -> CreateAccount:
         model=_MODELS[request.model],
         credit_limit=int(request.credit_limit),
         metadata=dict(request.metadata or {}),
+        funding=None if request.funding is None else _FUNDINGS[request.funding],
     )
 
 
-def change_from_wire(path: str, request: AccountChange) -> UpdateAccount:
+def change_from_wire(path: str, change: AccountChange) -> UpdateAccount:
     """The core's command; an account that becomes prepaid keeps no limit to come back later."""
-    limit = 0 if request.model == "prepaid" else request.credit_limit
+    labels = change.metadata
     return UpdateAccount(
         path=path,
-        model=None if request.model is None else _MODELS[request.model],
-        credit_limit=None if limit is None else int(limit),
-        metadata=None if request.metadata is None else dict(request.metadata),
-        overdraft_limit=None if request.overdraft_limit is None else int(request.overdraft_limit),
+        model=None if change.model is UNSET else _MODELS[change.model],
+        credit_limit=0 if change.model == "prepaid" else _limit(change.credit_limit),
+        metadata={} if labels is None else None,
+        labels=dict(labels) if isinstance(labels, dict) else None,
+        overdraft_limit=_limit(change.overdraft_limit),
+        funding=None if change.funding is UNSET else _FUNDINGS[change.funding],
+        window_max_ms=_window(change.window_max_seconds),
     )
+
+
+def terms_from_wire(path: str, terms: AccountTerms) -> UpdateAccount:
+    """The core's command, which replaces all terms and labels."""
+    return UpdateAccount(
+        path=path,
+        model=_MODELS[terms.model],
+        credit_limit=int(terms.credit_limit),
+        metadata=dict(terms.metadata or {}),
+        overdraft_limit=int(terms.overdraft_limit),
+        window_max_ms=terms.window_max_seconds * 1_000,
+        funding=None if terms.funding is None else _FUNDINGS[terms.funding],
+    )
+
+
+def _limit(value: Credits | UnsetType | None) -> int | None:
+    """A limit that is named, 0 for null; None where it is not named."""
+    return None if isinstance(value, UnsetType) else int(value or 0)
 
 
 def account_to_wire(account: Account) -> AccountAnswer:
@@ -142,14 +209,21 @@ def account_to_wire(account: Account) -> AccountAnswer:
     return AccountAnswer(
         path=account.path,
         scope=scope_name(account.path),
+        funding=funding_name(account.funding),
         model=model_name(account.model),
         credit_limit=format_credits(account.credit_limit),
         overdraft_limit=format_credits(account.overdraft_limit),
+        window_max_seconds=account.window_max_ms // 1_000,
         delinquent=account.delinquent,
         status=status_name(account.status),
         created_at=format_instant(account.created_at),
         metadata=account.metadata,
     )
+
+
+def status_to_wire(account: Account, note: str | None) -> StatusAnswer:
+    """The account as it is shown after a change of its status."""
+    return StatusAnswer(**structs.asdict(account_to_wire(account)), note=note)
 
 
 def tree_to_wire(accounts: Sequence[Account]) -> TreeNode:
@@ -191,6 +265,11 @@ def status_name(status: Status) -> StatusName:
     return "suspended" if status is Status.SUSPENDED else "active"
 
 
+def funding_name(funding: Funding) -> FundingName:
+    """The word for whose credits an account may spend."""
+    return "shared" if funding is Funding.SHARED else "own"
+
+
 def model_name(model: Model) -> ModelName:
     """The word for a model."""
     return "postpaid" if model is Model.POSTPAID else "prepaid"
@@ -200,3 +279,8 @@ def scope_name(path: str) -> ScopeName:
     """Org, project or user, by depth."""
     names: dict[str, ScopeName] = {"org": "org", "project": "project", "user": "user"}
     return names[scope_of(path)]
+
+
+def _window(change: int | UnsetType | None) -> int | None:
+    """A bound on leases in ms, 0 where it is lifted; None where it stays."""
+    return None if isinstance(change, UnsetType) else (change or 0) * 1_000

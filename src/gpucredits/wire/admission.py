@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from gpucredits.core.money import format_credits
-from gpucredits.core.outcome import Explained
+from gpucredits.core.outcome import Explained, Funder
 from gpucredits.core.reasons import Refused
 from gpucredits.core.wording import count_credits
+from gpucredits.wire.account import FundingName, funding_name
 from gpucredits.wire.correction import PaidLot, lot_to_wire
 from gpucredits.wire.gate import GateAnswer, gates_to_wire
 from gpucredits.wire.reservation import (
@@ -19,12 +20,26 @@ from gpucredits.wire.scalars import CreditsText, InstantText, format_instant
 from gpucredits.wire.words import RefusalReason
 
 
+class FunderAnswer(Struct, kw_only=True):
+    """An account that may pay for a job, and whether it can hold the job's first window.
+
+    One that the caller's key does not see is ``an account above``, and only ``clears_at`` is told.
+    """
+
+    account: str
+    funding: FundingName | None
+    spendable: CreditsText | None
+    can_pay: bool | None
+    clears_at: InstantText | None
+
+
 class AdmissionAnswer(Struct, kw_only=True):
     """Whether a request would be admitted now, from which grants at what price, by every gate.
 
     ``status`` and ``reason`` are those that a reserve would be answered with. A request that did
     not get as far as its price, its payer or the gates has none of them. ``gpu_count`` is how many
-    GPUs it would get, which with ``allow_partial`` may be fewer than were asked for.
+    GPUs it would get, which with ``allow_partial`` may be fewer than were asked for. ``funders``
+    are the accounts that may pay, nearest first: the first one that can hold the window pays.
     """
 
     admitted: bool
@@ -43,6 +58,7 @@ class AdmissionAnswer(Struct, kw_only=True):
     clears_at: InstantText | None
     grants: list[PaidLot]
     gates: list[GateAnswer]
+    funders: list[FunderAnswer]
 
 
 def explained_to_wire(
@@ -69,6 +85,7 @@ def explained_to_wire(
         clears_at=format_instant(clears_at) if isinstance(clears_at, int) else None,
         grants=[lot_to_wire(org_id, grant_id, amount) for grant_id, amount in outcome.lots],
         gates=gates_to_wire(outcome.reports),
+        funders=[funder_to_wire(each) for each in outcome.funders],
     )
 
 
@@ -91,6 +108,18 @@ def refused_to_wire(account: str, refused: Refused, *, status: int) -> Admission
         clears_at=None,
         grants=[],
         gates=gates_to_wire(refused.reports),
+        funders=[],
+    )
+
+
+def funder_to_wire(funder: Funder) -> FunderAnswer:
+    """An account that may pay, as it is shown."""
+    return FunderAnswer(
+        account=funder.account,
+        funding=funding_name(funder.funding),
+        spendable=format_credits(funder.spendable),
+        can_pay=funder.can_pay,
+        clears_at=None if funder.clears_at is None else format_instant(funder.clears_at),
     )
 
 

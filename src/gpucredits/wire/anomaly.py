@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from gpucredits.core.risk import FLOOR_DEFAULT, RATIO_PERCENT_DEFAULT
 from gpucredits.wire.scalars import AccountPath, Credits, CreditsText, InstantText
@@ -45,6 +45,15 @@ class AnomalyTermsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     ratio_percent: Ratio = RATIO_PERCENT_DEFAULT
     floor: Credits = field(default_factory=lambda: Credits(FLOOR_DEFAULT))
     auto_suspend: bool = False
+
+
+class AnomalyTermsChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of an account's terms; what is left out stays, and null is the default."""
+
+    account: AccountPath
+    ratio_percent: Ratio | UnsetType | None = UNSET
+    floor: Credits | UnsetType | None = UNSET
+    auto_suspend: bool | UnsetType | None = UNSET
 
 
 class AnomalyTermsAnswer(Struct, kw_only=True):

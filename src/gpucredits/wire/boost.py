@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from gpucredits.core import ids
+from gpucredits.core.authority import Authority
 from gpucredits.core.boost import Boost
 from gpucredits.core.gate import Unit
 from gpucredits.core.money import format_credits
@@ -15,6 +16,7 @@ from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_n
 from gpucredits.wire.scalars import (
     Credits,
     CreditsText,
+    GpuType,
     Instant,
     InstantText,
     Name,
@@ -23,9 +25,17 @@ from gpucredits.wire.scalars import (
     format_instant,
 )
 
+AuthorityName = Literal["system", "org", "project", "user"]
 TargetName = Literal[
     "credits_per_job", "concurrent_gpus", "concurrent_jobs", "credits_per_window", "rate_limit"
 ]
+
+AUTHORITY_NAMES: dict[Authority, AuthorityName] = {
+    Authority.SYSTEM: "system",
+    Authority.ORG: "org",
+    Authority.PROJECT: "project",
+    Authority.USER: "user",
+}
 
 
 class BoostRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +51,7 @@ class BoostRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     starts_at: Instant | None = None
     target_id: Name | None = None
     dimension: TargetName | None = None
-    gpu_type: Name | None = None
+    gpu_type: GpuType | None = None
     calendar: Literal["day", "week", "month"] | None = None
     zone: Zone | None = None
     rolling_hours: int | None = None
@@ -73,6 +83,7 @@ class BoostAnswer(Struct, kw_only=True):
     ends_at: InstantText
     note: str
     created_at: InstantText
+    set_by_scope: AuthorityName
 
 
 class BoostsAnswer(Struct, kw_only=True):
@@ -110,4 +121,5 @@ def boost_to_wire(
         ends_at=format_instant(boost.ends_at),
         note=boost.note,
         created_at=format_instant(boost.created_at),
+        set_by_scope=AUTHORITY_NAMES[boost.set_by],
     )

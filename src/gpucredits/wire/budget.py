@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field, structs
+from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
 from gpucredits.core import bounds, ids
 from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
 from gpucredits.core.command import ReplaceBudgets, SetBudget
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
+from gpucredits.wire.change import given, named_in
 from gpucredits.wire.credit import Priority
 from gpucredits.wire.quota import CALENDARS, ZONE_DEFAULT, CalendarName, calendar_name, check_window
 from gpucredits.wire.scalars import (
@@ -28,23 +29,24 @@ NAME_DEFAULT = "default"
 RolloverName = Literal["none", "all", "capped"]
 RolloverSeconds = Annotated[int, Meta(ge=1, le=bounds.ROLLOVER_US_MAX // bounds.SECOND_US)]
 WarnPercent = Annotated[int, Meta(ge=1, le=bounds.WARN_PERCENT_MAX)]
+WarnPercents = Annotated[list[WarnPercent], Meta(max_length=bounds.WARNINGS_MAX)]
 
 _ROLLOVERS: dict[RolloverName, Rollover] = {
     "none": Rollover.NONE,
     "all": Rollover.ALL,
     "capped": Rollover.CAPPED,
 }
+_TERMS = {"rollover_seconds": "rollover_us"}  # as the core calls them
 _ROLLOVER_NAMES = {rollover: name for name, rollover in _ROLLOVERS.items()}
 
 
-class BudgetRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """An allowance for each day, week or month in a zone, or for one period until ``ends_at``.
+class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """All terms of a budget: an allowance for each day, week or month in a zone, or until an end.
 
-    A budget of that name which is open changes from its next period on.
+    A budget that is open changes from its next period on; what is left out has its default.
     """
 
     allowance: Amount
-    name: Slug = field(default_factory=lambda: Slug(NAME_DEFAULT))
     calendar: CalendarName | None = None
     zone: Zone | None = None
     starts_at: Instant | None = None
@@ -53,7 +55,7 @@ class BudgetRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     rollover_cap: Amount | None = None
     rollover_seconds: RolloverSeconds | None = None
     priority: Priority = bounds.PRIORITY_DEFAULT
-    warn_percent: Annotated[list[WarnPercent], Meta(max_length=bounds.WARNINGS_MAX)] = []
+    warn_percent: WarnPercents = []
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -62,6 +64,37 @@ class BudgetRequest(Struct, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("rollover_cap goes with rollover capped: give both or neither")
         if self.rollover == "none" and self.rollover_seconds is not None:
             raise ValueError("rollover_seconds is for what rolls over: choose rollover all")
+
+
+class BudgetRequest(BudgetBody, kw_only=True, forbid_unknown_fields=True):
+    """One of all budgets that an account is to have."""
+
+    name: Slug = field(default_factory=lambda: Slug(NAME_DEFAULT))
+
+
+class BudgetChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of a budget; what is left out stays, and null is the default.
+
+    An open budget changes from its next period on. Where there is none, one is made.
+    """
+
+    allowance: Amount | UnsetType = UNSET
+    calendar: CalendarName | UnsetType | None = UNSET
+    zone: Zone | UnsetType | None = UNSET
+    starts_at: Instant | UnsetType | None = UNSET
+    ends_at: Instant | UnsetType | None = UNSET
+    rollover: RolloverName | UnsetType | None = UNSET
+    rollover_cap: Amount | UnsetType | None = UNSET
+    rollover_seconds: RolloverSeconds | UnsetType | None = UNSET
+    priority: Priority | UnsetType | None = UNSET
+    warn_percent: WarnPercents | UnsetType | None = UNSET
+
+
+class BudgetSetting(BudgetChange, kw_only=True, forbid_unknown_fields=True):
+    """A budget to make, or to change by its name: what is left out stays."""
+
+    allowance: Amount
+    name: Slug = field(default_factory=lambda: Slug(NAME_DEFAULT))
 
 
 class BudgetsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -137,12 +170,12 @@ class PeriodsAnswer(Struct, kw_only=True):
     next_cursor: str | None = None
 
 
-def budget_from_wire(account: str, request: BudgetRequest) -> SetBudget:
-    """The core's command."""
+def budget_from_wire(account: str, name: str, request: BudgetBody) -> SetBudget:
+    """The core's command, which replaces all terms."""
     return SetBudget(
         account=account,
         allowance=int(request.allowance),
-        name=str(request.name),
+        name=name,
         calendar=None if request.calendar is None else CALENDARS[request.calendar],
         zone=str(request.zone or ZONE_DEFAULT),
         starts_at=None if request.starts_at is None else int(request.starts_at),
@@ -155,9 +188,30 @@ def budget_from_wire(account: str, request: BudgetRequest) -> SetBudget:
     )
 
 
+def budget_change_from_wire(account: str, name: str, change: BudgetChange) -> SetBudget:
+    """The core's command, which changes what is named."""
+    calendar = given(change.calendar, None)
+    starts_at = given(change.starts_at, None)
+    return SetBudget(
+        account=account,
+        allowance=int(given(change.allowance, Amount(0))),
+        name=name,
+        calendar=None if calendar is None else CALENDARS[calendar],
+        zone=str(given(change.zone, Zone(ZONE_DEFAULT))),
+        starts_at=None if starts_at is None else int(starts_at),
+        ends_at=int(given(change.ends_at, Instant(bounds.NEVER_US))),
+        rollover=_ROLLOVERS[given(change.rollover, "none")],
+        rollover_cap=int(given(change.rollover_cap, Amount(0))),
+        rollover_us=given(change.rollover_seconds, 0) * bounds.SECOND_US,
+        priority=given(change.priority, bounds.PRIORITY_DEFAULT),
+        warn_percent=tuple(sorted(set(given(change.warn_percent, [])))),
+        named=frozenset(_TERMS.get(name, name) for name in named_in(change)),
+    )
+
+
 def budgets_from_wire(account: str, request: BudgetsRequest) -> ReplaceBudgets:
     """The core's command."""
-    budgets = tuple(budget_from_wire(account, each) for each in request.budgets)
+    budgets = tuple(budget_from_wire(account, str(each.name), each) for each in request.budgets)
     return ReplaceBudgets(account=account, budgets=budgets)
 
 

@@ -37,7 +37,8 @@ class GateAnswer(Struct, kw_only=True):
     For fair share the limit is the tenant's share of the pool and current what it holds, and the
     pool says whose turn it is: who borrows passes above its share.
     ``clears_at`` is when it would pass if nothing else changed, null where it passes or where no
-    such instant is known.
+    such instant is known. Of an account that the caller's key does not see the account is ``an
+    account above``, and limit and current are null.
     """
 
     gate: GateName
@@ -45,8 +46,8 @@ class GateAnswer(Struct, kw_only=True):
     account: str
     name: str
     unit: UnitName
-    limit: QuantityText
-    current: QuantityText
+    limit: QuantityText | None
+    current: QuantityText | None
     requested: QuantityText
     passes: bool
     clears_at: InstantText | None

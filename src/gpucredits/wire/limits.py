@@ -22,6 +22,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.quota import unit_of
 from gpucredits.core.request_limit import Holder, RequestStanding
 from gpucredits.wire.account import scope_name
+from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import InstantText, format_instant
 
@@ -35,7 +36,8 @@ class LimitAnswer(Struct, kw_only=True):
     ``used`` counts what live leases hold. For a rate limit ``left`` is what could be authorised
     now, and ``resets_at`` when it would be full. What nothing is known of is null.
     The caller's own key is a scope too: ``account`` is then what the key is for, empty for the
-    whole system.
+    whole system. Of an account that the key does not see the account is ``an account above``, and
+    its id and numbers are null.
     """
 
     kind: LimitKind
@@ -44,10 +46,11 @@ class LimitAnswer(Struct, kw_only=True):
     account: str
     name: str
     unit: UnitName
-    cap: QuantityText
+    cap: QuantityText | None
     used: QuantityText | None
     left: QuantityText | None
     resets_at: InstantText | None
+    set_by_scope: AuthorityName
 
 
 class LimitsAnswer(Struct, kw_only=True):
@@ -91,6 +94,7 @@ def request_limit_to_wire(path: str, standing: RequestStanding, now: int) -> Lim
         used=None if left is None else str(cap - left),
         left=None if left is None else str(left),
         resets_at=None if full_at is None else format_instant(full_at),
+        set_by_scope="system",
     )
 
 
@@ -107,6 +111,7 @@ def _credit_limit(account: Account) -> LimitAnswer:
         used=format_credits(used),
         left=format_credits(max(account.credit_limit - used, 0)),
         resets_at=None,
+        set_by_scope="system",
     )
 
 
@@ -125,6 +130,7 @@ def _budget(org_id: int, path: str, standing: BudgetStanding) -> LimitAnswer:
         used=None if period is None else format_credits(cap - standing.left),
         left=None if period is None else format_credits(standing.left),
         resets_at=format_instant(resets_at),
+        set_by_scope="system",
     )
 
 
@@ -144,6 +150,7 @@ def _quota(org_id: int, path: str, standing: QuotaStanding) -> LimitAnswer:
         used=used,
         left=None if standing.left is None else format_quantity(standing.left, unit),
         resets_at=None if standing.resets_at is None else format_instant(standing.resets_at),
+        set_by_scope=AUTHORITY_NAMES[quota.set_by],
     )
 
 
@@ -159,4 +166,5 @@ def _rate_limit(org_id: int, path: str, standing: RateLimitStanding) -> LimitAns
         used=format_credits(standing.cap - standing.level),
         left=format_credits(max(standing.level, 0)),
         resets_at=None if standing.full_at is None else format_instant(standing.full_at),
+        set_by_scope=AUTHORITY_NAMES[standing.bucket.set_by],
     )

@@ -50,6 +50,7 @@ BY_NAME: Final[dict[str, str]] = {
     "budget_id": "The id of the budget.",
     "budgets": "The budgets of the account.",
     "by": "What spending is grouped by.",
+    "can_pay": "Whether it can hold the first window now.",
     "calendar": "The calendar period that it runs by; null where it has none.",
     "cap": "The limit with the boosts that are in force.",
     "charged": "What it has cost: what was settled and adjusted, less what was refunded.",
@@ -70,7 +71,7 @@ BY_NAME: Final[dict[str, str]] = {
     "credits_per_gpu_second": "The same by the second, cut after 12 decimals; the hour is exact.",
     "current": "What counts against the limit already.",
     "cursor": "Where the page starts; the first page without it.",
-    "deadline": "Until when it waits.",
+    "deadline": "Until when it waits; it must be later than now.",
     "deadline_in_ms": "In how long the job has to be gone.",
     "debit_account": "The account whose bucket the amount comes from, or system: and a name.",
     "debit_bucket": "The bucket that the amount comes from: available, reserved or spent.",
@@ -86,8 +87,10 @@ BY_NAME: Final[dict[str, str]] = {
     "effective_at": "When it takes effect.",
     "effective_by": "Only versions that are in force by this instant.",
     "effective_from": "From when the price holds; now unless given.",
+    "effective_to": "When the price ends, itself not included; null: it has no end.",
     "end_ms": "Where the measurement ends, in milliseconds since admission.",
     "ended_at": "When it ended; null while it has not.",
+    "ended_by": "Who settled or canceled it, by the audit log; null if it runs or lapsed.",
     "ends_at": "When it ends; null or absent where it does not.",
     "entries": "The entries of this page.",
     "entry_id": "The id of the entry; without gaps within an org, in the order of commits.",
@@ -103,6 +106,7 @@ BY_NAME: Final[dict[str, str]] = {
     "from": "The account that credits leave.",
     "from_grant_id": "The grant that the part left.",
     "full_at": "When it would be full if nothing more were drawn; null where that is now or never.",
+    "funding": "Whose credits it may spend: own, or shared with what its parent may spend.",
     "gang": "The name that members share which start together or not at all.",
     "gang_size": "How many members the gang has.",
     "gate": "Which of the four gates.",
@@ -129,7 +133,8 @@ BY_NAME: Final[dict[str, str]] = {
     "key_id": "The id of the key; null where the limit is an org's.",
     "keys": "The keys of this page.",
     "known_at": "As was answered at this instant; the earlier of at and known_at counts.",
-    "late_ms": "Use that was reported after the lease had lapsed, and so never charged.",
+    "late_ms": "Use that was reported after the lease lapsed and is not charged: it is beyond what"
+    " was authorised, or came too late.",
     "leases": "The leases of its own jobs, whoever paid, the latest first.",
     "left": "What is left; null where it cannot be told.",
     "let_through": "How many requests passed unlimited since the server started.",
@@ -169,7 +174,8 @@ BY_NAME: Final[dict[str, str]] = {
     "passes": "Whether current and requested stay within the limit.",
     "past_gpu_seconds": "Past use as far as it has not faded; 0 where none is kept.",
     "path": "The path of the account.",
-    "payer": "The one account that the job's credits come from.",
+    "payer": "The account that pays for the job now.",
+    "payers": "Who has paid how much, in turn; the present payer last.",
     "payment_reference": "What the payment is known by elsewhere.",
     "payments": "Payments that came in during the month.",
     "pending": "Top-ups that are not confirmed yet; null of the past.",
@@ -224,15 +230,17 @@ BY_NAME: Final[dict[str, str]] = {
     "rollover_seconds": "How long what went over stays valid; null: until the period ends.",
     "root": "The account that was asked for.",
     "scope": "The level of the account: org, project or user.",
-    "secret": "The key itself, shown this once.",
+    "secret": "The key itself, shown this once; null in a replay.",
     "sentence": "The same for people.",
     "seq": "The number of the node's report.",
+    "set_by_scope": "The scope of the key that set it; only this scope or a wider one lifts it.",
     "settled": "What was charged so far.",
     "shares": "The tenants that the caller may see.",
     "signal_in_ms": "In how long a job that drains is to be told, a grace before its end.",
     "since": "From this instant on.",
     "snapshot": "The frozen picture of the pool that was decided on.",
     "source": "Where it comes from.",
+    "spendable": "What it can spend of its own now.",
     "spent": "What was settled.",
     "start_ms": "Where the measurement starts, in milliseconds since admission.",
     "starts_at": "When it begins; now unless given.",
@@ -242,7 +250,7 @@ BY_NAME: Final[dict[str, str]] = {
     "statements": "The statements of this page.",
     "status": "How it stands.",
     "stopping": "GPUs of work that was told to stop.",
-    "stops_at": "When it has to be gone because it was told to stop; null otherwise.",
+    "stops_at": "Beyond when it is not renewed because it was told to stop; null otherwise.",
     "stored": "How many events are new.",
     "submitted_at": "When it was asked.",
     "subtree": "What the account and everything below it have together.",
@@ -271,7 +279,7 @@ BY_NAME: Final[dict[str, str]] = {
     "used": "What counts against it; null where nothing is counted.",
     "used_ms": "Milliseconds of use since admission in all.",
     "version": "A number that rises with every change of the balance.",
-    "wait": "Whether to wait for a turn, credits or quota where there is none now.",
+    "wait": "Whether to wait for a turn, credits or quota; what waiting cannot help is refused.",
     "wait_seconds": "How long to wait for an answer; 0 answers at once.",
     "waiting": "How many requests wait.",
     "waiting_gpus": "How many GPUs they wait for.",
@@ -280,11 +288,26 @@ BY_NAME: Final[dict[str, str]] = {
     "warned_percent": "The highest warning that was sent; null before the first.",
     "weight": "What it counts for among its siblings.",
     "weights": "Weights that were set; who is not named has 1.",
+    "window_max_seconds": "How long a lease may last without a report, its escrow windows included;"
+    " 0 sets no bound here.",
     "window_seconds": "How far ahead a hold pays, and so how long a lease lasts between beats.",
     "zone": "The IANA time zone of the calendar; null where there is no calendar.",
 }
 
 
+# Shapes whose fields mean what those of another shape do: a change names parts of the whole.
+SAME_AS: Final = {
+    "AccountTerms": "AccountChange",
+    "BudgetBody": "BudgetRequest",
+    "BudgetChange": "BudgetRequest",
+    "BudgetSetting": "BudgetRequest",
+    "PoolChange": "PoolRequest",
+    "RateLimitChange": "RateLimitRequest",
+    "RequestLimitChange": "RequestLimitRequest",
+}
+
+
 def meaning_of(shape: str, name: str) -> str:
     """What a field of a shape means; empty for one that nobody has described: a test finds it."""
-    return BY_SHAPE.get(f"{shape}.{name}") or BY_NAME.get(name, "")
+    exact = BY_SHAPE.get(f"{shape}.{name}") or BY_SHAPE.get(f"{SAME_AS.get(shape)}.{name}")
+    return exact or BY_NAME.get(name, "")

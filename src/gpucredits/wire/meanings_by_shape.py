@@ -12,11 +12,12 @@ BY_SHAPE: Final[dict[str, str]] = {
     "AccountQuery.model": "Only accounts of this model.",
     "AccountQuery.status": "Only accounts that stand so.",
     "AccountQuery.metadata": "Only accounts with these labels.",
+    "AdmissionAnswer.funders": "The accounts that may pay, nearest first.",
     "AdmissionAnswer.detail": "What the job would be told, for people.",
     "AdmissionAnswer.expires_in_ms": "How long its first lease would last.",
     "AdmissionAnswer.grants": "What would be held, and from which grants.",
     "AdmissionAnswer.held": "What would be held for its first window.",
-    "AdmissionAnswer.payer": "The account that would pay; null where none was found.",
+    "AdmissionAnswer.payer": "The account that would pay, or comes closest; null if not yet known.",
     "AdmissionAnswer.reason": "The reason a reserve would be refused with; null if admitted.",
     "AdmissionAnswer.status": "The HTTP status that a reserve would be answered with.",
     "Alarm.name": "A stable word for programs, such as request_limits_suspended.",
@@ -45,6 +46,11 @@ BY_SHAPE: Final[dict[str, str]] = {
     "AuditQuery.metadata": "Only acts with these labels.",
     "AuditQuery.resource": "Only acts on this resource.",
     "BalanceAnswer.account": "The account that was asked about.",
+    "BalanceAnswer.spendable": "What it can spend of its own; null for trees and the past.",
+    "BalanceAnswer.spendable_through": (
+        "The accounts above that pay where its own is too little; null for trees and the past."
+    ),
+    "BalanceAnswer.funding": "Whose credits it may spend; null for trees and the past.",
     "BalanceAnswer.tree": "Whether everything below the account is counted too.",
     "BalanceQuery.at": "The instant to answer for; now unless given.",
     "BeatAnswer.decision": "Whether to go on; null: there is none yet, send the beat again.",
@@ -52,7 +58,9 @@ BY_SHAPE: Final[dict[str, str]] = {
     "BeatAnswer.flagged": (
         "Why the use that was accepted is not the use that was reported. used_ms_went_back: less "
         "than was accepted before, which stands. used_ms_beyond_elapsed: more than the time since "
-        "admission and a tolerance, to which it was cut. Absent where it is what was reported."
+        "admission, to which it was cut; up to two seconds more are cut without a flag. "
+        "used_ms_beyond_authorised: more than hold, promised overdraft and every other bound pay "
+        "for, to which it was cut; a later report may charge the rest. Absent otherwise."
     ),
     "BeatAnswer.reason": "Why the decision is no plain continue, or why there is none yet.",
     "BeatAnswer.reservation_id": "The id of the lease, as it was sent.",
@@ -78,8 +86,9 @@ BY_SHAPE: Final[dict[str, str]] = {
     "BudgetTerms.name": "The name of the budget.",
     "BudgetsTerms.ended": "The names of the budgets that ended because they were not in the list.",
     "ClosedAnswer.flagged": (
-        "Why what was reported is not what was charged: used_ms_went_back, used_ms_beyond_elapsed, "
-        "or lapsed for a lease that had ended by itself. Empty where it is."
+        "Why what was reported is not what was charged: used_ms_went_back, "
+        "used_ms_beyond_elapsed, used_ms_beyond_authorised, or lapsed for a lease that had ended "
+        "by itself and was charged up to its end. Empty where it is."
     ),
     "ClosedAnswer.settled": "What the job was charged in all.",
     "ClosedAnswer.state": "How the lease ended.",
@@ -92,6 +101,8 @@ BY_SHAPE: Final[dict[str, str]] = {
     "EntryQuery.job_id": "Only entries of this job.",
     "EntryQuery.reservation_id": "Only entries of this lease.",
     "EntryQuery.type": "Only entries of this type.",
+    "FunderAnswer.account": "An account that may pay.",
+    "FunderAnswer.clears_at": "When it could hold the window; null if it can or nobody knows.",
     "GateAnswer.account": "The account whose limit it is.",
     "GateAnswer.limit": "The most that current and requested may be together.",
     "GateAnswer.name": "Which limit, for people.",
@@ -100,7 +111,7 @@ BY_SHAPE: Final[dict[str, str]] = {
     "GrantAnswer.expires_at": "From when it is no longer valid; null: it never expires.",
     "GrantAnswer.priority": "Lower is used first.",
     "GrantAnswer.starts_at": "From when it is valid.",
-    "GrantAnswer.state": "Held over: expired, kept while live holds count on it.",
+    "GrantAnswer.state": "Held over: ended, and kept for what live leases claim of it.",
     "GrantQuery.account": "Of which account; a key for the whole system must say.",
     "GrantQuery.metadata": "Only grants with these labels.",
     "HealthAnswer.detail": "What is wrong, for people; empty where nothing is.",
@@ -109,6 +120,7 @@ BY_SHAPE: Final[dict[str, str]] = {
     "IssueRequest.expires_at": "From when the credits are no longer valid; absent: never.",
     "IssueRequest.starts_at": "From when they are valid; now unless given, or if it is past.",
     "IssueResult.status": "The HTTP status that this item alone would have.",
+    "JobUsage.spent": "What was spent on the lease in the time asked for, less refunds.",
     "JobUsage.events": "How many measurements were stored.",
     "KeyAnswer.expires_at": "Until when it may be used; null: until it is revoked.",
     "KeyAnswer.name": "What the key was called when it was made.",
@@ -125,12 +137,21 @@ BY_SHAPE: Final[dict[str, str]] = {
     "PaidGroup.name": "The job, account, type of GPU or day.",
     "PaidGroup.reservations": "How many leases it had.",
     "PaidGroup.spent": "What it cost.",
+    "PaidTotal.groups": "How many groups there are.",
+    "PaidTotal.reservations": "How many leases something was paid for.",
+    "PaidTotal.spent": "What was paid for in all, less refunds.",
     "PaidLot.amount": "How much of it.",
     "PaidLot.kind": "A grant, or in its place a postpaid debt or what the house covered.",
     "PaymentAnswer.delinquent": "Whether anything is still overdue.",
     "PaymentAnswer.sentence": "How the account stands now, for people.",
     "PaymentAnswer.topup": "The top-up that the payment is.",
+    "PayerShare.account": "An account that pays or has paid.",
+    "PayerShare.paid": "What it was charged for the lease, less what was given back.",
     "PaymentRequest.amount": "What has arrived.",
+    "PriceEndRequest.effective_to": "When the price is to end; now unless given.",
+    "PriceEndRequest.account": "The account whose discount ends; without one, the list price.",
+    "NewPriceAnswer.note": "What a price with effect in the past leaves as it is; null otherwise.",
+    "StatusAnswer.note": "What else keeps the account from admitting work; null: nothing.",
     "PeriodAnswer.ends_at": "When the period ends.",
     "PeriodAnswer.grant_id": "The grant that the allowance is.",
     "PeriodAnswer.starts_at": "When the period began.",
@@ -208,7 +229,9 @@ BY_SHAPE: Final[dict[str, str]] = {
     "ReserveRequest.account": "The account whose job it is.",
     "ReserveRequest.max_amount": "The most that the job may cost.",
     "ReserveRequest.node": "Where it runs; a job has one live reservation on a node.",
-    "ReserveRequest.payer": "Who pays; the nearest account upward that can unless given.",
+    "ReserveRequest.payer": (
+        "Who pays: of the funding chain, or in the key's scope. The nearest that can unless given."
+    ),
     "ReserveRequest.priority": "Higher goes first, as far as the pool's policy lets it count.",
     "ReserveRequest.resources": "What the job needs besides GPUs.",
     "QueueAnswer.priority": "Higher goes first, as far as the pool's policy lets it count.",
@@ -243,8 +266,9 @@ BY_SHAPE: Final[dict[str, str]] = {
     "UsageEvent.job_id": "The job, where no reservation is named.",
     "UsageEvent.reservation_id": "The lease; or else give account and job_id.",
     "UsageEvent.seq": "Makes the event safe to repeat.",
-    "UsagePage.since": "From this instant on, spending is counted.",
-    "UsagePage.until": "Up to this instant, spending is counted.",
+    "UsagePage.since": "The start of the time that all numbers and lists are about.",
+    "UsagePage.total": "What was paid for in that time in all, whatever the page shows.",
+    "UsagePage.until": "The end of that time: now at the latest.",
     "UsageQuery.since": "From this instant on; 31 days before until unless given.",
     "UsageQuery.until": "Before this instant; now unless given.",
     "UsageRequest.events": "What was measured.",

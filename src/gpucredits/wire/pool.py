@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from gpucredits.core.bounds import GPU_COUNT_MAX
 from gpucredits.core.fairshare.snapshot import WEIGHT_MAX
-from gpucredits.wire.scalars import AccountPath, InstantText
+from gpucredits.wire.scalars import AccountPath, InstantText, WindowMaxSeconds
 
-AMOUNT_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
+RESOURCE_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_MAX = 366 * 24 * 3_600
 WEIGHTS_MAX = 10_000
 CAPACITY_MAX = 10 * GPU_COUNT_MAX
@@ -27,7 +27,7 @@ Capacity = Annotated[
         description="GPUs in all; without it the pool does not gate, with 0 nobody new gets in.",
     ),
 ]
-Amount = Annotated[int, Meta(ge=1, le=AMOUNT_MAX)]
+Amount = Annotated[int, Meta(ge=1, le=RESOURCE_MAX)]
 WeightNumber = Annotated[int, Meta(ge=0, le=WEIGHT_MAX)]
 Percent = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="Of the pool.")]
 GpusText = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="GPUs, cut after 2 decimals.")]
@@ -54,6 +54,7 @@ class PoolPolicy(Struct, kw_only=True, forbid_unknown_fields=True):
     usage_order: UsageOrderName = "ignored"
     half_life_seconds: Seconds = 0
     borrowing: bool = True
+    window_max_seconds: WindowMaxSeconds = 0
 
 
 class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +63,41 @@ class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     capacity: Capacity | None = None
     resources: PoolResources | None = None
     policy: PoolPolicy = field(default_factory=PoolPolicy)
+
+
+class ResourcesChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of a pool's other resources; null takes one away."""
+
+    cpu: Amount | UnsetType | None = UNSET
+    memory: Amount | UnsetType | None = UNSET
+
+
+class PolicyChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of a pool's policy; null is the default."""
+
+    preemption: bool | UnsetType | None = UNSET
+    grace_seconds: Seconds | UnsetType | None = UNSET
+    min_runtime_seconds: Seconds | UnsetType | None = UNSET
+    preemptions_max: Count | UnsetType | None = UNSET
+    backfill: bool | UnsetType | None = UNSET
+    backfill_depth: Count | UnsetType | None = UNSET
+    hold_after_seconds: Seconds | UnsetType | None = UNSET
+    priority_scope: ScopeName | UnsetType | None = UNSET
+    usage_order: UsageOrderName | UnsetType | None = UNSET
+    half_life_seconds: Seconds | UnsetType | None = UNSET
+    borrowing: bool | UnsetType | None = UNSET
+    window_max_seconds: WindowMaxSeconds | UnsetType | None = UNSET
+
+
+class PoolChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of a pool; what is left out stays, and null is the default.
+
+    Where there is no such pool, one is made.
+    """
+
+    capacity: Capacity | UnsetType | None = UNSET
+    resources: ResourcesChange | UnsetType | None = UNSET
+    policy: PolicyChange | UnsetType | None = UNSET
 
 
 class PoolAnswer(Struct, kw_only=True):

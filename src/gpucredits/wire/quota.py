@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, structs
 
 from gpucredits.core import bounds, ids
+from gpucredits.core.authority import Authority
 from gpucredits.core.command import ReplaceQuotas, SetQuota
 from gpucredits.core.gate import Unit
 from gpucredits.core.limit_standing import QuotaStanding
@@ -14,9 +15,9 @@ from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension, Quota, unit_of
-from gpucredits.wire.boost import BoostAnswer, boost_to_wire
+from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName, BoostAnswer, boost_to_wire
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
-from gpucredits.wire.scalars import Credits, InstantText, Name, Zone, format_instant
+from gpucredits.wire.scalars import Credits, GpuType, InstantText, Zone, format_instant
 
 DimensionName = Literal[
     "credits_per_job", "concurrent_gpus", "concurrent_jobs", "credits_per_window"
@@ -50,7 +51,7 @@ class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     dimension: DimensionName
     limit: Credits
-    gpu_type: Name | None = None
+    gpu_type: GpuType | None = None
     calendar: CalendarName | None = None
     zone: Zone | None = None
     rolling_hours: RollingHours | None = None
@@ -64,7 +65,10 @@ class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class QuotasRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """All quotas that an account is to have; those that are not here end."""
+    """All quotas that an account is to have; those that are not here end.
+
+    Quotas that were set at a wider scope than the key's stay as they are.
+    """
 
     quotas: Annotated[list[QuotaRequest], Meta(max_length=bounds.QUOTAS_MAX)]
 
@@ -82,6 +86,7 @@ class QuotaTerms(Struct, kw_only=True):
     zone: str | None
     rolling_hours: int | None
     created_at: InstantText
+    set_by_scope: AuthorityName
     ended_at: InstantText | None = None
 
 
@@ -127,7 +132,7 @@ def quantity_from_wire(value: int, unit: Unit) -> int:
     return int(value) if unit is Unit.CREDITS else int(value) // MICROS_PER_CREDIT
 
 
-def quota_from_wire(account: str, request: QuotaRequest) -> SetQuota:
+def quota_from_wire(account: str, request: QuotaRequest, by: Authority) -> SetQuota:
     """The core's command."""
     dimension = DIMENSIONS[request.dimension]
     return SetQuota(
@@ -138,13 +143,14 @@ def quota_from_wire(account: str, request: QuotaRequest) -> SetQuota:
         calendar=None if request.calendar is None else CALENDARS[request.calendar],
         zone=str(request.zone or ZONE_DEFAULT),
         rolling_hours=request.rolling_hours or 0,
+        by=by,
     )
 
 
-def quotas_from_wire(account: str, request: QuotasRequest) -> ReplaceQuotas:
+def quotas_from_wire(account: str, request: QuotasRequest, by: Authority) -> ReplaceQuotas:
     """The core's command."""
-    quotas = tuple(quota_from_wire(account, each) for each in request.quotas)
-    return ReplaceQuotas(account=account, quotas=quotas)
+    quotas = tuple(quota_from_wire(account, each, by) for each in request.quotas)
+    return ReplaceQuotas(account=account, quotas=quotas, by=by)
 
 
 def quota_saved_to_wire(org_id: int, outcome: QuotaSaved) -> QuotaTerms:
@@ -175,6 +181,7 @@ def quota_to_wire(org_id: int, path: str, quota: Quota) -> QuotaTerms:
         zone=None if quota.calendar is None else quota.zone,
         rolling_hours=quota.rolling_hours or None,
         created_at=format_instant(quota.created_at),
+        set_by_scope=AUTHORITY_NAMES[quota.set_by],
         ended_at=format_instant(quota.ended_at) if quota.ended_at else None,
     )
 

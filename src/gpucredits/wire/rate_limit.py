@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from gpucredits.core import ids
+from gpucredits.core.authority import Authority
 from gpucredits.core.command import SetRateLimit
 from gpucredits.core.gate import Unit
 from gpucredits.core.limit_standing import RateLimitStanding
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.wire.boost import BoostAnswer, boost_to_wire
+from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName, BoostAnswer, boost_to_wire
+from gpucredits.wire.change import given, named_in
 from gpucredits.wire.scalars import Amount, Credits, CreditsText, InstantText, format_instant
 
 
@@ -22,6 +24,13 @@ class RateLimitRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     refill_per_hour: Credits
 
 
+class RateLimitChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of a rate limit; what is left out stays as it is."""
+
+    capacity: Amount | UnsetType = UNSET
+    refill_per_hour: Credits | UnsetType = UNSET
+
+
 class RateLimitTerms(Struct, kw_only=True):
     """A rate limit as it was set."""
 
@@ -29,6 +38,7 @@ class RateLimitTerms(Struct, kw_only=True):
     account: str
     capacity: CreditsText
     refill_per_hour: CreditsText
+    set_by_scope: AuthorityName
     ended_at: InstantText | None = None
 
 
@@ -47,12 +57,26 @@ class RateLimitAnswer(RateLimitTerms, kw_only=True):
     as_of: InstantText
 
 
-def rate_limit_from_wire(account: str, request: RateLimitRequest) -> SetRateLimit:
+def rate_limit_from_wire(account: str, request: RateLimitRequest, by: Authority) -> SetRateLimit:
     """The core's command."""
     return SetRateLimit(
         account=account,
         capacity=int(request.capacity),
         refill_per_hour=int(request.refill_per_hour),
+        by=by,
+    )
+
+
+def rate_limit_change_from_wire(
+    account: str, change: RateLimitChange, by: Authority
+) -> SetRateLimit:
+    """The core's command, which changes what is named."""
+    return SetRateLimit(
+        account=account,
+        capacity=int(given(change.capacity, Amount(0))),
+        refill_per_hour=int(given(change.refill_per_hour, Credits(0))),
+        named=named_in(change),
+        by=by,
     )
 
 
@@ -68,6 +92,7 @@ def rate_limit_to_wire(org_id: int, path: str, bucket: TokenBucket) -> RateLimit
         account=path,
         capacity=format_credits(bucket.capacity),
         refill_per_hour=format_credits(bucket.refill_per_hour),
+        set_by_scope=AUTHORITY_NAMES[bucket.set_by],
         ended_at=format_instant(bucket.ended_at) if bucket.ended_at else None,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gpucredits.core.request_limit import BURST_MAX, PER_HOUR_MAX
 
@@ -24,6 +24,17 @@ class RequestLimitRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     capacity: Burst | None = None
 
 
+class RequestLimitChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of the limit in force; what is left out stays as it is.
+
+    With a null ``capacity``, four seconds of the speed may come at once.
+    """
+
+    refill_per_second: PerSecond | UnsetType = UNSET
+    refill_per_hour: PerHour | UnsetType = UNSET
+    capacity: Burst | UnsetType | None = UNSET
+
+
 class RequestTerms(Struct, kw_only=True):
     """At most ``capacity`` requests at once, and so many an hour in the long run."""
 
@@ -32,13 +43,17 @@ class RequestTerms(Struct, kw_only=True):
 
 
 class RequestLimitAnswer(Struct, kw_only=True):
-    """The request limit in force, and where it comes from; no limit is null."""
+    """The request limit in force, and where it comes from; no limit is null.
+
+    Only keys of system scope set request limits, so none is ever lifted from below.
+    """
 
     holder: Literal["key", "org"]
     key_id: str | None
     account: str | None
     limit: RequestTerms | None
     source: Literal["own", "default"]
+    set_by_scope: Literal["system"] | None
 
 
 class RequestLimitShown(Struct, kw_only=True):

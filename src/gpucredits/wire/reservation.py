@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
 from gpucredits.core import bounds, ids
 from gpucredits.core.command import Reserve, Settle
+from gpucredits.core.gpu_type import REGION_DEFAULT
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Closed, Reserved
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
+from gpucredits.core.rules.funding import shares_paid
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.scalars import (
@@ -18,10 +21,12 @@ from gpucredits.wire.scalars import (
     Amount,
     Credits,
     CreditsText,
+    GpuType,
     Instant,
     InstantText,
     Metadata,
     Name,
+    Region,
     format_instant,
 )
 
@@ -41,7 +46,12 @@ UsedMs = Annotated[
 ]
 GpuCount = Annotated[int, Meta(ge=1, le=bounds.GPU_COUNT_MAX)]
 WindowSeconds = Annotated[
-    int, Meta(ge=bounds.WINDOW_MS_MIN // 1_000, le=bounds.WINDOW_MS_MAX // 1_000)
+    int,
+    Meta(
+        ge=bounds.WINDOW_MS_MIN // 1_000,
+        le=bounds.WINDOW_MS_MAX // 1_000,
+        description="Without it 120, or what the bounds on leases allow if that is less.",
+    ),
 ]
 ResourceAmount = Annotated[int, Meta(ge=0, le=SEQ_MAX)]
 GraceSeconds = Annotated[
@@ -92,11 +102,11 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     account: AccountPath
     job_id: Name
-    gpu_type: Name
+    gpu_type: GpuType
     gpu_count: GpuCount = 1
-    region: Name = field(default_factory=lambda: Name("default"))
+    region: Region = field(default_factory=lambda: Region(REGION_DEFAULT))
     node: Name | None = None
-    window_seconds: WindowSeconds = bounds.WINDOW_MS_DEFAULT // 1_000
+    window_seconds: WindowSeconds | None = None
     escrow_windows: EscrowWindows = 0
     max_amount: Amount | None = None
     payer: AccountPath | None = None
@@ -122,8 +132,19 @@ class ReserveBatch(Struct, kw_only=True, forbid_unknown_fields=True):
     atomic: bool = False
 
 
+class PayerShare(Struct, kw_only=True):
+    """An account that pays or has paid for a lease, and what it was charged in all."""
+
+    account: str
+    paid: CreditsText
+
+
 class ReservationAnswer(Struct, kw_only=True):
-    """A lease and what it has cost so far."""
+    """A lease and what it has cost so far.
+
+    ``payers`` are the accounts that have paid for it in turn, the present one last. An account that
+    the caller's key does not see is ``an account above``.
+    """
 
     reservation_id: str
     state: StateName
@@ -154,7 +175,9 @@ class ReservationAnswer(Struct, kw_only=True):
     expires_at: InstantText
     expires_in_ms: int
     ended_at: InstantText | None
+    ended_by: str | None
     stops_at: InstantText | None
+    payers: list[PayerShare]
     metadata: dict[str, str]
 
 
@@ -202,8 +225,8 @@ class ClosedAnswer(Struct, kw_only=True):
     flagged: str = ""
 
 
-def reserve_from_wire(request: ReserveRequest) -> Reserve:
-    """The core's command."""
+def reserve_from_wire(request: ReserveRequest, scope: str) -> Reserve:
+    """The core's command, of a key of this scope."""
     return Reserve(
         account=str(request.account),
         job_id=str(request.job_id),
@@ -211,7 +234,7 @@ def reserve_from_wire(request: ReserveRequest) -> Reserve:
         gpu_count=request.gpu_count,
         region=str(request.region),
         node=str(request.node or ""),
-        window_ms=request.window_seconds * 1_000,
+        window_ms=(request.window_seconds or 0) * 1_000,
         escrow_windows=request.escrow_windows,
         max_amount=int(request.max_amount or 0),
         payer=str(request.payer or ""),
@@ -219,6 +242,7 @@ def reserve_from_wire(request: ReserveRequest) -> Reserve:
         grace_ms=request.grace_seconds * 1_000,
         overdraft=int(request.overdraft),
         metadata=dict(request.metadata or {}),
+        scope=scope,
     )
 
 
@@ -227,15 +251,21 @@ def settle_from_wire(reservation: int, request: SettleRequest) -> Settle:
     return Settle(reservation_id=reservation, seq=request.seq, used_ms=request.used_ms)
 
 
-def reservation_to_wire(
-    org_id: int, lease: Reservation, *, account: str, payer: str, expires_in_ms: int
+def reservation_to_wire(  # the lease, and what others know of it
+    org_id: int,
+    lease: Reservation,
+    *,
+    account: str,
+    payers: Sequence[str],
+    expires_in_ms: int,
+    ended_by: str | None = None,
 ) -> ReservationAnswer:
-    """The lease as it is shown."""
+    """The lease as it is shown; ``payers`` are the accounts that have paid for it in turn."""
     return ReservationAnswer(
         reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
         state=STATE_NAMES[lease.state],
         account=account,
-        payer=payer,
+        payer=payers[-1],
         job_id=lease.job_id,
         node=lease.node,
         gpu_type=lease.gpu_type,
@@ -261,7 +291,12 @@ def reservation_to_wire(
         expires_at=format_instant(lease.expires_at),
         expires_in_ms=expires_in_ms,
         ended_at=format_instant(lease.ended_at) if lease.ended_at else None,
+        ended_by=ended_by,
         stops_at=format_instant(lease.stopping_at) if lease.stopping_at else None,
+        payers=[
+            PayerShare(account=path, paid=format_credits(amount))
+            for path, (_, amount) in zip(payers, shares_paid(lease), strict=True)
+        ],
         metadata=lease.metadata,
     )
 
@@ -272,7 +307,7 @@ def reserved_to_wire(org_id: int, outcome: Reserved) -> ReservationAnswer:
         org_id,
         outcome.reservation,
         account=outcome.account,
-        payer=outcome.payer,
+        payers=[outcome.payer],
         expires_in_ms=outcome.expires_in_ms,
     )
 

@@ -18,8 +18,10 @@ from msgspec import Meta
 
 from gpucredits.core import bounds
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
+from gpucredits.core.gpu_type import POOL_WORDS, check_gpu_type, check_region
 from gpucredits.core.money import AMOUNT_MAX, format_credits, parse_credits
 from gpucredits.core.period import EPOCH, MICROSECOND
+from gpucredits.wire.number_schema import number_schema
 
 T = TypeVar("T")
 
@@ -31,6 +33,7 @@ _UNPRINTABLE = (
     r"\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff"
 )
 _NAME_PATTERN = rf"[^{_UNPRINTABLE}]{{1,{bounds.NAME_LENGTH_MAX}}}"
+_PART_PATTERN = rf"(?!\.{{1,2}} *(/|$))[^{_UNPRINTABLE}/]*[^{_UNPRINTABLE}/ ][^{_UNPRINTABLE}/]*"
 _NOTE_PATTERN = rf"[^{_UNPRINTABLE}]{{0,{NOTE_LENGTH_MAX}}}"
 _KEY_PATTERN = rf"[A-Za-z0-9._:/-]{{1,{METADATA_KEY_LENGTH_MAX}}}"
 _PATH_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}(/[a-z0-9][a-z0-9._-]{0,62}){0,2}"
@@ -50,6 +53,7 @@ _DIGITS_MAX = 40  # more digits than any amount has; keeps hostile numbers from 
 CreditsText = Annotated[
     str, Meta(pattern=r"^-?\d+(\.\d{1,6})?$", description="Credits, a decimal string.")
 ]
+WindowMaxSeconds = Annotated[int, Meta(ge=0, le=bounds.WINDOW_MS_MAX // 1_000)]
 InstantText = Annotated[str, Meta(description="RFC 3339 in UTC.")]
 
 
@@ -84,7 +88,19 @@ class AccountPath(str):
 
 
 class Name(str):
-    """A printable name: of a job, a node, a region, a type of GPU, a payment."""
+    """A printable name: of a job, a node, a payment."""
+
+    __slots__ = ()
+
+
+class GpuType(Name):
+    """The name of a GPU type, trimmed and in lower case; it may have one slash."""
+
+    __slots__ = ()
+
+
+class Region(Name):
+    """The name of a region, trimmed and in lower case."""
 
     __slots__ = ()
 
@@ -109,6 +125,10 @@ class Note(str):
 
 class Metadata(dict[str, str]):
     """A few labels: bounded keys and values, all text."""
+
+
+class MetadataChange(dict[str, str | None]):
+    """Changes of a few labels: those that are null are taken away."""
 
 
 class MetadataFilter(dict[str, str]):
@@ -179,7 +199,7 @@ def parse_amount(value: Any) -> int:
     if isinstance(value, bool):
         text = ""
     elif isinstance(value, int):
-        text = str(value) if abs(value) <= AMOUNT_MAX else "9" * 13
+        text = str(value) if abs(value) <= AMOUNT_MAX else ""  # too large
     elif isinstance(value, Decimal):
         text = _decimal_text(value)
     else:
@@ -229,6 +249,14 @@ def _name(value: Any) -> Name:
     return Name(value)
 
 
+def _gpu_type(value: Any) -> GpuType:
+    return GpuType(check_gpu_type(_name(value.strip() if isinstance(value, str) else value)))
+
+
+def _region(value: Any) -> Region:
+    return Region(check_region(_name(value.strip() if isinstance(value, str) else value)))
+
+
 def _slug(value: Any) -> Slug:
     if not isinstance(value, str) or _SLUG.fullmatch(value) is None:
         raise ValueError(
@@ -248,6 +276,13 @@ def _note(value: Any) -> Note:
     if not isinstance(value, str) or _NOTE.fullmatch(value) is None:
         raise ValueError(f"must be text of at most {NOTE_LENGTH_MAX} printable characters")
     return Note(value)
+
+
+def _metadata_change(value: Any) -> MetadataChange:
+    if isinstance(value, dict):
+        _metadata({name: "" if text is None else text for name, text in value.items()})
+        return MetadataChange(value)
+    return MetadataChange(_metadata(value))
 
 
 def _metadata(value: Any) -> Metadata:
@@ -286,32 +321,32 @@ _FROM_WIRE: dict[type, Any] = {
     Instant: parse_instant,
     AccountPath: _path,
     Name: _name,
+    GpuType: _gpu_type,
+    Region: _region,
     Slug: _slug,
     Zone: _zone,
     Note: _note,
     Metadata: _metadata,
+    MetadataChange: _metadata_change,
     MetadataFilter: _metadata_filter,
 }
 
 
-def _number_schema(description: str, *, is_positive: bool = False) -> dict[str, Any]:
-    text = r"^[0-9]{1,9}(\.[0-9]{1,6})?$"
-    if is_positive:
-        text = rf"^(?!0+(\.0+)?$){text[1:]}"
-    least = {"exclusiveMinimum": 0} if is_positive else {"minimum": 0}
+def _labels_schema(value: dict[str, Any]) -> dict[str, Any]:
     return {
-        "anyOf": [{"type": "string", "pattern": text}, {"type": "number", **least}],
-        "description": description,
-        "examples": ["12.5"],
+        "type": "object",
+        "maxProperties": bounds.METADATA_KEYS_MAX,
+        "propertyNames": {"pattern": f"^{_KEY_PATTERN}$"},
+        "additionalProperties": {**value, "maxLength": bounds.METADATA_VALUE_LENGTH_MAX},
     }
 
 
 _SCHEMAS: dict[type, dict[str, Any]] = {
-    Credits: _number_schema("Credits: a decimal string, or a number that is exact to 6 decimals."),
-    Amount: _number_schema(
-        "Credits, more than 0: a decimal string, or a number that is exact.", is_positive=True
+    Credits: number_schema("Credits: a decimal string, or a number."),
+    Amount: number_schema("Credits, more than 0: a decimal string, or a number.", is_positive=True),
+    HourPrice: number_schema(
+        "Credits per GPU-hour: a decimal string, or a number.", most=bounds.PRICE_MAX
     ),
-    HourPrice: _number_schema("Credits per GPU-hour: a decimal string, or an exact number."),
     Instant: {
         "type": "string",
         "format": "date-time",
@@ -329,6 +364,20 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
         "examples": ["acme/vision/alice"],
     },
     Name: {"type": "string", "pattern": f"^{_NAME_PATTERN}$"},
+    GpuType: {
+        "type": "string",
+        "pattern": f"^{_PART_PATTERN}(/{_PART_PATTERN})?$",
+        "maxLength": bounds.NAME_LENGTH_MAX,
+        "description": "Trimmed and lower-cased; may have one slash.",
+        "examples": ["h100", "nvidia.com/h100"],
+    },
+    Region: {
+        "type": "string",
+        "pattern": f"^(?! *({'|'.join(sorted(POOL_WORDS))}) *$){_PART_PATTERN}$",
+        "maxLength": bounds.NAME_LENGTH_MAX,
+        "description": "Trimmed and lower-cased.",
+        "examples": ["default"],
+    },
     Slug: {"type": "string", "pattern": f"^{_SLUG_PATTERN}$", "examples": ["monthly"]},
     Zone: {
         "type": "string",
@@ -342,13 +391,6 @@ _SCHEMAS: dict[type, dict[str, Any]] = {
         "description": "key=value, or a JSON object of several labels.",
         "examples": ["team=vision"],
     },
-    Metadata: {
-        "type": "object",
-        "maxProperties": bounds.METADATA_KEYS_MAX,
-        "propertyNames": {"pattern": f"^{_KEY_PATTERN}$"},
-        "additionalProperties": {
-            "type": "string",
-            "maxLength": bounds.METADATA_VALUE_LENGTH_MAX,
-        },
-    },
+    Metadata: _labels_schema({"type": "string"}),
+    MetadataChange: _labels_schema({"type": ["string", "null"]}),
 }

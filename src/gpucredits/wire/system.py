@@ -35,7 +35,7 @@ class RequestLimitsHealth(Struct, kw_only=True):
 class HealthAnswer(Struct, kw_only=True):
     """Whether work is moving."""
 
-    status: Literal["ok", "stalled", "unavailable"]
+    status: Literal["ok", "stalled", "unavailable", "clock_jumped"]
     version: str
     detail: str = ""
     alarms: list[Alarm] = []

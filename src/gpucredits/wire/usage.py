@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from gpucredits.wire.reservation import GpuCount, Seq, UsedMs
-from gpucredits.wire.scalars import AccountPath, CreditsText, InstantText, Name
+from gpucredits.wire.scalars import AccountPath, CreditsText, GpuType, InstantText, Name
 
 EVENTS_MAX = 5_000
 
@@ -28,7 +28,7 @@ class UsageEvent(Struct, kw_only=True, forbid_unknown_fields=True):
     account: AccountPath | None = None
     job_id: Name | None = None
     node: Name | None = None
-    gpu_type: Name | None = None
+    gpu_type: GpuType | None = None
     gpu_count: GpuCount | None = None
     gpu_utilization: Percent | None = None
 
@@ -58,7 +58,10 @@ class UsageResults(Struct, kw_only=True):
 
 
 class JobUsage(Struct, kw_only=True):
-    """What one lease used and was charged, beside what was measured."""
+    """What one lease used and was charged, beside what was measured.
+
+    ``spent`` is of the time asked for. All other numbers are of the whole lease.
+    """
 
     reservation_id: str
     account: str
@@ -75,6 +78,7 @@ class JobUsage(Struct, kw_only=True):
     events: int
     late_ms: int
     admitted_at: InstantText
+    spent: CreditsText
 
 
 class PaidGroup(Struct, kw_only=True):
@@ -85,17 +89,27 @@ class PaidGroup(Struct, kw_only=True):
     reservations: int
 
 
-class UsagePage(Struct, kw_only=True):
-    """Use of an account and everything below it.
+class PaidTotal(Struct, kw_only=True):
+    """What was paid for in the time asked for, in all: always whole, whatever the page shows."""
 
-    ``paid`` is what it paid for in the time asked for, in groups, the largest first; ``leases``
-    are those of its own jobs, whoever paid, the latest first.
+    spent: CreditsText
+    reservations: int
+    groups: int
+
+
+class UsagePage(Struct, kw_only=True):
+    """Use of an account and everything below it from ``since`` until before ``until``.
+
+    ``total`` is what the account paid for in that time, in all. ``paid`` has the same in groups,
+    the largest first. ``leases`` are those of the account's own jobs that ran in that time, or were
+    charged or corrected in it, whoever paid, the latest first. Both lists go on at ``next_cursor``.
     """
 
     account: str
     since: InstantText
     until: InstantText
     by: GroupingName
+    total: PaidTotal
     paid: list[PaidGroup]
     leases: list[JobUsage]
     next_cursor: str | None = None

@@ -12,7 +12,13 @@ from msgspec import Meta
 
 from gpucredits.core.fairshare.decisions import WaitReason
 from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import BEYOND_ELAPSED, WENT_BACK, ReservationState, Why
+from gpucredits.core.reservation import (
+    BEYOND_AUTHORISED,
+    BEYOND_ELAPSED,
+    WENT_BACK,
+    ReservationState,
+    Why,
+)
 
 BEAT_REASONS: Final = (
     Reason.RESERVATION_UNKNOWN.value,
@@ -20,7 +26,7 @@ BEAT_REASONS: Final = (
     *(why.value for why in Why if why),
     *("busy", "unavailable", "internal"),
 )
-BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED)
+BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED)
 
 BeatReason = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_REASONS]})]
 BeatFlag = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_FLAGS]})]

@@ -21,10 +21,11 @@ from gpucredits.cli import output
 from gpucredits.cli.demo.scene import Scene, SceneError
 from gpucredits.cli.demo.screen import Screen
 from gpucredits.cli.demo.server import DemoServer, ServerFailedError, demo_server
-from gpucredits.cli.values import format_ms
+from gpucredits.cli.grammar import Command
 from gpucredits.cli.verify import check
 from gpucredits.cli.verify import show as show_verification
 from gpucredits.client import CallError, Client
+from gpucredits.core.duration import format_ms
 
 NEXT = """\
 What to try next:
@@ -37,7 +38,7 @@ and in another terminal, from the same folder:
   {gpucredits} balance acme"""
 
 
-@click.command()
+@click.command(cls=Command)
 def demo() -> None:
     """Start a server of its own, run a few jobs on it, and check the books."""
     began = time.monotonic()
@@ -50,7 +51,8 @@ def demo() -> None:
             click.echo("Stopping the server and removing its data ...")
     except (SceneError, ServerFailedError, CallError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(f"Done in {time.monotonic() - began:.1f} s.\n")
+    took_s = round(time.monotonic() - began, 1)
+    click.echo(f"Done in {format_ms(round(took_s * 1_000))}.\n")
     click.echo(NEXT.format(gpucredits=own_command(Path(sys.executable), Path.cwd())))
 
 

@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import Final
 
 from gpucredits.cli.demo.screen import JobRow, Screen, WalletRow
-from gpucredits.cli.values import format_ms
 from gpucredits.client import Client, Refused
+from gpucredits.core.duration import format_ms, format_seconds
 from gpucredits.core.money import DECIMALS, MICROS_PER_CREDIT
 from gpucredits.wire.heartbeat import BeatAnswer
 from gpucredits.wire.reservation import ReservationAnswer
@@ -23,7 +23,6 @@ STEP_S: Final = 20
 WINDOW_S: Final = 60
 STEPS_MAX: Final = 20
 SECOND_MS: Final = 1_000
-LEAD_S: Final = 1
 NOTE_LEAD: Final = "      "
 SHOWN_ACCOUNTS: Final = ("acme", "acme/vision", "globex/nlp")
 
@@ -102,7 +101,8 @@ class Scene:
         self._reserve("eval-vit", "acme/vision/alice", gpu_type="a100", gpus=1, length_s=120)
         self._reserve("train-llm", "globex/nlp/bob", gpu_type="h100", gpus=8, length_s=3_600)
         self._screen.say(
-            f"Three jobs are admitted; each holds {WINDOW_S} s of credits ahead of its use."
+            f"Three jobs are admitted; each holds {format_seconds(WINDOW_S)} of credits ahead of "
+            "its use."
         )
         self._show()
 
@@ -110,10 +110,7 @@ class Scene:
         """Let time pass, and have every node report what its jobs used."""
         running = [job for job in self._jobs if not job.is_over]
         step_ms = min([STEP_S * SECOND_MS, *(left_ms(job) for job in running)])
-        # A node that must stop reports just before its lease ends: afterwards is too late to be
-        # charged. The server allows for clocks that are a little apart.
-        is_last = any(job.told == "drain" and left_ms(job) <= step_ms for job in running)
-        self._client.advance_clock(step_ms // SECOND_MS - (LEAD_S if is_last else 0))
+        self._client.advance_clock(step_ms // SECOND_MS)
         self._elapsed_s += step_ms // SECOND_MS
         beats = []
         for job in running:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -24,7 +24,7 @@ import msgspec
 
 from gpucredits.store import launch
 
-START_TIMEOUT_S: Final = 60.0
+START_TIMEOUT_S: Final = 180.0  # a machine that is busy with other things starts it all the same
 STOP_TIMEOUT_S: Final = 20.0
 LOG_LINES_SHOWN: Final = 5
 
@@ -38,6 +38,12 @@ class Announcement(msgspec.Struct):
 
     url: str
     admin_key: str
+
+
+class Failure(msgspec.Struct):
+    """What ``serve --json`` says when it cannot."""
+
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +89,10 @@ def _announcement(process: subprocess.Popen[bytes], log: Path) -> Announcement:
     try:
         return msgspec.json.decode(line, type=Announcement)
     except msgspec.DecodeError:
-        tail = log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
-        raise ServerFailedError("the server did not start: " + "\n".join(tail)) from None
+        said = log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        with suppress(msgspec.DecodeError):
+            said.append(msgspec.json.decode(line, type=Failure).detail)
+        raise ServerFailedError("the server did not start: " + "\n".join(said)) from None
 
 
 def _first_line(process: subprocess.Popen[bytes], deadline: float) -> bytes:

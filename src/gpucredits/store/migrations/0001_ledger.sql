@@ -41,6 +41,12 @@ CREATE FUNCTION ledger_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + offset_us FROM clock
 $$;
 
+-- A version that nothing has had before. Versions are drawn, not counted: a database that goes back
+-- in time, by a restore or a failover, would count up to the same numbers again.
+CREATE FUNCTION new_version() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (random() * 4611686018427387904)::bigint
+$$;
+
 -- Orgs, accounts and what they hold.
 
 CREATE TABLE orgs (
@@ -49,7 +55,7 @@ CREATE TABLE orgs (
     next_id bigint NOT NULL DEFAULT 1,
     next_entry_id bigint NOT NULL DEFAULT 1,
     clock bigint NOT NULL DEFAULT 0,
-    version bigint NOT NULL DEFAULT 0
+    version bigint NOT NULL DEFAULT new_version()
 ) WITH (fillfactor = 50);
 INSERT INTO orgs (org_id, path) VALUES (0, 'system:');
 
@@ -62,8 +68,11 @@ CREATE TABLE accounts (
     model smallint NOT NULL CHECK (model IN (0, 1)),
     credit_limit bigint NOT NULL CHECK (credit_limit >= 0),
     credit_limit_max bigint NOT NULL, -- the furthest below zero it was ever allowed to go
+    floor bigint NOT NULL DEFAULT 0, -- minus the limit, or where it stood when that was lowered
     status smallint NOT NULL CHECK (status IN (0, 1)),
-    has_budget boolean NOT NULL DEFAULT false,
+    funding smallint NOT NULL DEFAULT 0 CHECK (funding IN (0, 1)), -- its own credits only, or its parent's too
+    window_max_ms bigint NOT NULL DEFAULT 0 CHECK (window_max_ms >= 0), -- of its leases; 0: no bound
+    allocated boolean NOT NULL DEFAULT false, -- whether it was ever given credits of its own
     metadata jsonb NOT NULL,
     remaining bigint NOT NULL CHECK (remaining >= 0),
     reserved bigint NOT NULL CHECK (reserved >= 0),
@@ -72,13 +81,10 @@ CREATE TABLE accounts (
     overrun bigint NOT NULL CHECK (overrun >= 0),
     version bigint NOT NULL,
     due_at bigint NOT NULL,
-    funded_until bigint NOT NULL,
     PRIMARY KEY (org_id, account_id),
     CONSTRAINT accounts_path UNIQUE (org_id, path),
-    CONSTRAINT accounts_floor CHECK (
-        remaining - reserved - debt >= CASE model WHEN 1 THEN -credit_limit ELSE 0 END)
+    CONSTRAINT accounts_floor CHECK (remaining - reserved - debt >= floor)
 ) WITH (fillfactor = 50);
-CREATE INDEX accounts_suspended ON accounts (org_id) INCLUDE (path) WHERE status = 1;
 
 CREATE TABLE grants (
     org_id integer NOT NULL,
@@ -95,6 +101,7 @@ CREATE TABLE grants (
     state smallint NOT NULL,
     is_open boolean NOT NULL, -- something is left: kept apart from remaining for the index below
     remaining bigint NOT NULL,
+    claims bigint NOT NULL DEFAULT 0 CHECK (claims >= 0), -- of live leases, after its end
     PRIMARY KEY (org_id, grant_id),
     CONSTRAINT grants_remaining CHECK (remaining BETWEEN 0 AND amount)
 ) WITH (fillfactor = 50);
@@ -150,6 +157,9 @@ CREATE TABLE reservations (
     expires_at bigint NOT NULL,
     ended_at bigint NOT NULL,
     paid bigint[] NOT NULL, -- grant, amount, grant, amount and so on, in recorded order
+    authorised bigint NOT NULL DEFAULT 0, -- lapsed: the most it may have cost
+    kept bigint[] NOT NULL DEFAULT '{}', -- grant, claim, until and so on: of grants that have ended
+    payers bigint[] NOT NULL DEFAULT '{}', -- who paid before: account, items of paid and so on
     PRIMARY KEY (org_id, reservation_id)
 ) WITH (fillfactor = 45); -- all leases of a page may report in one transaction: room for both
 CREATE INDEX reservations_live ON reservations (org_id, payer_id) WHERE state = 0;
@@ -284,6 +294,8 @@ FROM entries WHERE other_id <> 0 AND other_id <> account_id;
 
 -- Prices; an account path makes one a discount for that subtree, '' is the list price. List prices
 -- belong to org 0. Leases are pinned to versions, so a version never changes: a new one follows it.
+-- A version that is an end has no price: from then on there is none. One without an end of its own
+-- has the instant 2^62, which is never.
 CREATE TABLE prices (
     org_id integer NOT NULL,
     price_id bigint NOT NULL,
@@ -293,10 +305,13 @@ CREATE TABLE prices (
     effective_from bigint NOT NULL,
     account text NOT NULL DEFAULT '' COLLATE "C",
     created_at bigint NOT NULL,
+    effective_to bigint NOT NULL DEFAULT 4611686018427387904 CHECK (effective_to > effective_from),
+    is_end boolean NOT NULL DEFAULT false,
     PRIMARY KEY (org_id, price_id)
 );
 CREATE INDEX prices_lookup ON prices (org_id, gpu_type, region, account, effective_from);
 CREATE INDEX prices_to_come ON prices (effective_from);
+CREATE INDEX prices_to_end ON prices (effective_to) WHERE effective_to < 4611686018427387904;
 CREATE TRIGGER prices_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON prices
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
@@ -350,6 +365,40 @@ CREATE TABLE usage_events (
     payload jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (org_id, job_id, node, reservation_id, account_id, is_late, seq)
 );
+
+CREATE TRIGGER usage_events_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON usage_events
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- How many reports there are, and the sum of their digests: verify sees a report that was changed,
+-- added or taken away. Writers of one org use different parts of the sum, so that they need not
+-- wait for one another.
+CREATE TABLE usage_sums (
+    org_id integer NOT NULL,
+    part integer NOT NULL,
+    reports bigint NOT NULL,
+    digest numeric NOT NULL,
+    PRIMARY KEY (org_id, part)
+) WITH (fillfactor = 50);
+CREATE FUNCTION usage_digest(
+    org integer, job text, at_node text, number bigint, reservation bigint, account bigint,
+    was_late boolean, used bigint, at bigint, told jsonb
+) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
+    SELECT ('x' || encode(substr(sha256(convert_to(jsonb_build_array(
+        org, job, at_node, number, reservation, account, was_late, used, at, told)::text,
+        'UTF8')), 1, 7), 'hex'))::bit(56)::bigint::numeric
+$$;
+CREATE FUNCTION sum_usage() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO usage_sums AS s (org_id, part, reports, digest)
+    SELECT n.org_id, pg_backend_pid() % 16, count(*), sum(usage_digest(n.org_id, n.job_id, n.node,
+        n.seq, n.reservation_id, n.account_id, n.is_late, n.used_ms, n.recorded_at, n.payload))
+    FROM new_reports n GROUP BY n.org_id ORDER BY n.org_id
+    ON CONFLICT (org_id, part) DO UPDATE SET reports = s.reports + excluded.reports,
+        digest = s.digest + excluded.digest;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER usage_events_summed AFTER INSERT ON usage_events
+    REFERENCING NEW TABLE AS new_reports FOR EACH STATEMENT EXECUTE FUNCTION sum_usage();
 
 -- History and seals.
 
@@ -433,6 +482,8 @@ CREATE TABLE audit_log (
     CONSTRAINT audit_log_place UNIQUE (org_id, place)
 );
 CREATE INDEX audit_log_transfers ON audit_log (org_id, audit_id) WHERE action = 'credits.transfer';
+CREATE INDEX audit_log_ends ON audit_log (org_id, resource)
+    WHERE action IN ('reservation.settle', 'reservation.cancel');
 CREATE TABLE audit_heads (
     org_id integer PRIMARY KEY,
     place bigint NOT NULL,
@@ -471,6 +522,12 @@ CREATE TYPE book_row AS (
     b1 bytea, b2 bytea, terms bigint[]
 );
 
+-- Everybody who pays or has paid for a lease: payers holds account and number of items by turns.
+CREATE FUNCTION lease_payers(payer_id bigint, payers bigint[])
+RETURNS SETOF bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT payer_id UNION SELECT payers[place] FROM generate_series(1, cardinality(payers), 2) AS place
+$$;
+
 CREATE FUNCTION open_book(
     orgs_wanted integer[],
     lease_orgs integer[], lease_ids bigint[],
@@ -483,7 +540,7 @@ CREATE FUNCTION open_book(
     anew_orgs integer[], count_orgs integer[], count_paths text[],
     limit_orgs integer[], limit_ids bigint[],
     job_orgs integer[], job_paths text[], job_ids text[], may_end boolean,
-    reference_orgs integer[], reference_texts text[]
+    reference_orgs integer[], reference_texts text[], chains boolean
 ) RETURNS SETOF book_row LANGUAGE plpgsql STABLE ROWS 500 AS $$
 DECLARE
     instant_now bigint;
@@ -499,41 +556,71 @@ BEGIN
     INTO gated_orgs, budget_orgs FROM orgs o WHERE o.org_id = ANY (orgs_wanted);
     instant_now := ledger_now();
     IF cardinality(price_orgs) > 0 THEN
-        SELECT o.next_id INTO prices_version FROM orgs o WHERE o.org_id = 0;
-        SELECT p.effective_from INTO prices_until FROM prices p
-        WHERE p.effective_from > instant_now ORDER BY p.effective_from LIMIT 1;
+        SELECT o.version INTO prices_version FROM orgs o WHERE o.org_id = 0;
+        SELECT least( -- the next instant at which a version begins or ends
+            (SELECT min(p.effective_from) FROM prices p WHERE p.effective_from > instant_now),
+            (SELECT min(p.effective_to) FROM prices p WHERE p.effective_to > instant_now
+                AND p.effective_to < 4611686018427387904)
+        ) INTO prices_until;
     END IF;
-    IF cardinality(topup_ids) > 0 THEN -- grants of payments; where they have ended, and were moved
-        WITH RECURSIVE lots AS (       -- on, also those, and who has something left of them
+    IF cardinality(topup_ids) > 0 THEN -- grants of payments, all grants that transfers have made
+        WITH RECURSIVE lots AS (       -- of them, and the accounts that have something left
             SELECT t.org_id, t.grant_id, NULL::bigint AS holder
             FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
             JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
             UNION
             SELECT g.org_id, g.grant_id, CASE WHEN g.is_open THEN g.account_id END
             FROM lots l
-            JOIN orgs o ON o.org_id = l.org_id
             JOIN grants g ON g.org_id = l.org_id AND g.origin_id = l.grant_id AND g.origin_id <> 0
-                AND g.grant_id > l.grant_id AND g.expires_at <= greatest(instant_now, o.clock)
+                AND g.grant_id > l.grant_id
         )
         SELECT array_agg(l.org_id), array_agg(l.grant_id),
             account_orgs || array_agg(l.org_id) FILTER (WHERE l.holder IS NOT NULL),
             account_ids || array_agg(l.holder) FILTER (WHERE l.holder IS NOT NULL)
         INTO lot_orgs, lot_ids, account_orgs, account_ids FROM lots l;
     END IF;
+    IF chains AND cardinality(lease_ids) > 0 THEN -- the accounts that live leases may move up to
+        SELECT account_orgs || coalesce(array_agg(l.org_id), '{}'),
+            account_ids || coalesce(array_agg(l.account_id), '{}')
+        INTO account_orgs, account_ids
+        FROM (
+            SELECT DISTINCT r.org_id, above.account_id
+            FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
+            JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id AND r.state = 0
+            JOIN accounts a ON a.org_id = r.org_id AND a.account_id = r.account_id
+            LEFT JOIN accounts p ON p.org_id = r.org_id AND p.account_id = a.parent_id
+            CROSS JOIN LATERAL (VALUES (a.account_id), (a.parent_id), (p.parent_id))
+                AS above(account_id)
+            WHERE above.account_id > 0
+        ) AS l;
+    END IF;
+    IF cardinality(corrected_ids) > 0 THEN -- who has paid for a lease before its present payer
+        SELECT account_orgs || coalesce(array_agg(l.org_id), '{}'),
+            account_ids || coalesce(array_agg(l.account_id), '{}')
+        INTO account_orgs, account_ids
+        FROM (
+            SELECT DISTINCT r.org_id, r.payers[place] AS account_id
+            FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
+            JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+            CROSS JOIN generate_series(1, cardinality(r.payers), 2) AS place
+        ) AS l;
+    END IF;
     RETURN QUERY
     SELECT 0, o.org_id, greatest(instant_now, o.clock),
         o.next_id, o.next_entry_id, o.clock, o.version,
         o.gated::integer::bigint, o.budgeted::integer::bigint, instant_now, prices_version,
-        prices_until, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text,
+        prices_until, (SELECT c.offset_us FROM clock c), NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text,
         NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
     FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
     UNION ALL
     SELECT 1, s.org_id, NULL,
-        s.status, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        CASE WHEN s.status = 1 OR s.delinquent THEN s.status END, s.window_max_ms,
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, s.path, NULL, NULL, NULL, NULL, NULL, NULL
-    FROM accounts s WHERE s.org_id = ANY (orgs_wanted) AND (s.status = 1 OR s.delinquent);
-    IF gated_orgs IS NOT NULL OR budget_orgs IS NOT NULL THEN
+    FROM accounts s WHERE s.org_id = ANY (orgs_wanted)
+        AND (s.status = 1 OR s.delinquent OR s.window_max_ms > 0);
+    IF gated_orgs IS NOT NULL OR budget_orgs IS NOT NULL OR cardinality(count_orgs) > 0 THEN
         RETURN QUERY SELECT * FROM open_gates(
             instant_now, coalesce(gated_orgs, '{}'), coalesce(budget_orgs, '{}'), anew_orgs,
             count_orgs, count_paths, lease_orgs, lease_ids, path_orgs, paths, account_orgs,
@@ -544,10 +631,11 @@ BEGIN
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid,
+            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END AS terms
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
+                cardinality(r.kept)] || r.kept || r.payers END AS terms
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -567,19 +655,27 @@ BEGIN
         JOIN orgs o ON o.org_id = w.org_id
     ), leases AS (
         SELECT * FROM named
-        UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse
+        UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse; all
+        -- live ones where a grant has ended, since each may have used some of it
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid,
+            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END AS terms
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
+                cardinality(r.kept)] || r.kept || r.payers END AS terms
         FROM held h
         CROSS JOIN LATERAL (
-            SELECT min(l.expires_at) AS next_at FROM reservations l
-            WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
-                AND l.expires_at > h.instant_now
+            SELECT CASE WHEN EXISTS (
+                    SELECT 1 FROM grants g WHERE g.org_id = h.org_id
+                        AND g.account_id = h.account_id AND g.is_open AND g.state <> 0
+                        AND g.expires_at <= h.instant_now
+                ) THEN 4611686018427387904 ELSE (
+                    SELECT min(l.expires_at) FROM reservations l
+                    WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
+                        AND l.expires_at > h.instant_now
+                ) END AS next_at
         ) AS upcoming
         CROSS JOIN LATERAL (
             SELECT * FROM reservations l
@@ -591,15 +687,15 @@ BEGIN
     )
     SELECT 2, h.org_id, h.account_id,
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
-        h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
+        h.debt, h.overrun, h.version, h.due_at, h.allocated::integer::bigint, 0::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
         h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
-        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms]
     FROM held h
     UNION ALL
     SELECT 3, g.org_id, g.grant_id,
         g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority, g.source,
-        g.state, g.origin_id, g.created_at, g.budget_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        g.state, g.origin_id, g.created_at, g.budget_id, g.claims, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, g.metadata::text, NULL, NULL, NULL, NULL, NULL
     FROM wanted w
     JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
@@ -608,7 +704,7 @@ BEGIN
         l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
         l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
         l.used_ms, l.seq, l.state, l.decision, l.ended_at,
-        l.account, NULL, NULL, l.paid, NULL, NULL, l.terms
+        l.account, l.place, NULL, l.paid, NULL, NULL, l.terms
     FROM leases l;
     END IF;
     IF cardinality(topup_ids) > 0 OR cardinality(reference_texts) > 0 THEN
@@ -633,7 +729,7 @@ BEGIN
         SELECT 3, g.org_id, g.grant_id,
             g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority::bigint,
             g.source::bigint, g.state::bigint, g.origin_id, g.created_at, g.budget_id,
-            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            g.claims, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::text, g.metadata::text, NULL::text, NULL::bigint[],
             NULL::bytea, NULL::bytea, NULL::bigint[]
         FROM (
@@ -645,7 +741,8 @@ BEGIN
             UNION
             SELECT e.org_id, e.grant_id FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
             JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
-            JOIN entries e ON e.org_id = r.org_id AND e.account_id = r.payer_id
+            CROSS JOIN LATERAL lease_payers(r.payer_id, r.payers) AS payer
+            JOIN entries e ON e.org_id = r.org_id AND e.account_id = payer
                 AND (e.type IN (11, 12) OR (e.type = 7 AND e.other_grant_id <> 0))
         ) AS lots
         JOIN grants g ON g.org_id = lots.org_id AND g.grant_id = lots.grant_id;
@@ -658,11 +755,12 @@ BEGIN
             NULL::bytea, NULL::bytea, NULL::bigint[]
         FROM (
             SELECT p.* FROM (
-                SELECT DISTINCT r.org_id, r.payer_id
+                SELECT DISTINCT r.org_id, payer
                 FROM unnest(corrected_orgs, corrected_ids) AS w(org_id, id)
                 JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
+                CROSS JOIN LATERAL lease_payers(r.payer_id, r.payers) AS payer
             ) AS corrected
-            JOIN entries p ON p.org_id = corrected.org_id AND p.account_id = corrected.payer_id
+            JOIN entries p ON p.org_id = corrected.org_id AND p.account_id = corrected.payer
                 AND (p.type IN (11, 12) OR (p.type = 7 AND p.other_grant_id <> 0))
             UNION ALL
             SELECT x.* FROM (
@@ -675,9 +773,10 @@ BEGIN
         ORDER BY e.org_id, e.entry_id;
     END IF;
     IF cardinality(price_orgs) > 0 THEN
-        RETURN QUERY -- of each owner the version in force
-        SELECT 6, w.org_id, p.price_id,
-            p.credits_per_gpu_hour, p.effective_from, NULL::bigint, NULL::bigint, NULL::bigint,
+        RETURN QUERY -- of each owner the version in force, or when the last one ended
+        SELECT 6, w.org_id, coalesce(p.price_id, 0),
+            coalesce(p.credits_per_gpu_hour, 0), greatest(p.effective_from, e.ended_at),
+            p.effective_to, coalesce(p.is_end, true)::integer::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, w.gpu_type, w.region, w.account, NULL::bigint[], NULL::bytea, NULL::bytea,
@@ -685,13 +784,23 @@ BEGIN
         FROM unnest(price_orgs, price_types, price_regions, price_accounts)
             AS w(org_id, gpu_type, region, account)
         JOIN orgs o ON o.org_id = w.org_id
-        CROSS JOIN LATERAL (
-            SELECT v.price_id, v.credits_per_gpu_hour, v.effective_from FROM prices v
+        LEFT JOIN LATERAL (
+            SELECT v.price_id, v.credits_per_gpu_hour, v.effective_from, v.effective_to, v.is_end
+            FROM prices v
             WHERE v.org_id = CASE w.account WHEN '' THEN 0 ELSE w.org_id END
                 AND v.gpu_type = w.gpu_type AND v.region = w.region AND v.account = w.account
                 AND v.effective_from <= greatest(instant_now, o.clock)
+                AND v.effective_to > greatest(instant_now, o.clock)
             ORDER BY v.effective_from DESC, v.price_id DESC LIMIT 1
-        ) AS p;
+        ) AS p ON true
+        LEFT JOIN LATERAL (
+            SELECT max(v.effective_to) AS ended_at FROM prices v
+            WHERE coalesce(p.is_end, true)
+                AND v.org_id = CASE w.account WHEN '' THEN 0 ELSE w.org_id END
+                AND v.gpu_type = w.gpu_type AND v.region = w.region AND v.account = w.account
+                AND v.effective_to <= greatest(instant_now, o.clock)
+        ) AS e ON true
+        WHERE p.price_id IS NOT NULL OR e.ended_at IS NOT NULL;
     END IF;
     IF cardinality(job_ids) > 0 THEN
         RETURN QUERY -- first: what is known of earlier batches no longer counts
@@ -701,7 +810,7 @@ BEGIN
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::text, NULL::text, '', NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
         FROM unnest(job_orgs) AS w(org_id) JOIN orgs o ON o.org_id = w.org_id;
-        RETURN QUERY -- then the live leases, on nodes, of jobs that ask for one more, in order
+        RETURN QUERY -- then the live leases of jobs that ask for one more, in order
         SELECT 10, a.org_id, a.account_id,
             x.reservation_id, x.expires_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
@@ -713,7 +822,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT r.reservation_id, r.expires_at, r.job_id, r.node FROM reservations r
             WHERE r.org_id + 0 = a.org_id AND r.account_id = a.account_id
-                AND r.job_id = w.job_id AND r.state = 0 AND r.node <> ''
+                AND r.job_id = w.job_id AND r.state = 0
             OFFSET 0 -- one job after the other: a plan made while the table was empty stays good
         ) AS x
         ORDER BY x.reservation_id;

@@ -11,9 +11,8 @@ ALTER TABLE accounts
     ADD COLUMN delinquent boolean NOT NULL DEFAULT false,
     ADD COLUMN overdraft_limit bigint NOT NULL DEFAULT 0 CHECK (overdraft_limit >= 0),
     ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0); -- to its live leases
-DROP INDEX accounts_suspended;
-CREATE INDEX accounts_suspended ON accounts (org_id) INCLUDE (path)
-    WHERE status = 1 OR delinquent;
+CREATE INDEX accounts_suspended ON accounts (org_id) INCLUDE (path) -- or with a bound on leases
+    WHERE status = 1 OR delinquent OR window_max_ms > 0;
 -- An org with limits asks for its due accounts in every batch. A heartbeat moves due_at once in the
 -- time of a lease; the updates between, which leave it as it is, stay heap-only.
 CREATE INDEX accounts_due ON accounts (org_id, due_at);
@@ -32,8 +31,8 @@ ALTER TABLE reservations
     ADD COLUMN overdraft bigint NOT NULL DEFAULT 0 CHECK (overdraft >= 0),
     ADD COLUMN overdrawn bigint NOT NULL DEFAULT 0 CHECK (overdrawn >= 0),
     ADD COLUMN leaving boolean NOT NULL DEFAULT false,
-    ADD COLUMN stopping_at bigint NOT NULL DEFAULT 0, -- preempted: when it has to be gone, or 0
-    ADD COLUMN stop_grace_ms bigint NOT NULL DEFAULT 0, -- and how long after its node has heard of it
+    ADD COLUMN stopping_at bigint NOT NULL DEFAULT 0, -- preempted: no renewal goes beyond it, or 0
+    ADD COLUMN stopping_for bigint NOT NULL DEFAULT 0, -- and the number of the request that it makes room for, or 0
     ADD COLUMN why smallint NOT NULL DEFAULT 0, -- it is not simply renewed: core/reservation.py, Why
     ADD COLUMN clears_at bigint NOT NULL DEFAULT 0, -- throttled: when it could go on
     ADD COLUMN promised bigint NOT NULL DEFAULT 0 CHECK (promised >= 0),
@@ -69,12 +68,13 @@ CREATE TABLE quotas (
     ended_at bigint NOT NULL DEFAULT 0,
     seeded bigint NOT NULL DEFAULT 0, -- what was spent in its window before it was set
     first_entry_id bigint NOT NULL DEFAULT 0, -- the first entry that it has counted
+    set_by smallint NOT NULL CHECK (set_by BETWEEN 0 AND 3), -- scope of the key: 0 is the system
     PRIMARY KEY (org_id, quota_id),
     CONSTRAINT quotas_window CHECK (
         (calendar >= 0)::integer + (rolling_hours > 0)::integer = (dimension = 3)::integer)
 );
 CREATE UNIQUE INDEX quotas_live
-    ON quotas (org_id, account_id, dimension, gpu_type, calendar, zone, rolling_hours)
+    ON quotas (org_id, account_id, dimension, gpu_type, calendar, zone, rolling_hours, set_by)
     WHERE ended_at = 0;
 CREATE INDEX quotas_account ON quotas (org_id, account_id, quota_id);
 
@@ -134,6 +134,7 @@ CREATE TABLE token_buckets ( -- the level is that of when its terms last changed
     level_at bigint NOT NULL,
     fraction bigint NOT NULL CHECK (fraction >= 0 AND fraction < 3600000000),
     ended_at bigint NOT NULL DEFAULT 0,
+    set_by smallint NOT NULL CHECK (set_by BETWEEN 0 AND 3), -- as of quotas
     PRIMARY KEY (org_id, bucket_id)
 );
 CREATE UNIQUE INDEX token_buckets_live ON token_buckets (org_id, account_id, kind)
@@ -152,6 +153,7 @@ CREATE TABLE boosts (
     ends_at bigint NOT NULL CHECK (ends_at >= starts_at), -- equal: ended before it began
     note text NOT NULL,
     created_at bigint NOT NULL,
+    set_by smallint NOT NULL CHECK (set_by BETWEEN 0 AND 3), -- as of quotas
     PRIMARY KEY (org_id, boost_id)
 );
 CREATE INDEX boosts_target ON boosts (org_id, target_id, ends_at);
@@ -217,7 +219,8 @@ CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHER
 -- the way up from each lease, their limits with what they count, and the leases of each job that
 -- a quota on jobs counts, as far as a command may end it (may_end), or that shares a cap; of orgs with budgets those of
 -- accounts that are due or named. Of anew_orgs, where limits are set, also the last one that ended is
--- read, and of accounts that are counted (count_paths) every live lease below them. Where
+-- read, and of accounts that are counted or suspended (count_paths) every live lease below them,
+-- with who pays for it. Where
 -- nothing can end, quotas on what runs at once are left out unless they are exceeded: a beat that
 -- only renews needs no other.
 
@@ -265,14 +268,27 @@ BEGIN
                 AND l.job_id = r.job_id AND l.state = 0
             OFFSET 0
         ) AS x
+        UNION -- or with one that has lapsed, whose use may be reported late
+        SELECT x.org_id, x.reservation_id
+        FROM capped c
+        JOIN unnest(lease_orgs, lease_ids) AS w(org_id, id) ON w.org_id = c.org_id
+        JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id AND r.state = 3
+        CROSS JOIN LATERAL (
+            SELECT l.org_id, l.reservation_id FROM reservations l
+            WHERE l.org_id + 0 = r.org_id AND l.account_id = r.account_id
+                AND l.job_id = r.job_id AND l.state = 0
+            OFFSET 0
+        ) AS x
     ), named AS MATERIALIZED (
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
+            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place, r.job_id,
+            r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END AS terms
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
+                cardinality(r.kept)] || r.kept || r.payers END AS terms
         FROM (
             SELECT n.org_id, n.id FROM unnest(lease_orgs, lease_ids) AS n(org_id, id)
             UNION ALL SELECT s.org_id, s.id FROM sharing s
@@ -288,6 +304,11 @@ BEGIN
         UNION
         SELECT t.org_id, t.account_id FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
         JOIN topups t ON t.org_id = w.org_id AND t.topup_id = w.id
+        UNION -- who pays for what runs below accounts that are counted
+        SELECT r.org_id, r.payer_id FROM unnest(count_orgs, count_paths) AS w(org_id, path)
+        JOIN reservations r ON r.org_id = w.org_id AND r.state = 0
+            AND r.account >= w.path AND r.account < w.path || '0'
+            AND (r.account = w.path OR r.account >= w.path || '/')
         UNION
         SELECT q.org_id, q.account_id FROM unnest(limit_orgs, limit_ids) AS w(org_id, id)
         JOIN quotas q ON q.org_id = w.org_id AND q.quota_id = w.id
@@ -305,19 +326,31 @@ BEGIN
         JOIN orgs o ON o.org_id = w.org_id
     ), leases AS MATERIALIZED (
         SELECT * FROM named
-        UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse
+        UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse; all
+        -- live ones where a grant has ended or a budget has gone on, since each may have used some of it
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
+            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place, r.job_id,
+            r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
+                cardinality(r.kept)] || r.kept || r.payers END
         FROM held h
         CROSS JOIN LATERAL (
-            SELECT min(l.expires_at) AS next_at FROM reservations l
-            WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
-                AND l.expires_at > h.instant_now
+            SELECT CASE WHEN EXISTS (
+                    SELECT 1 FROM grants g WHERE g.org_id = h.org_id
+                        AND g.account_id = h.account_id AND g.is_open AND g.state <> 0
+                        AND g.expires_at <= h.instant_now
+                ) OR EXISTS (
+                    SELECT 1 FROM budgets b WHERE b.org_id = h.org_id
+                        AND b.account_id = h.account_id AND b.next_at <= h.instant_now
+                ) THEN 4611686018427387904 ELSE (
+                    SELECT min(l.expires_at) FROM reservations l
+                    WHERE l.org_id = h.org_id AND l.payer_id = h.account_id AND l.state = 0
+                        AND l.expires_at > h.instant_now
+                ) END AS next_at
         ) AS upcoming
         CROSS JOIN LATERAL (
             SELECT * FROM reservations l
@@ -326,14 +359,16 @@ BEGIN
             OFFSET 0 -- one payer after the other, whatever the plan
         ) AS r
         WHERE h.due_at <= h.instant_now
-        UNION ALL -- what runs below accounts whose new quotas count it
+        UNION ALL -- what runs below accounts whose new quotas count it, or that are suspended
         SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
             r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
             r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type, r.job_id, r.beat_at, r.cap_part,
+            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place, r.job_id,
+            r.beat_at, r.cap_part,
             CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
                 r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stop_grace_ms] END
+                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
+                cardinality(r.kept)] || r.kept || r.payers END
         FROM unnest(count_orgs, count_paths) AS w(org_id, path)
         JOIN reservations r ON r.org_id = w.org_id AND r.state = 0
             AND r.account >= w.path AND r.account < w.path || '0'
@@ -343,7 +378,7 @@ BEGIN
         FROM (
             SELECT r.org_id, r.account_id, min(lease_beat_at(r.beat_at, r.expires_at, r.window_ms,
                 r.escrow_windows)) AS beat_at
-            FROM leases r WHERE r.org_id = ANY (gated_orgs) AND r.state = 0
+            FROM leases r WHERE r.org_id = ANY (gated_orgs) AND r.state IN (0, 3) -- late use counts
             GROUP BY r.org_id, r.account_id
         ) AS l
         JOIN accounts a ON a.org_id = l.org_id AND a.account_id = l.account_id
@@ -368,14 +403,14 @@ BEGIN
         ORDER BY q.org_id, q.quota_id
     ), buckets AS MATERIALIZED (
         SELECT b.org_id, b.bucket_id, b.account_id, b.capacity, b.refill_per_hour, m.level,
-            m.level_at, m.fraction, b.ended_at
+            m.level_at, m.fraction, b.ended_at, b.set_by
         FROM scope s
         JOIN token_buckets b ON b.org_id = s.org_id AND b.account_id = s.account_id
             AND b.kind = 0 AND b.ended_at = 0
         JOIN meters m ON m.org_id = s.org_id AND m.account_id = s.account_id
         UNION ALL -- and the last one that ended, where a limit may be set anew
         SELECT e.org_id, e.bucket_id, e.account_id, e.capacity, e.refill_per_hour, e.level,
-            e.level_at, e.fraction, e.ended_at
+            e.level_at, e.fraction, e.ended_at, e.set_by
         FROM scope s
         CROSS JOIN LATERAL (
             SELECT * FROM token_buckets t WHERE t.org_id = s.org_id
@@ -395,7 +430,9 @@ BEGIN
             AND (l.org_id IN (SELECT q.org_id FROM limiting q WHERE q.dimension = 2)
                 OR l.cap_part >= 0)
         UNION
-        SELECT n.org_id, n.account_id, n.job_id FROM named n WHERE n.org_id = ANY (anew_orgs)
+        SELECT n.org_id, n.account_id, n.job_id FROM named n
+        WHERE n.org_id = ANY (anew_orgs)
+            OR (n.state = 3 AND n.org_id IN (SELECT c.org_id FROM capped c))
         UNION
         SELECT a.org_id, a.account_id, w.job_id
         FROM unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
@@ -412,23 +449,23 @@ BEGIN
     )
     SELECT 2, h.org_id, h.account_id,
         h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
-        h.debt, h.overrun, h.version, h.due_at, h.funded_until, h.has_budget::integer::bigint,
+        h.debt, h.overrun, h.version, h.due_at, h.allocated::integer::bigint, 0::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
         h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
-        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms]
     FROM held h
-    UNION ALL -- accounts on the way that are not due and pay for nothing here
+    UNION ALL -- accounts on the way that are not due and pay for nothing here: without their grants
     SELECT 2, a.org_id, a.account_id,
         a.model, a.credit_limit, a.status, a.remaining, a.reserved, a.spent,
-        a.debt, a.overrun, a.version, a.due_at, a.funded_until, a.has_budget::integer,
+        a.debt, a.overrun, a.version, a.due_at, a.allocated::integer, 1,
         a.created_at, 0, a.overdraft_limit, a.delinquent::integer, a.promised, NULL, a.path,
-        a.metadata::text, NULL, NULL, NULL, NULL, NULL
+        a.metadata::text, NULL, NULL, NULL, NULL, ARRAY[a.funding, a.window_max_ms]
     FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
     JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
     UNION ALL
     SELECT 3, g.org_id, g.grant_id,
         g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority, g.source,
-        g.state, g.origin_id, g.created_at, g.budget_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        g.state, g.origin_id, g.created_at, g.budget_id, g.claims, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, g.metadata::text, NULL, NULL, NULL, NULL, NULL
     FROM wanted w
     JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
@@ -437,13 +474,13 @@ BEGIN
         l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
         l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
         l.used_ms, l.seq, l.state, l.decision, l.ended_at,
-        l.account, l.gpu_type, l.job_id, l.paid, NULL, NULL, l.terms
+        l.account, l.place, l.job_id, l.paid, NULL, NULL, l.terms
     FROM leases l
     UNION ALL
     SELECT 8, q.org_id, q.quota_id,
         q.account_id, q.dimension, q.amount, q.calendar, q.rolling_hours, q.created_at,
         q.seeded, q.first_entry_id, q.count, q.leaving, q.used, q.held, q.base, q.starts_at,
-        q.ends_at, NULL, NULL, NULL, q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
+        q.ends_at, q.set_by, NULL, NULL, q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
     FROM limiting q
     UNION ALL -- past windows that are asked about, that a new window counts or a slice began in
     SELECT 9, t.org_id, t.quota_id,
@@ -485,13 +522,13 @@ BEGIN
     UNION ALL
     SELECT 11, b.org_id, b.bucket_id,
         b.account_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,
-        b.ended_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        b.ended_at, b.set_by, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM buckets b
     UNION ALL -- a bucket that was not looked at since has yet to see boosts that have lapsed
     SELECT 12, b.org_id, b.boost_id,
         b.account_id, b.target_id, b.amount, b.refill_per_hour, b.starts_at, b.ends_at,
-        b.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        b.created_at, b.set_by, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
         b.note, NULL, NULL, NULL, NULL, NULL, NULL
     FROM (
         SELECT q.org_id, q.quota_id AS target_id, instant_now AS since FROM limiting q

@@ -21,6 +21,7 @@ CREATE TABLE pools (
     usage_order text NOT NULL CHECK (usage_order IN ('ignored', 'ties', 'first')),
     half_life_ms bigint NOT NULL CHECK (half_life_ms >= 0), -- 0: past use is not kept
     borrowing boolean NOT NULL,
+    window_max_ms bigint NOT NULL DEFAULT 0 CHECK (window_max_ms >= 0), -- of its leases; 0: no bound
     updated_at bigint NOT NULL,
     PRIMARY KEY (org_id, pool_id),
     CONSTRAINT pools_name UNIQUE (org_id, gpu_type, region),
@@ -126,3 +127,6 @@ CREATE INDEX queue_ended ON queue (ended_at) WHERE state >= 2;
 
 -- What runs in a pool. Heartbeats change none of its columns.
 CREATE INDEX reservations_pool ON reservations (gpu_type, region) WHERE state = 0;
+-- What was told to stop for a request in the queue.
+CREATE INDEX reservations_stopping ON reservations (gpu_type, region)
+    WHERE state = 0 AND stopping_for <> 0;

@@ -18,6 +18,7 @@ CREATE TABLE requests (
     expires_at bigint NOT NULL CHECK (expires_at > asked_at),
     state smallint NOT NULL CHECK (state BETWEEN 0 AND 5),
     decided_by text NOT NULL,
+    decided_from smallint NOT NULL CHECK (decided_from BETWEEN 0 AND 3), -- the scope of that key
     decided_at bigint NOT NULL,
     note text NOT NULL,
     given_amount bigint NOT NULL CHECK (given_amount >= 0),

@@ -1,0 +1,23 @@
+"""Looks at the database's clock every second, also when nobody asks for anything."""
+
+from __future__ import annotations
+
+from gpucredits.jobs.pace import Paced
+from gpucredits.store.clock import read_clock_and_offset
+from gpucredits.store.connection import Pool
+from gpucredits.store.steadiness import Steadiness, steady_us
+
+
+class ClockWatcher(Paced):
+    """Compares the database's clock with this machine's; notices when it is right again too."""
+
+    def __init__(self, pool: Pool, steadiness: Steadiness, *, rest_s: float = 1.0) -> None:
+        super().__init__(rest_s=rest_s)
+        self.pool = pool
+        self.steadiness = steadiness
+
+    async def tick(self) -> bool:
+        """Take one reading."""
+        asked_at = steady_us()
+        self.steadiness.hear(*await read_clock_and_offset(self.pool), asked_at)
+        return False
