@@ -8,12 +8,13 @@ import httpx
 import pytest
 
 from support.http import Caller, RunningServer, fresh_name
+from support.waiting import HANGS_S
 
 
 @pytest.fixture(scope="session")
 def http(server: RunningServer) -> Iterator[httpx.Client]:
     """Connections to the server."""
-    with httpx.Client(base_url=server.url, timeout=30.0) as client:
+    with httpx.Client(base_url=server.url, timeout=HANGS_S) as client:
         yield client
 
 

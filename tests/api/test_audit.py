@@ -41,6 +41,36 @@ def test_corrections_are_found_by_the_account_whose_job_it_was(
     assert adjusted["new"] == {"amount": "0.5"}
 
 
+def test_who_ended_a_lease_is_recorded_and_shown(admin: Caller, org: str, gpu_type: str) -> None:
+    """Settling and canceling name their key, once each; a lapse was nobody's act."""
+    project, user = f"{org}/vision", f"{org}/vision/alice"
+    admin.made("/v1/credits/issue", {"account": user, "amount": "100"})
+    member = admin.with_key("member", user)
+    key = member.read("/v1/keys/self")["key_id"]
+    asked = {"account": user, "gpu_type": gpu_type, "window_seconds": 60}
+    leases = [
+        admin.made("/v1/reservations", {**asked, "job_id": job})["reservation_id"]
+        for job in ("settled", "canceled", "lapsed")
+    ]
+    admin.advance(5)
+    member.made(f"/v1/reservations/{leases[0]}:settle", {"seq": 1, "used_ms": 4_000})
+    member.post(f"/v1/reservations/{leases[0]}:settle", {"seq": 2, "used_ms": 5_000})
+    member.made(f"/v1/reservations/{leases[1]}:cancel")
+    admin.advance(100)
+    member.post(f"/v1/reservations/{leases[2]}:settle", {"seq": 1, "used_ms": 4_000})
+    listed = member.read("/v1/reservations", params={"account": user})["reservations"]
+    assert {row["reservation_id"]: row["ended_by"] for row in listed} == dict(
+        zip(leases, (key, key, None), strict=True)
+    )
+    assert member.read(f"/v1/reservations/{leases[1]}")["ended_by"] == key
+    for caller in (admin, admin.with_key("operator", project)):
+        [act] = caller.read("/v1/audit", params={"resource": leases[0]})["audit"]
+        assert (act["actor"], act["action"]) == (key, "reservation.settle")
+        assert act["new"] == {"state": "settled", "settled": "0.04", "used_ms": 4_000}
+    assert acts(admin, resource=leases[1]) == ["reservation.cancel"]
+    assert acts(admin, resource=leases[2]) == []
+
+
 def test_keys_are_found_by_the_account_they_are_for(admin: Caller, org: str) -> None:
     """Making, limiting and ending a key is an act on its scope, whoever does it."""
     user = f"{org}/vision/alice"
@@ -58,16 +88,17 @@ def test_keys_are_found_by_the_account_they_are_for(admin: Caller, org: str) -> 
 
 
 def test_transfers_are_found_by_both_sides(admin: Caller, org: str) -> None:
-    """Who receives sees what came and from where, by its labels too; a third one sees nothing."""
+    """Who receives sees what came, and from where if its key sees that; a third sees nothing."""
     project, other = f"{org}/vision", f"{org}/audio"
     admin.made("/v1/accounts", {"path": other})
     admin.made("/v1/credits/issue", {"account": org, "amount": "5"})
     move = {"from": org, "to": project, "amount": "1", "metadata": {"why": "grant"}}
     moved = admin.made("/v1/credits/transfer", move)["transfer_id"]
-    for caller in (admin, admin.with_key("operator", project)):
+    narrow = admin.with_key("operator", project)
+    for caller, source in ((admin, org), (narrow, "an account above")):
         wanted = {"account": project, "action": "credits.transfer", "metadata": "why=grant"}
         [act] = caller.read("/v1/audit", params=wanted)["audit"]
-        assert (act["resource"], act["new"]["to"]) == (org, project)
+        assert (act["resource"], act["new"]["to"]) == (source, project)
         assert act["new"]["transfer_id"] == moved
     assert acts(admin, account=project, metadata="why=other") == []
     assert "credits.transfer" not in acts(admin, account=other)
@@ -96,7 +127,7 @@ def test_moving_the_test_clock_is_an_act_of_the_system(admin: Caller, org: str) 
     assert len(acts(admin, **moves)) == before + 1
     assert act["resource"] == "clock"
     assert act["actor"] == "key_0_1"
-    assert act["new"]["offset_seconds"] - act["old"]["offset_seconds"] == 7
+    assert act["new"]["offset_us"] - act["old"]["offset_us"] == 7_000_000
     assert acts(admin.with_key("admin", org), **moves) == []
 
 

@@ -18,7 +18,7 @@ from gpucredits.api.routes import routes
 from support.http import Caller, fresh_name, problem, running_server
 from support.postgres import sql
 from support.rows import rows_of
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 ISSUE, RESERVE = "/v1/credits/issue", "/v1/reservations"
 REUSED = (409, "idempotency_key_reused")
@@ -135,7 +135,7 @@ def test_a_key_whose_batch_is_forgotten_is_a_new_one(
     key = fresh_name("old")
     one = {"account": org, "amount": "1"}
     admin.made(f"{ISSUE}:batch", {"items": [one]}, key=key)
-    sql(database_of_server, "DELETE FROM idempotency WHERE key = $1", key)
+    sql(database_of_server, "DELETE FROM idempotency WHERE key = $1", f":{key}")
     assert statuses(admin.post(f"{ISSUE}:batch", {"items": [one] * 3}, key=key)) == [201] * 3
     assert admin.read(f"/v1/accounts/{org}/balance")["available"] == "4"
 
@@ -256,12 +256,12 @@ class Gate:
 def gate_at(dsn: str, org: str) -> Iterator[Gate]:
     """A gate that is shut; it is taken away afterwards."""
     with asyncio.Runner() as runner:
-        holder = runner.run(asyncpg.connect(dsn, timeout=30))
+        holder = runner.run(asyncpg.connect(dsn, timeout=HANGS_S))
         runner.run(holder.execute(f"SELECT pg_advisory_lock({GATE})"))
         try:
             yield Gate(dsn, org)
         finally:
-            runner.run(holder.close(timeout=30))
+            runner.run(holder.close(timeout=HANGS_S))
             sql(dsn, "DROP TRIGGER IF EXISTS held_up ON grants")
 
 
@@ -297,7 +297,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_batch(database: str, data_di
     with (
         running_server(data_dir, *options) as first,
         ThreadPoolExecutor(2) as threads,
-        httpx.Client(base_url=first.url, timeout=30) as http,
+        httpx.Client(base_url=first.url, timeout=HANGS_S) as http,
     ):
         admin = Caller(http, first.admin_secret)
         for path in ("acme", "beta"):
@@ -308,14 +308,14 @@ def test_a_server_that_is_killed_in_the_middle_of_a_batch(database: str, data_di
             waiting = threads.submit(admin.post, f"{ISSUE}:batch", batch, key="killed")
             until(lambda: admin.read("/v1/accounts/acme/balance")["available"] == "2")
             first.process.send_signal(signal.SIGKILL)
-            first.process.wait(10)
+            first.process.wait(HANGS_S)
             gate.cut()
         for each in (ahead, waiting):
             with pytest.raises(httpx.TransportError):
                 each.result()
     with (
         running_server(data_dir, *options) as second,
-        httpx.Client(base_url=second.url, timeout=30) as http,
+        httpx.Client(base_url=second.url, timeout=HANGS_S) as http,
     ):
         admin = Caller(http, second.admin_secret)
         longer = {"items": [*batch["items"], {"account": "beta", "amount": "50"}]}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.http import Caller, problem
+from support.http import Caller, fresh_name, problem
 
 WHY = {"reason": "a deadline"}
 
@@ -33,7 +33,7 @@ def quota_of(caller: Caller, account: str) -> dict[str, Any]:
 
 def reserve(caller: Caller, account: str, gpu_type: str, gpus: int) -> Any:
     """Ask for GPUs."""
-    body = {"account": account, "job_id": "j", "gpu_type": gpu_type, "gpu_count": gpus}
+    body = {"account": account, "job_id": fresh_name("j"), "gpu_type": gpu_type, "gpu_count": gpus}
     return caller.post("/v1/reservations", body)
 
 

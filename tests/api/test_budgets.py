@@ -23,7 +23,7 @@ def available(caller: Caller, account: str) -> str:
 
 def spend(caller: Caller, account: str, gpu_type: str, seconds: int) -> None:
     """Use a hundredth of a credit for each second."""
-    body = {"account": account, "job_id": "j", "gpu_type": gpu_type, "window_seconds": 3_600}
+    body = {"account": account, "job_id": "j", "gpu_type": gpu_type, "window_seconds": 600}
     lease = caller.made("/v1/reservations", body)["reservation_id"]
     caller.advance(seconds)
     end = {"seq": 1, "used_ms": seconds * 1_000}

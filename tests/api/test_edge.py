@@ -17,6 +17,9 @@ HOSTILE = [
     "$$; $1 :name %s ?",
     "名前 🚀 ünïcode",
 ]
+ITEM = '{"account": "a", "amount": "1"}'
+ESCAPED = '{"reservation_id": "rsv_1_2", "s\\u0065q": 1, "used_ms": 0}'
+BEAT = '{"reservation_id": "rsv_1_1", "seq": 1, "used_ms": 0}'
 
 
 @pytest.mark.parametrize(
@@ -26,12 +29,12 @@ HOSTILE = [
         ('"-1"', "more than 0"),
         ("-1", "more than 0"),
         ("0", "more than 0"),
-        ('"0.0000001"', "6 after"),
-        ("0.0000001", "6 after"),
-        ("1e-7", "6 after"),
-        ("1e400", "12 digits"),
-        ("1e99999999", "12 digits"),
-        ("123456789012345678901234567890", "12 digits"),
+        ('"0.0000001"', "6 digits after"),
+        ("0.0000001", "6 digits after"),
+        ("1e-7", "6 digits after"),
+        ("1e400", "at most 1000000000"),
+        ("1e99999999", "at most 1000000000"),
+        ("123456789012345678901234567890", "at most 1000000000"),
         ('"1000000001"', "at most"),
         ('"NaN"', "decimal string"),
         ('"Infinity"', "decimal string"),
@@ -69,6 +72,54 @@ def test_a_number_never_passes_through_a_float(admin: Caller, org: str) -> None:
     """An amount that a float cannot hold arrives to the last micro-credit."""
     content = f'{{"account": "{org}", "amount": 999999999.999999}}'
     assert admin.post("/v1/credits/issue", content=content).json()["amount"] == "999999999.999999"
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "field"),
+    [
+        ("/v1/credits/issue", '{"account": "a", "amount": "1", "amount": "2"}', "amount"),
+        ("/v1/credits/issue", '{"account": "a", "amount": "1", "\\u0061mount": "1"}', "amount"),
+        (
+            "/v1/credits/issue",
+            '{"account": "a", "amount": "1", "metadata": {"t": "x", "t": "y"}}',
+            "metadata.t",
+        ),
+        (
+            "/v1/credits/issue:batch",
+            f'{{"items": [{ITEM}, {ITEM[:-1]}, "account": "b"}}]}}',
+            "items[1].account",
+        ),
+        (
+            "/v1/heartbeats",
+            f'{{"beats": [{BEAT[:-1]}, "seq": 2}}]}}',
+            "beats[0].seq",
+        ),
+        (
+            "/v1/heartbeats",
+            f'{{"beats": [{BEAT[:-1]}, "seq": 2}}, {ESCAPED}]}}',
+            "beats[0].seq",
+        ),
+        ("/v1/heartbeats", '{"beats": [], "node": "a", "node": "b"}', "node"),
+    ],
+)
+def test_a_field_that_is_given_twice_is_refused(
+    admin: Caller, path: str, content: str, field: str
+) -> None:
+    """At any depth, however its name is written, in heartbeats too: 422 that names the field."""
+    answer = admin.post(path, content=content)
+    assert problem(answer) == (422, "invalid_request")
+    assert answer.json()["field"] == field
+    assert "twice" in answer.json()["detail"]
+
+
+def test_the_same_names_in_different_objects_are_no_repeats(admin: Caller, org: str) -> None:
+    """Names that are values, and names that recur in other objects, are all right."""
+    item = {"account": org, "amount": "1", "metadata": {"account": "account", "amount": "1"}}
+    answer = admin.made("/v1/credits/issue:batch", {"items": [item, item]})
+    assert [each["status"] for each in answer["results"]] == [201, 201]
+    beats = [{"reservation_id": "seq", "seq": 1, "used_ms": 0}] * 2
+    answer = admin.made("/v1/heartbeats", {"beats": beats, "node": "used_ms"})
+    assert len(answer["results"]) == len(beats)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +244,10 @@ def test_hostile_text_is_kept_as_text(admin: Caller, org: str, gpu_type: str, te
     )
     assert (lease["job_id"], lease["node"]) == (text, text)
     assert lease["metadata"] == {"label": text}
-    admin.made("/v1/prices", {"gpu_type": text, "region": text, "credits_per_gpu_hour": "1"})
-    listed = admin.read("/v1/prices", params={"gpu_type": text, "region": text})["prices"]
-    assert {price["gpu_type"] for price in listed} == {text}
+    place = {"gpu_type": text, "region": text.replace("/", "")}  # types have slashes, regions none
+    admin.made("/v1/prices", {**place, "credits_per_gpu_hour": "1"})
+    listed = admin.read("/v1/prices", params=place)["prices"]
+    assert {price["gpu_type"] for price in listed} == {text.strip().lower()}
     assert admin.read("/v1/audit", params={"actor": text})["audit"] == []
     topup = {"account": org, "amount": "1", "payment_reference": text}
     assert admin.made("/v1/topups", topup)["payment_reference"] == text
@@ -302,3 +354,22 @@ def test_a_filter_that_is_no_word_is_told_the_words(admin: Caller) -> None:
     """Queries say it as bodies do."""
     answer = admin.get("/v1/accounts?model=gift")
     assert answer.json()["detail"] == "model: must be one of postpaid, prepaid."
+
+
+def test_a_batch_with_too_many_items_is_refused_before_its_items_are_read(admin: Caller) -> None:
+    """The count alone is enough: items that are no beats at all are not looked at."""
+    items = ",".join(['{"nonsense": 1}'] * 5_001)
+    answer = admin.post("/v1/heartbeats", content=f'{{"beats": [{items}]}}')
+    assert problem(answer) == (422, "invalid_request")
+    assert answer.json()["field"] == "beats"
+    assert "at most 5000 items" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "most"), [("/v1/heartbeats", 2_097_152), ("/v1/credits/issue", 262_144)]
+)
+def test_bodies_have_a_bound_each(admin: Caller, path: str, most: int) -> None:
+    """A batch may be larger than a single thing; beyond its bound it is 413 with the number."""
+    answer = admin.post(path, content=" " * (most + 1))
+    assert problem(answer) == (413, "too_large")
+    assert str(most) in answer.json()["detail"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -29,7 +30,7 @@ def quota(**terms: Any) -> Bound:
 def rate_limit(admin: Caller, account: str, gpu_type: str) -> None:
     """Lets one and a half credits be drawn at once."""
     del gpu_type
-    terms = {"capacity": "3", "refill_per_hour": "3600"}
+    terms = {"capacity": "3", "refill_per_hour": "3.6"}
     assert admin.call("PUT", f"/v1/accounts/{account}/rate-limit", terms).status_code == 200
 
 
@@ -139,14 +140,18 @@ def test_every_gate_speaks_in_every_refusal(admin: Caller, org: str, gpu_type: s
 def test_a_job_that_nobody_pays_for_hears_all_gates_too(
     admin: Caller, org: str, gpu_type: str
 ) -> None:
-    """A 402 without a payer carries gates like any other, and so does one for a transfer."""
+    """A 402 where nobody has credits carries every gate, and so does one for a transfer."""
     admin.made(f"/v1/accounts/{org}/quotas", {"dimension": "concurrent_gpus", "limit": 1})
     lease = lease_of(org, gpu_type)
     answer = admin.post("/v1/reservations", lease)
-    assert problem(answer) == (402, "no_payer")
+    assert problem(answer) == (402, "insufficient_credits")
     assert [each["gate"] for each in answer.json()["gates"]] == ["budget", "quota"]
     told = explain(admin, lease)
-    assert (told["admitted"], told["reason"], told["payer"]) == (False, "no_payer", None)
+    assert (told["admitted"], told["reason"], told["payer"]) == (
+        False,
+        "insufficient_credits",
+        f"{org}/vision/alice",
+    )
     assert told["gates"] == answer.json()["gates"]
     transfer = {"from": org, "to": f"{org}/vision", "amount": "5"}
     answer = admin.post("/v1/credits/transfer", transfer)
@@ -187,7 +192,7 @@ def test_an_explanation_leaves_nothing_behind(
     before = rows_of(database_of_server, org)
     headers = {"authorization": f"Bearer {admin.secret}"}
     for count in (1, 50):
-        body = lease_of(org, gpu_type, gpu_count=count)
+        body = lease_of(org, gpu_type, gpu_count=count, node="n2")
         answer = http.post("/v1/admissions:check", json=body, headers=headers)
         assert answer.json()["admitted"] is (count < 50), answer.text
     explain(admin, lease_of(org, "abacus"))
@@ -212,6 +217,7 @@ def test_too_fast_is_429_and_its_key_is_not_used_up(admin: Caller, org: str, gpu
     admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
     terms = {"capacity": "3", "refill_per_hour": "36"}
     admin.call("PUT", f"/v1/accounts/{org}/rate-limit", terms)
+    began = time.monotonic()
     admin.made("/v1/reservations", lease_of(org, gpu_type))
     second = lease_of(org, gpu_type, job_id="second")
     for _ in range(2):
@@ -219,7 +225,8 @@ def test_too_fast_is_429_and_its_key_is_not_used_up(admin: Caller, org: str, gpu
         assert problem(answer) == (429, "rate_limited")
         assert "idempotency-replayed" not in answer.headers
     wait = int(answer.headers["retry-after"])
-    assert 95 <= wait <= 101  # a credit at 36 an hour takes 100 seconds
+    passed_s = time.monotonic() - began
+    assert 100 - passed_s <= wait <= 101  # a credit at 36 an hour takes 100 seconds
     body = answer.json()
     assert body["clears_at"] == body["gates"][-1]["clears_at"]
     assert body["numbers"]["clears_at"] == body["clears_at"]

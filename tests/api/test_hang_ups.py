@@ -13,19 +13,19 @@ import pytest
 from gpucredits.app import Config, running
 from support.asgi import GONE, ask
 from support.http import Caller, RunningServer, fresh_name, problem
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
-USED = {"used_ms": 900_000}
+USED = {"used_ms": 540_000}
 BODY = json.dumps(USED).encode()
 
 
 @pytest.fixture
 def lease(admin: Caller, org: str, gpu_type: str) -> str:
-    """A lease that has run for a quarter of an hour, of which a minute was reported."""
+    """A lease that has run for nine minutes, of which a minute was reported."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
-    wanted = {"account": org, "job_id": "j", "gpu_type": gpu_type, "window_seconds": 3_600}
+    wanted = {"account": org, "job_id": "j", "gpu_type": gpu_type, "window_seconds": 600}
     number = admin.made("/v1/reservations", wanted)["reservation_id"]
-    admin.advance(900)
+    admin.advance(540)
     beat = {"reservation_id": number, "seq": 1, "used_ms": 60_000}
     admin.made("/v1/heartbeats", {"beats": [beat]})
     return str(number)
@@ -44,7 +44,7 @@ def hang_up(server: RunningServer, path: str, *, key: str, sent: bytes) -> int:
         f"content-length: {len(BODY)}",
     ]
     host, _, port = server.url.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as caller:
+    with socket.create_connection((host, int(port)), timeout=HANGS_S) as caller:
         caller.sendall("\r\n".join([*lines, "", ""]).encode() + sent)
     log = server.data_dir / "server.log"
 
@@ -66,7 +66,7 @@ def test_who_hangs_up_before_the_body_is_there_has_done_nothing(
     assert hang_up(server, f"{path}:{act}", key=key, sent=sent) == 400
     after = admin.read(path)
     assert (after["state"], after["settled"]) == ("active", before["settled"])
-    assert admin.made(f"{path}:settle", USED, key=key)["used_ms"] == 900_000
+    assert admin.made(f"{path}:settle", USED, key=key)["used_ms"] == 540_000
 
 
 def part(body: bytes, *, more: bool) -> dict[str, Any]:
@@ -103,14 +103,14 @@ def test_a_body_that_is_not_all_there_settles_nothing(
             await made("/v1/prices", {"gpu_type": "h100", "credits_per_gpu_hour": "36"})
             await made("/v1/accounts", {"path": "acme"})
             await made("/v1/credits/issue", {"account": "acme", "amount": "100"})
-            wanted = {"account": "acme", "job_id": "j", "gpu_type": "h100", "window_seconds": 3_600}
+            wanted = {"account": "acme", "job_id": "j", "gpu_type": "h100", "window_seconds": 600}
             lease = (await made("/v1/reservations", wanted))["reservation_id"]
             await made("/v1/test/clock", {"advance_seconds": 900})
             settle = f"/v1/reservations/{lease}:settle"
             status, answer = await ask(app, settle, USED, "the-key", messages)
             assert (status, answer["reason"]) == (400, "malformed_request")
             status, answer = await ask(app, settle, USED, "the-key")
-            assert (status, answer["settled"]) == (200, "9")
+            assert (status, answer["settled"]) == (200, "5.4")
 
     asyncio.run(act())
 

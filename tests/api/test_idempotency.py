@@ -24,16 +24,23 @@ def test_the_same_request_has_one_effect_and_one_answer(
     assert admin.made("/v1/reservations", lease, key="lease") == admin.made(
         "/v1/reservations", lease, key="lease"
     )
-    settle = f"/v1/reservations/{admin.made('/v1/reservations', lease)['reservation_id']}:settle"
+    other = admin.made("/v1/reservations", {**lease, "node": "n2"})["reservation_id"]
+    settle = f"/v1/reservations/{other}:settle"
     assert admin.made(settle, {}, key="end") == admin.made(settle, {}, key="end")
 
 
 def test_a_refusal_is_remembered_too(admin: Caller, org: str, gpu_type: str) -> None:
     """The same key gets the same refusal even when the request would now succeed."""
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
-    assert problem(admin.post("/v1/reservations", lease, key="early")) == (402, "no_payer")
+    assert problem(admin.post("/v1/reservations", lease, key="early")) == (
+        402,
+        "insufficient_credits",
+    )
     admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
-    assert problem(admin.post("/v1/reservations", lease, key="early")) == (402, "no_payer")
+    assert problem(admin.post("/v1/reservations", lease, key="early")) == (
+        402,
+        "insufficient_credits",
+    )
     admin.made("/v1/reservations", lease, key="later")
 
 
@@ -223,7 +230,10 @@ def test_a_dry_run_takes_as_many_beats_as_a_real_call(
     """More of one org than its queue of commands has room for, answered as they then are."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "100"})
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
-    held = [admin.made("/v1/reservations", lease)["reservation_id"] for _ in range(2)]
+    held = [
+        admin.made("/v1/reservations", {**lease, "node": node})["reservation_id"]
+        for node in ("n1", "n2")
+    ]
     beats = [{**beat(held[number % 2]), "seq": number // 2 + 1} for number in range(2_500)]
     beats.insert(1, beats[0])
     admin.advance(1)
@@ -333,7 +343,7 @@ def test_a_dry_run_leaves_nothing_behind(
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
     held = admin.made("/v1/reservations", lease)["reservation_id"]
     pending = admin.made("/v1/topups", {"account": org, "amount": "1", "payment_reference": "r"})
-    writes = every_write(org, lease, held, pending["topup_id"])
+    writes = every_write(org, {**lease, "node": "n2"}, held, pending["topup_id"])
     before = rows_of(database_of_server, org)
     for method, path, body, status in writes:
         answer = admin.call(method, path, body, params={"dry_run": "true"})

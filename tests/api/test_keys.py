@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpucredits.wire.scalars import parse_instant
 from support.http import Caller, fresh_name, problem
+from support.postgres import sql
 
 
 def test_a_key_ends_when_it_was_told_to(admin: Caller, org: str) -> None:
@@ -14,7 +15,7 @@ def test_a_key_ends_when_it_was_told_to(admin: Caller, org: str) -> None:
     own = caller.read("/v1/keys/self")
     assert parse_instant(own["expires_at"]) == parse_instant(expires_at)
     assert own["expires_at"].endswith("Z")
-    assert own == {name: value for name, value in made.items() if name != "secret"}
+    assert own == {name: value for name, value in made.items() if name not in ("secret", "note")}
     assert own in admin.with_key("admin", org).read("/v1/keys")["keys"]
     [act] = admin.read("/v1/audit", params={"account": org, "action": "key.create"})["audit"][1:]
     assert act["new"]["expires_at"] == own["expires_at"]
@@ -41,7 +42,32 @@ def test_a_key_that_would_have_ended_is_not_made(admin: Caller, org: str) -> Non
     soon = {**body, "expires_at": admin.instant(minutes=1)}
     made = admin.made("/v1/keys", soon, key=name)
     admin.advance(60)
-    assert admin.made("/v1/keys", soon, key=name) == made
+    again = admin.made("/v1/keys", soon, key=name)
+    assert again == {**made, "secret": None, "note": again["note"]}
+
+
+def test_a_replay_never_shows_the_secret_again(
+    admin: Caller, database_of_server: str, org: str
+) -> None:
+    """The same call gets the key without its secret, and what to do; nothing at rest has it."""
+    key = fresh_name("once")
+    body = {"role": "read-only", "scope": org}
+    made = admin.made("/v1/keys", body, key=key)
+    assert made["note"] is None
+    for caller in (admin, admin.with_key("admin")):
+        again = caller.post("/v1/keys", body, key=key)
+        assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
+        assert again.json() == {**made, "secret": None, "note": again.json()["note"]}
+        assert "shown once" in again.json()["note"]
+        assert "make another" in again.json()["note"]
+    stored = sql(
+        database_of_server,
+        "SELECT convert_from(outcome, 'UTF8') FROM idempotency WHERE key = $1",
+        f":{key}",
+    )
+    assert made["secret"] not in str(stored)
+    assert "seal" not in str(stored)
+    Caller(admin.http, made["secret"]).read("/v1/keys/self")
 
 
 def test_a_key_without_an_end_has_none(admin: Caller, org: str) -> None:

@@ -13,10 +13,9 @@ from support.http import Caller, fresh_name
 
 ADD = """
 INSERT INTO accounts (org_id, account_id, parent_id, path, created_at, model, credit_limit,
-    credit_limit_max, status, metadata, remaining, reserved, spent, debt, overrun, version, due_at,
-    funded_until)
+    credit_limit_max, status, metadata, remaining, reserved, spent, debt, overrun, version, due_at)
 SELECT a.org_id, 1000000 + n, a.account_id, a.path || '/many-' || n, a.created_at, a.model,
-    a.credit_limit, a.credit_limit_max, a.status, a.metadata, 0, 0, 0, 0, 0, 1, a.due_at, 0
+    a.credit_limit, a.credit_limit_max, a.status, a.metadata, 0, 0, 0, 0, 0, 1, a.due_at
 FROM accounts a, generate_series(1, $2) AS n WHERE a.path = $1
 """
 

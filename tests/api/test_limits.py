@@ -169,15 +169,14 @@ def test_a_boost_is_for_a_limit_of_the_account(admin: Caller, org: str) -> None:
 
 
 def test_the_overview_has_every_limit_of_every_scope(admin: Caller, org: str) -> None:
-    """A member sees what a job of its account would meet, the org's limits first."""
+    """A job's limits, the org's first; numbers of accounts above are for keys that see them."""
     user = f"{org}/vision/alice"
     admin.call("PATCH", f"/v1/accounts/{org}", {"model": "postpaid", "credit_limit": "50"})
     admin.made(f"/v1/accounts/{org}/budgets", {"allowance": "20", "calendar": "month"})
     admin.made(f"/v1/accounts/{org}/quotas", GPUS)
     admin.call("PUT", f"/v1/accounts/{org}/vision/rate-limit", BUCKET)
     admin.made(f"/v1/accounts/{user}/quotas", DAILY)
-    member = admin.with_key("member", user)
-    limits = member.read(f"/v1/accounts/{user}/limits")["limits"]
+    limits = admin.with_key("member", org).read(f"/v1/accounts/{user}/limits")["limits"]
     assert [(each["kind"], each["scope"], each["cap"]) for each in limits] == [
         ("credit_limit", "org", "50"),
         ("budget", "org", "20"),
@@ -187,6 +186,14 @@ def test_the_overview_has_every_limit_of_every_scope(admin: Caller, org: str) ->
     ]
     assert [each["left"] for each in limits] == ["50", "20", "4", "5", "10"]
     assert all(limits[place]["resets_at"] for place in (1, 4))
+    member = admin.with_key("member", user)
+    seen = member.read(f"/v1/accounts/{user}/limits")["limits"]
+    assert [(each["account"], each["cap"], each["left"]) for each in seen] == [
+        *[("an account above", None, None)] * 4,
+        (user, "10", "10"),
+    ]
+    assert [each["kind"] for each in seen] == [each["kind"] for each in limits]
+    assert seen[1]["resets_at"] == limits[1]["resets_at"]
     assert problem(member.get(f"/v1/accounts/{org}/limits")) == (404, "account_unknown")
 
 
@@ -285,7 +292,8 @@ def test_changes_of_limits_are_written_down(admin: Caller, org: str) -> None:
     assert [act["action"] for act in reversed(acts)] == [
         "account.create",
         *("quota.set", "quota.set", "rate_limit.set", "boost.add", "rate_limit.end"),
-        *("quota.end", "budget.set", "budget.end", "quota.replace", "budget.replace"),
+        *("quota.end", "budget.set", "account.funding", "budget.end"),
+        *("quota.replace", "budget.replace"),
     ]
     changed = acts[-3]
     assert (changed["old"]["limit"], changed["new"]["limit"]) == ("4", "9")

@@ -18,8 +18,8 @@ from gpucredits.api.openapi import openapi_document, reasons_of
 from gpucredits.api.routes import routes
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import BEYOND_ELAPSED, WENT_BACK, Why
-from gpucredits.wire.meanings import BY_NAME, meaning_of
+from gpucredits.core.reservation import BEYOND_AUTHORISED, BEYOND_ELAPSED, WENT_BACK, Why
+from gpucredits.wire.meanings import BY_NAME, SAME_AS, meaning_of
 from gpucredits.wire.meanings_by_shape import BY_SHAPE
 from gpucredits.wire.scalars import AccountPath, schema_of
 from support.http import Caller, RunningServer
@@ -84,6 +84,7 @@ def test_every_meaning_is_of_a_field() -> None:
     exact = {f"{shape}.{name}" for shape, name in fields}
     by_name = {name for shape, name in fields if f"{shape}.{name}" not in BY_SHAPE}
     assert set(BY_SHAPE) - exact == set()
+    assert {*SAME_AS, *SAME_AS.values()} <= {shape for shape, _ in fields}
     assert set(BY_NAME) - by_name == set()
 
 
@@ -106,7 +107,7 @@ def test_closed_lists_of_words_are_whole(http: httpx.Client) -> None:
     reasons = schemas["Problem"]["properties"]["reason"]["enum"]
     assert set(reasons) == {*EDGE_REASONS, *(reason.value for reason in Reason)}
     beat = schemas["BeatAnswer"]["properties"]
-    assert set(beat["flagged"]["enum"]) == {"", WENT_BACK, BEYOND_ELAPSED}
+    assert set(beat["flagged"]["enum"]) == {"", WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED}
     told = set(beat["reason"]["enum"])
     assert told >= {*Why, "expired", "settled", "canceled"}
     assert told - {*reasons, *Why} == {"expired", "settled", "canceled"}

@@ -197,9 +197,9 @@ def test_a_request_that_makes_no_sense_is_refused(pool: PoolScene, more: Any) ->
 def test_more_than_the_pool_has_does_not_wait(pool: PoolScene) -> None:
     """It is told so at once, and holds up nobody."""
     org = pool.org()
-    queued = pool.wait(org, 9)
-    shown = pool.until_state(queued["queue_id"], "refused")
-    assert shown["sentence"] == "It needs 9 GPUs, and the whole pool has 8."
+    answer = pool.ask(org, 9, wait=True)
+    assert problem(answer) == (409, "fair_share")
+    assert answer.json()["detail"] == "It needs 9 GPUs, and the whole pool has 8."
     pool.settle(pool.take(org, 8))
 
 

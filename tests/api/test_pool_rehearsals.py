@@ -92,7 +92,8 @@ def test_a_gang_is_rehearsed_whole(pool: PoolScene) -> None:
     item = {"account": org, "job_id": "g", "gpu_type": pool.gpu_type, "gpu_count": 3}
 
     def batch(number: int, path: str) -> int:
-        body = {"items": [item] * number, "atomic": True}
+        items = [{**item, "node": f"n{place}"} for place in range(number)]
+        body = {"items": items, "atomic": True}
         return pool.admin.post(f"/v1/reservations:batch{path}", body).status_code
 
     for path in ("?dry_run=true", ""):

@@ -16,12 +16,12 @@ from gpucredits.wire.queue import QueueAnswer
 from support.http import Caller, RunningServer, fresh_name, running_server
 from support.pools import PoolScene
 from support.postgres import sql, temporary_directory
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 CAPACITY = 8
 CALLERS = 64
 HOLDER = "SELECT holder FROM pool_dispatch d JOIN pools p USING (pool_id) WHERE gpu_type = $1"
-PATIENT = Retry(deadline_s=60.0, attempts_max=100)
+PATIENT = Retry(deadline_s=HANGS_S, attempts_max=100)
 
 
 @pytest.fixture
@@ -35,6 +35,7 @@ def replicas(database: str) -> Iterator[list[RunningServer]]:
             home.mkdir()
             if started:
                 (home / "admin.key").write_text(started[0].admin_secret)
+                (home / "admin.key").chmod(0o600)
             options = ("--database-url", database)
             started.append(stack.enter_context(running_server(home, *options)))
         yield started
@@ -43,7 +44,7 @@ def replicas(database: str) -> Iterator[list[RunningServer]]:
 @pytest.fixture
 def scene(replicas: list[RunningServer]) -> Iterator[PoolScene]:
     """A pool, set on the first server."""
-    with httpx.Client(base_url=replicas[0].url, timeout=30.0) as http:
+    with httpx.Client(base_url=replicas[0].url, timeout=HANGS_S) as http:
         admin = Caller(http, replicas[0].admin_secret)
         gpu_type = fresh_name("gpu-")
         admin.made("/v1/prices", {"gpu_type": gpu_type, "credits_per_gpu_hour": "36"})
@@ -115,9 +116,9 @@ def test_killing_the_dispatcher_loses_and_doubles_nothing(
     by_pid = {str(each.process.pid): each for each in replicas}
     victim = by_pid.pop(holder.partition("-")[0])
     os.kill(victim.process.pid, signal.SIGKILL)
-    victim.process.wait(10)
+    victim.process.wait(HANGS_S)
     [survivor] = by_pid.values()
-    with httpx.Client(base_url=survivor.url, timeout=30.0) as http:
+    with httpx.Client(base_url=survivor.url, timeout=HANGS_S) as http:
         admin = Caller(http, secret)
         seen: set[str] = set()
 
@@ -126,7 +127,7 @@ def test_killing_the_dispatcher_loses_and_doubles_nothing(
             return {row["reservation_id"] for row in page["queue"]} - seen
 
         while len(seen) < CALLERS + 1:
-            leases = until(newly_admitted, timeout_s=30.0)
+            leases = until(newly_admitted, timeout_s=HANGS_S)
             assert held(dsn, gpu_type) <= CAPACITY
             seen |= leases
             for each in leases:

@@ -41,7 +41,7 @@ def test_an_unknown_field_is_told_which_there_are(admin: Caller, org: str) -> No
 def test_each_reason_has_its_status(admin: Caller, org: str, gpu_type: str) -> None:
     """The rules' refusals come out with the status of their kind."""
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
-    assert problem(admin.post("/v1/reservations", lease)) == (402, "no_payer")
+    assert problem(admin.post("/v1/reservations", lease)) == (402, "insufficient_credits")
     admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
     far = "2020-01-01T00:00:00Z"
     expected: list[tuple[str, Any, tuple[int, str]]] = [
@@ -96,14 +96,30 @@ def test_a_suspended_account_admits_nothing(admin: Caller, org: str, gpu_type: s
     assert admin.made("/v1/reservations", lease)["payer"] == org
 
 
-def test_a_credit_limit_in_use_cannot_be_taken_away(admin: Caller, gpu_type: str) -> None:
-    """A postpaid account in debt keeps a limit that covers it."""
+def test_a_credit_limit_may_be_lowered_below_what_is_used_of_it(
+    admin: Caller, gpu_type: str
+) -> None:
+    """Nothing new is admitted then, and the refusal speaks of the limit, not of credits."""
     org = fresh_name("org")
     admin.made("/v1/accounts", {"path": org, "model": "postpaid", "credit_limit": "10"})
     lease = admin.made("/v1/reservations", {"account": org, "job_id": "j", "gpu_type": gpu_type})
     assert lease["held"] == "1.2"
     answer = admin.call("PATCH", f"/v1/accounts/{org}", {"credit_limit": "1"})
-    assert problem(answer) == (409, "limit_in_use")
+    assert answer.json()["credit_limit"] == "1"
+    body = {"account": org, "job_id": "k", "gpu_type": gpu_type}
+    refused = admin.post("/v1/reservations", body)
+    assert problem(refused) == (402, "insufficient_credits")
+    told = refused.json()
+    assert f"{org} has used 1.2 of its credit limit of 1, and 1.2 are needed." in told["detail"]
+    assert (told["available"], told["needed"]) == ("-1.2", "1.2")
+    admin.advance(60)
+    beat = {"seq": 1, "used_ms": 60_000}
+    drained = admin.made(f"/v1/reservations/{lease['reservation_id']}:extend", beat)
+    assert drained["decision"] == "drain"
+    prepaid = admin.call("PATCH", f"/v1/accounts/{org}", {"model": "prepaid"})
+    assert problem(prepaid) == (409, "limit_in_use")
+    admin.made("/v1/credits/issue", {"account": org, "amount": "5"})
+    assert admin.made("/v1/reservations", body)["payer"] == org
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.http import Caller
+from support.http import Caller, fresh_name
 
 STEPS = 120
 WINDOWS: list[dict[str, Any]] = [
@@ -68,6 +68,7 @@ class Fleet:
         body = {
             "account": account,
             "job_id": self.chance.choice("xyz"),
+            "node": fresh_name("n"),
             "gpu_type": self.gpu_type,
             "gpu_count": self.chance.randint(1, 4),
             "window_seconds": self.chance.choice([30, 120]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from support.postgres import sql
 from support.waiting import until
 
 MONTH_S = 32 * 86_400
+ABOVE = "an account above"
 DUE_S = DUE_DAYS * 86_400
 
 
@@ -28,6 +30,7 @@ def spend(admin: Caller, account: str, gpu_type: str, gpus: int) -> None:
     """Spend a hundredth of a credit for each GPU."""
     body = {"account": account, "job_id": "j", "gpu_type": gpu_type, "gpu_count": gpus}
     lease = admin.made("/v1/reservations", {**body, "window_seconds": 1})["reservation_id"]
+    admin.advance(1)
     admin.made(f"/v1/reservations/{lease}:settle", {"seq": 1, "used_ms": 1_000})
 
 
@@ -98,6 +101,50 @@ def test_an_unpaid_statement_pauses_and_its_payment_resumes(
     assert [act["actor"] for act in acts["audit"]][1] == "system:"
 
 
+def test_resuming_a_paused_account_says_what_still_stands(
+    admin: Caller, debtor: str, owing: dict[str, Any]
+) -> None:
+    """The answer names the statement that keeps the account paused; paid, there is no note."""
+    admin.advance(DUE_S)
+    until(lambda: is_overdue(admin, debtor))
+    assert admin.made(f"/v1/accounts/{debtor}/suspend")["note"] is None
+    resumed = admin.made(f"/v1/accounts/{debtor}/resume")
+    assert (resumed["status"], resumed["delinquent"]) == ("active", True)
+    note = resumed["note"]
+    assert note.startswith(f"{debtor} still admits nothing. Statement {owing['statement_id']} of")
+    assert "over 20 credits was due at" in note
+    assert "paying what is overdue resumes it" in note
+    operator = admin.with_key("operator", debtor)
+    below = operator.made(f"/v1/accounts/{debtor}/p/resume")["note"]
+    assert owing["statement_id"] in below
+    admin.made(f"/v1/accounts/{debtor}/p/suspend")
+    admin.made("/v1/accounts", {"path": f"{debtor}/p/ann"})
+    project = admin.with_key("operator", f"{debtor}/p")
+    hidden = project.made(f"/v1/accounts/{debtor}/p/ann/resume")["note"]
+    assert hidden == f"{debtor}/p/ann still admits nothing: an account above it is paused."
+    pay = {"amount": "20", "payment_reference": f"wire {debtor}"}
+    admin.made(f"/v1/statements/{owing['statement_id']}:pay", pay)
+    assert admin.made(f"/v1/accounts/{debtor}/resume")["note"] is None
+
+
+def test_a_statement_closes_when_the_documentation_says(
+    admin: Caller, debtor: str, gpu_type: str
+) -> None:
+    """A minute after its month, and soon then; it is due so many days after it was closed."""
+    spend(admin, debtor, gpu_type, 2_000)
+    now = datetime.fromisoformat(admin.instant())
+    first = (now.replace(day=1) + timedelta(days=32)).replace(day=1)
+    month = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    admin.advance(int((month - now).total_seconds()) + 62)
+    [statement] = until(lambda: statements_of(admin, debtor))
+    ends, closed, due = (
+        datetime.fromisoformat(statement[name]) for name in ("ends_at", "closed_at", "due_at")
+    )
+    assert ends == month
+    assert closed - ends >= timedelta(seconds=60)
+    assert due - closed == timedelta(days=DUE_DAYS)
+
+
 def test_a_paused_account_is_told_which_statement_it_is(
     admin: Caller, debtor: str, gpu_type: str, owing: dict[str, Any]
 ) -> None:
@@ -119,8 +166,8 @@ def test_a_paused_account_is_told_which_statement_it_is(
     assert {item["problem"]["detail"] for item in batch["results"]} == {told["detail"]}
     member = admin.with_key("member", f"{debtor}/p")
     kept = member.post("/v1/reservations", job).json()
-    assert (kept["reason"], kept["numbers"]) == ("account_delinquent", {"account": debtor})
-    assert kept["detail"].startswith(f"A statement of {debtor} is unpaid past its due date")
+    assert (kept["reason"], kept["numbers"]) == ("account_delinquent", {"account": ABOVE})
+    assert kept["detail"].startswith(f"A statement of {ABOVE} is unpaid past its due date")
     pay = {"amount": "20", "payment_reference": f"wire {debtor}"}
     admin.made(f"/v1/statements/{owing['statement_id']}:pay", pay)
     again = admin.post("/v1/reservations", job, key=f"told-{debtor}")

@@ -125,8 +125,8 @@ def test_a_job_runs_to_its_last_credit_and_then_stops(admin: Caller, gpu_type: s
     answer = beat(admin, lease, 3, 100)
     assert (answer["decision"], answer["state"]) == ("stop", "expired")
     shown = admin.read(f"/v1/reservations/{lease}")
-    assert (shown["state"], shown["settled"], shown["expires_in_ms"]) == ("expired", "0.6", 0)
-    assert balance(admin, org) == ("0.4", "0", "0.6")
+    assert (shown["state"], shown["settled"], shown["expires_in_ms"]) == ("expired", "1", 0)
+    assert balance(admin, org) == ("0", "0", "1")
 
 
 def test_a_beat_that_is_repeated_costs_nothing(admin: Caller, org: str, gpu_type: str) -> None:
@@ -142,8 +142,10 @@ def test_a_beat_that_is_repeated_costs_nothing(admin: Caller, org: str, gpu_type
     assert balance(admin, org) == ("8.7", "1.2", "0.1")
 
 
-def test_late_use_is_shown_and_not_charged(admin: Caller, org: str, gpu_type: str) -> None:
-    """What was reported after a lapse stands beside the lease, once."""
+def test_late_use_is_charged_and_what_is_not_is_shown(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """Use up to the lapse is charged, once; what a report says later than a week is not."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
     body = {"account": org, "job_id": "j", "gpu_type": gpu_type, "window_seconds": 60}
     lease = admin.made("/v1/reservations", body)["reservation_id"]
@@ -155,8 +157,12 @@ def test_late_use_is_shown_and_not_charged(admin: Caller, org: str, gpu_type: st
     for seq, used_ms in ((2, 50_000), (2, 50_000), (3, 55_000)):
         admin.made(f"/v1/reservations/{lease}:extend", {"seq": seq, "used_ms": used_ms})
     (shown,) = admin.read(f"/v1/accounts/{org}/usage")["leases"]
-    assert (shown["used_ms"], shown["late_ms"], shown["events"]) == (20_000, 35_000, 0)
-    assert shown["charged"] == before["charged"]
+    assert (shown["used_ms"], shown["late_ms"], shown["events"]) == (55_000, 0, 0)
+    assert (before["charged"], shown["charged"]) == ("0.2", "0.55")
+    admin.advance(8 * 86_400)
+    admin.made(f"/v1/reservations/{lease}:extend", {"seq": 4, "used_ms": 60_000})
+    (shown,) = admin.read(f"/v1/accounts/{org}/usage")["leases"]
+    assert (shown["used_ms"], shown["late_ms"], shown["charged"]) == (55_000, 5_000, "0.55")
 
 
 def test_a_refund_goes_back_to_the_grant_that_paid(admin: Caller, org: str, gpu_type: str) -> None:
@@ -172,6 +178,31 @@ def test_a_refund_goes_back_to_the_grant_that_paid(admin: Caller, org: str, gpu_
     (shown,) = admin.read("/v1/grants", params={"account": org})["grants"]
     assert shown["remaining"] == "9.3"
     assert balance(admin, org) == ("9.3", "0", "0.7")
+
+
+def test_a_reversed_payment_comes_back_from_where_it_was_moved(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """Unspent credits leave the project and the user; only what a job spent is owed."""
+    project, user = f"{org}/vision", f"{org}/vision/alice"
+    paid = {"account": org, "amount": "10", "payment_reference": "wire", "status": "confirmed"}
+    topup = admin.made("/v1/topups", paid)["topup_id"]
+    admin.made("/v1/credits/transfer", {"from": org, "to": project, "amount": "8"})
+    admin.made("/v1/credits/transfer", {"from": project, "to": user, "amount": "5"})
+    job = {"account": user, "job_id": "a", "gpu_type": gpu_type, "payer": user}
+    lease = admin.made("/v1/reservations", job)["reservation_id"]
+    admin.advance(50)
+    admin.made(f"/v1/reservations/{lease}:settle", {"used_ms": 50_000})
+    assert admin.made(f"/v1/topups/{topup}:reverse")["status"] == "reversed"
+    assert balance(admin, org) == ("0", "0", "0")
+    assert balance(admin, project) == ("0", "0", "0")
+    assert balance(admin, user) == ("0", "0", "0.5")
+    entries = pages(admin, "/v1/entries", "entries", account=user)
+    assert (entries[0]["type"], entries[0]["amount"]) == ("transfer", "4.5")
+    owed = admin.read(f"/v1/accounts/{org}/balance")["overrun"]
+    assert owed == "0.5"
+    admin.made("/v1/credits/issue", {"account": org, "amount": "2"})
+    assert balance(admin, org) == ("1.5", "0", "0")
 
 
 def test_measured_use_is_stored_once(admin: Caller, org: str, gpu_type: str) -> None:
@@ -213,7 +244,7 @@ def test_metadata_can_be_looked_for(admin: Caller, org: str, gpu_type: str) -> N
     admin.made("/v1/credits/issue", {"account": org, "amount": "10", "metadata": team})
     lease = {"account": org, "job_id": "j", "gpu_type": gpu_type}
     admin.made("/v1/reservations", {**lease, "metadata": team})
-    admin.made("/v1/reservations", lease)
+    admin.made("/v1/reservations", {**lease, "node": "n2"})
     for path, name in (("accounts", "accounts"), ("grants", "grants")):
         key = "under" if path == "accounts" else "account"
         for label, count in (("team=blue, or = red", 1), ("team=green", 0)):

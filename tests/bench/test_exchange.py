@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import msgspec
 import pytest
 
-from gpucredits.bench.beating import Lease, Post, Tally
+from gpucredits.bench.beating import Lease, Node, Post, Tally, drive_closed
 from gpucredits.bench.exchange import ExchangeError, Stream, Target
 from gpucredits.bench.load import quantile
 from gpucredits.core.money import cost, format_credits
@@ -46,9 +49,9 @@ def test_an_answer_without_a_length_is_refused() -> None:
 
 
 def test_a_report_is_json_whose_use_advances_with_time() -> None:
-    """Each report names every lease, with a use that rises and never runs ahead of the clock."""
+    """Each report names every lease, with the time since the last of them was admitted."""
     post = Post(TARGET, "node-3", LEASES)
-    for seq, now, used_ms in ((1, 102.5, 1_500), (2, 103.0, 2_000), (3, 103.0, 2_001)):
+    for seq, now, used_ms in ((1, 102.5, 1_500), (2, 103.0, 2_000), (3, 103.0004, 2_000)):
         head, _, body = post.encode(seq, now).partition(b"\r\n\r\n")
         assert b"POST /v1/heartbeats HTTP/1.1" in head
         assert f"content-length: {len(body)}".encode() in head
@@ -57,6 +60,31 @@ def test_a_report_is_json_whose_use_advances_with_time() -> None:
             for lease in LEASES
         ]
         assert msgspec.json.decode(body) == {"node": "node-3", "beats": beats}
+
+
+def test_a_node_waits_until_there_is_use_to_report() -> None:
+    """Rounds faster than a millisecond do not repeat a use, nor invent one."""
+    lease = Lease("rsv_1_a", 36_000_000, time.monotonic())
+    sent: list[int] = []
+
+    class Quick(Node):
+        def write(self, data: bytes) -> None:
+            body = msgspec.json.decode(data.partition(b"\r\n\r\n")[2])
+            used_ms = body["beats"][0]["used_ms"]
+            assert used_ms <= (time.monotonic() - lease.admitted_at) * 1_000
+            sent.append(used_ms)
+            self.answered(200, answer(used_ms, [lease]))
+
+    async def drive() -> Tally:
+        now = time.monotonic()
+        tally = Tally(now, now + 0.05)
+        await drive_closed([Quick([Post(TARGET, "node-0", [lease])], tally, 1)], tally)
+        return tally
+
+    tally = asyncio.run(drive())
+    assert tally.problems == []
+    assert len(sent) > 1
+    assert sent == sorted(set(sent))
 
 
 def test_a_wrong_charge_is_noticed() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from support.waiting import HANGS_S
+
 WITHOUT_CLICK = """
 import sys
 sys.modules["click"] = None
@@ -20,7 +22,7 @@ def test_command_without_its_parts_names_what_to_install() -> None:
         [sys.executable, "-c", WITHOUT_CLICK],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANGS_S,
         check=False,
     )
     assert done.returncode == 1

@@ -77,10 +77,15 @@ def test_what_is_relative_counts_from_the_servers_clock(
     made = terminal.json("grant", "issue", org, "1", "--starts", "now", "--expires", "7d")
     week = datetime.fromisoformat(made["expires_at"]) - timedelta(days=7)
     assert before <= week <= datetime.fromisoformat(client.clock().now)
-    lately = terminal.json("audit", org, "--since", "1h ago")["audit"]
-    assert [act["action"] for act in lately] == ["credits.issue"]
-    earlier = terminal.json("audit", org, "--until", "1h ago")["audit"]
-    assert [act["action"] for act in earlier] == ["price.set", "account.create"]
+    for hour in ("1h", "1h ago"):
+        lately = terminal.json("audit", org, "--since", hour)["audit"]
+        assert [act["action"] for act in lately] == ["credits.issue"]
+        earlier = terminal.json("audit", org, "--until", hour)["audit"]
+        assert [act["action"] for act in earlier] == ["price.set", "account.create"]
+    assert terminal.json("balance", org, "--at", "1h")["available"] == "0"
+    assert terminal.json("balance", org, "--known-at", "1h")["available"] == "0"
+    assert terminal.json("ledger", org, "--until", "1h")["entries"] == []
+    assert len(terminal.json("ledger", org, "--since", "7d")["entries"]) == 1
     beyond = terminal.run("grant", "issue", org, "1", "--expires", "999999w")
     assert (beyond.exit_code, "beyond all calendars" in beyond.output) == (2, True)
 
@@ -88,7 +93,7 @@ def test_what_is_relative_counts_from_the_servers_clock(
 def test_an_agents_key_may_ask_for_the_time(client: Client, org: str, server: DemoServer) -> None:
     """Whoever has a key may know what time it is."""
     agent = client.create_key("agent", scope=org)
-    with Client(server.url, agent.secret) as asker:
+    with Client(server.url, agent.secret or "") as asker:
         assert asker.clock().now >= client.account(org).created_at
 
 
@@ -172,7 +177,7 @@ def test_a_settle_says_when_it_did_not_believe_the_report(
     client.advance_clock(600)
     assert "had lapsed" in terminal.text("settle", lapsed, "--used", "600s")
     again = terminal.json("settle", lapsed, "--used", "600s")
-    assert (again["flagged"], again["settled"]) == ("lapsed", "0")
+    assert (again["flagged"], again["settled"]) == ("lapsed", "120")
 
 
 def test_a_credit_limit_is_for_who_pays_later(terminal: Terminal, org: str) -> None:
@@ -276,8 +281,12 @@ def test_request_limits(terminal: Terminal, org: str) -> None:
     set_to = terminal.json("key", "limit", key, "--per-second", "50", "--burst", "200")
     assert set_to["limit"] == {"capacity": 200, "refill_per_hour": 180_000}
     assert "50 a second, 200 at once" in terminal.text("key", "limit", key)
-    assert terminal.json("key", "limit", key, "--per-hour", "7")["limit"]["capacity"] == 1
+    assert terminal.json("key", "limit", key, "--per-hour", "7")["limit"]["capacity"] == 200
+    assert terminal.json("key", "limit", key, "--burst", "9")["limit"]["refill_per_hour"] == 7
+    assert terminal.json("key", "limit", key, "--clear", "burst")["limit"]["capacity"] == 1
     assert "7 an hour, 1 at once" in terminal.text("key", "limit", key)
+    whole = terminal.json("key", "limit", key, "--per-second", "5", "--replace")
+    assert whole["limit"] == {"capacity": 20, "refill_per_hour": 18_000}
     assert terminal.json("key", "limit", key, "--end")["limit"] is None
     of_org = terminal.json("key", "limit", "--org", org, "--per-second", "5")
     assert (of_org["account"], of_org["limit"]["capacity"]) == (org, 20)
@@ -287,7 +296,7 @@ def test_request_limits(terminal: Terminal, org: str) -> None:
         (),
         (key, "--org", org),
         (key, "--per-second", "5", "--per-hour", "5"),
-        (key, "--burst", "5"),
+        (key, "--burst", "5", "--replace"),
         (key, "--end", "--per-second", "5"),
         (key, "--per-second", "0"),
     ]

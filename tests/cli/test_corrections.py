@@ -17,7 +17,7 @@ def test_corrections_and_what_is_left(terminal: Terminal, client: Client, org: s
     balance = terminal.text("balance", org)
     assert "credit limit      500" in balance
     assert "left with credit  469" in balance
-    header, row = terminal.text("usage", org).splitlines()[3:5]
+    header, row = terminal.text("usage", org).splitlines()[4:6]
     assert header.split()[-4:] == ["SETTLED", "ADJUSTED", "REFUNDED", "CHARGED"]
     assert row.split()[-4:] == ["30", "2", "1", "31"]
     assert "adjusted     2\nrefunded     1\n" in terminal.text("reservation", "show", lease)

@@ -67,7 +67,7 @@ def test_the_demo_plays_to_its_end(data_dir: Path) -> None:
     for words in (
         "train-llm is told to drain (insufficient_credits)",
         "train-llm is stopped where its credits end: 40 charged",
-        "globex/nlp has 0 credits available, and 12 are needed",
+        "globex/nlp/bob has 0 credits available, and 12 are needed",
         "Receipts:",
         "all hold",
         "What to try next",

@@ -18,6 +18,7 @@ from gpucredits.cli.main import COMMANDS, main
 from gpucredits.client import Client
 from support.faulty_proxy import Fault, faulty_proxy
 from support.terminal import Terminal
+from support.waiting import HANGS_S
 
 
 def test_a_refusal_is_explained(terminal: Terminal, client: Client, org: str) -> None:
@@ -45,10 +46,9 @@ def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> N
     [
         (["balance", "Acme"], "acme/vision/alice"),
         (["balance"], "Missing argument"),
-        (["balance", "acme", "--at", "yesterday"], "2h ago"),
+        (["balance", "acme", "--at", "yesterday"], "7d (seven days ago)"),
         (["grant", "issue", "acme", "-5"], "amounts are never below 0"),
-        (["usage", "acme", "--since", "1d"], "write '1d ago'"),
-        (["balance", "acme", "--at", "2h"], "write '2h ago'"),
+        (["usage", "acme", "--since", "+1d"], "7d (seven days ago)"),
         (["grant", "issue", "acme", "1.2345678"], "6 decimals"),
         (["grant", "issue", "acme", "0"], "more than 0"),
         (["grant", "issue", "acme", "1", "--priority", "5000"], "0<=x<=1000"),
@@ -58,7 +58,7 @@ def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> N
         (["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"], "--window: must be"),
         (
             ["reserve", "acme", "--job", "j", "--type", "t", "--window", "9w"],
-            "at most 86400 seconds.",
+            "at most 1d.",
         ),
         (["explain", "--type", "h100"], "ACCOUNT or --account"),
         (["explain", "a", "--account", "a", "--type", "h100"], "ACCOUNT or --account"),
@@ -120,7 +120,7 @@ def test_doubt_names_the_key_that_ends_it(terminal: Terminal, org: str) -> None:
     with faulty_proxy(terminal.server.url) as proxy:
         proxy.plan.extend([Fault.SWALLOW_REPLY] * 20)
         words = ("grant", "issue", org, "10", "--url", proxy.url)
-        result = terminal.run(*words, "--timeout", "0.3")
+        result = terminal.run(*words, "--timeout", "2")
         assert result.exit_code == 3
         assert result.stderr.startswith("Unknown: ")
         key = result.stderr.split("--idempotency-key ")[1].strip()
@@ -201,7 +201,8 @@ def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str,
 def test_help_lists_everything() -> None:
     """The program's help has a line for each command."""
     text = CliRunner().invoke(main, ["--help"]).stdout
-    listed = [line.split()[0] for line in text.partition("Commands:")[2].splitlines() if line]
+    section = text.partition("Commands:\n")[2].partition("\n\n")[0]
+    listed = [line.split()[0] for line in section.splitlines()]
     assert listed == list(COMMANDS)
     assert "Needs the server" not in text
 
@@ -227,7 +228,7 @@ def test_a_reader_that_goes_away_is_no_failure(terminal: Terminal, words: list[s
     try:
         done = subprocess.run(
             [program, *words], env=env, stdout=writer, stderr=subprocess.PIPE, check=False,
-            timeout=60,
+            timeout=HANGS_S,
         )  # fmt: skip
     finally:
         os.close(writer)
@@ -248,10 +249,10 @@ def test_completion_completes() -> None:
     env["COMP_WORDS"] = "gpucredits re"
     program = Path(sys.executable).with_name("gpucredits")
     done = subprocess.run(
-        [program], env=env, capture_output=True, text=True, check=False, timeout=60
+        [program], env=env, capture_output=True, text=True, check=False, timeout=HANGS_S
     )
     offered = {line.partition(",")[2] for line in done.stdout.splitlines()}
-    assert offered == {"reserve", "refund", "reservation", "request"}
+    assert offered == {"reserve", "refund", "reservation", "request", "restore"}
 
 
 def test_asking_for_a_balance_does_not_load_the_server() -> None:
@@ -264,4 +265,4 @@ def test_asking_for_a_balance_does_not_load_the_server() -> None:
         "loaded = set(server) & set(sys.modules)\n"
         "assert not loaded, loaded"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=HANGS_S)

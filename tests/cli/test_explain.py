@@ -56,10 +56,9 @@ def test_an_option_reaches_the_server(
 ) -> None:
     """In the field that it stands for."""
     words, fields = GIVEN[option]
+    usual = [] if option == "--type" else ["--type", "h100"]
     with faulty_proxy(server.url) as proxy:
-        result = terminal.run(
-            "explain", org, "--type", "h100", option, *words, GPUCREDITS_URL=proxy.url
-        )
+        result = terminal.run("explain", org, *usual, option, *words, GPUCREDITS_URL=proxy.url)
     assert result.exit_code in {0, 1, 4}, result.output
     [seen] = proxy.seen
     default = {"account": org, "job_id": "explain", "gpu_type": "h100", "gpu_count": 1}

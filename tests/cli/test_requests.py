@@ -12,7 +12,7 @@ from support.waiting import until
 @pytest.fixture
 def boss(client: Client) -> dict[str, str | None]:
     """The environment of another operator: nobody decides about what they asked themselves."""
-    return {"GPUCREDITS_API_KEY": client.create_key("operator", name="boss").secret}
+    return {"GPUCREDITS_API_KEY": client.create_key("operator", name="boss").secret or ""}
 
 
 def test_requests(
@@ -72,6 +72,7 @@ def test_statements(terminal: Terminal, client: Client, name: str) -> None:
     client.set_price("h100", "3600", account=name)
     assert terminal.text("statement", "list", name).strip() == "No statements."
     lease = client.reserve(name, job_id="j", gpu_type="h100", window_seconds=60)
+    client.advance_clock(2)  # nobody uses time that has not passed
     client.settle(lease.reservation_id, seq=1, used_ms=1_000)
     client.advance_clock(32 * 86_400)
 

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from gpucredits.cli import values
+from gpucredits.core.duration import format_ms
 
 SECOND_MS = 1_000
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -19,6 +20,10 @@ NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
         ("90", 90 * SECOND_MS),
         ("90s", 90 * SECOND_MS),
         ("250ms", 250),
+        ("1.5s", 1_500),
+        ("0.3", 300),
+        ("1.5h", 5_400 * SECOND_MS),
+        ("1m30.25s", 90_250),
         ("15m", 900 * SECOND_MS),
         ("1h30m", 5_400 * SECOND_MS),
         ("2d", 172_800 * SECOND_MS),
@@ -30,7 +35,9 @@ def test_durations(text: str, ms: int) -> None:
     assert values.duration(text) == ms
 
 
-@pytest.mark.parametrize("text", ["", "soon", "1.5h", "-5s", "5 s", "5y", "m", "٣s"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "1,5h", "1.5ms", "1.5555s", "-5s", "5 s", "5y", "m", "٣s"]
+)
 def test_what_is_no_duration(text: str) -> None:
     """Anything else is refused with an example."""
     with pytest.raises(click.BadParameter, match="1h30m"):
@@ -64,6 +71,29 @@ def test_relative_instants(text: str, distance: timedelta) -> None:
     moment = values.instant(text)
     assert isinstance(moment, values.FromNow)
     assert moment.at(NOW) == NOW + distance
+
+
+@pytest.mark.parametrize(
+    ("text", "distance"),
+    [
+        ("now", timedelta(0)),
+        ("7d", timedelta(days=-7)),
+        ("7d ago", timedelta(days=-7)),
+        ("1h30m", timedelta(minutes=-90)),
+    ],
+)
+def test_instants_of_the_past(text: str, distance: timedelta) -> None:
+    """Where one looks back, a length of time is that long ago, with or without the word."""
+    moment = values.past(text)
+    assert isinstance(moment, values.FromNow)
+    assert moment.at(NOW) == NOW + distance
+
+
+@pytest.mark.parametrize("text", ["+7d", "yesterday", "7", ""])
+def test_what_is_no_instant_of_the_past(text: str) -> None:
+    """Anything else is refused with an example, and so is a length that is said to be ahead."""
+    with pytest.raises(click.BadParameter, match=r"7d \(seven days ago\)"):
+        values.past(text)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +145,5 @@ def test_labels() -> None:
 )
 def test_durations_for_people(ms: int, text: str) -> None:
     """Durations are shown in the form in which they may be written."""
-    assert values.format_ms(ms) == text
+    assert format_ms(ms) == text
+    assert values.duration(text) == ms

@@ -40,6 +40,7 @@ def test_every_list_can_be_followed(direct: Client, org: str) -> None:
     assert len(list(direct.prices(account=org, limit=1))) >= 1
     assert len([key for key in direct.keys(limit=2) if key.scope == org]) == 3
     assert len(list(direct.used_leases(org, limit=2))) == 3
+    assert list(direct.paid_groups(org, limit=2)) == direct.usage_page(org).paid
     assert sum(act.action.startswith("key") for act in direct.audit(account=org, limit=2)) == 3
     direct.create_account(f"{org}/lab")
     for _ in range(3):

@@ -13,6 +13,7 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.reservation import Reservation
 from gpucredits.store import entries, reservations
 from gpucredits.store.entries import EntryFilter, EntryRow
+from gpucredits.store.orgs import find_org
 from gpucredits.store.reservations import ReservationFilter
 from support.parity import PATHS, Players
 from support.scene import CREDIT, Scene, play
@@ -46,10 +47,9 @@ async def walk(stage: Scene, seed: int) -> list[int]:
         instants.append(now)
         command: Command = players.command(now)
         if dice.random() < 0.1:
-            stops_at = now + dice.choice([0, 2_000_000])
             lease = dice.choice([*players.leases, 999])
-            grace_ms = dice.choice([0, 1_000])
-            command = StopLease(reservation_id=lease, stops_at=stops_at, grace_ms=grace_ms)
+            grace_ms = dice.choice([0, 1_000, 2_000])
+            command = StopLease(reservation_id=lease, grace_ms=grace_ms)
         elif isinstance(command, Reserve):
             command = replace(command, job_id=f"j-{dice.randrange(20)}")
         players.note(await stage.do(command))
@@ -104,7 +104,36 @@ async def check_usage(
                 job_id = jobs[row.entry.reservation_id]
                 expected[job_id] = expected.get(job_id, 0) + sign * row.entry.amount
         spent = await stage.reads.usage(path, since=since, until=until, limit=ALL)
-        assert {each.name: each.amount for each in spent} == expected
+        assert {each.name: each.amount for each in spent.groups} == expected
+        await check_leases_concerned(stage, whole, leases, path, (since, until))
+        assert (spent.amount, spent.group_count) == (sum(expected.values()), len(expected))
+
+
+async def check_leases_concerned(
+    stage: Scene, whole: list[EntryRow], leases: list[Reservation], path: str, time: tuple[int, int]
+) -> None:
+    """The leases that ran or were paid for from one instant to another, and what was paid then."""
+    since, until = time
+    expected = []
+    for lease in sorted(leases, key=lambda each: -each.reservation_id):
+        charges = [
+            SPENDING[row.entry.type] * row.entry.amount
+            for row in whole
+            if row.entry.reservation_id == lease.reservation_id
+            and row.entry.type in SPENDING
+            and since <= row.entry.effective_at < until
+        ]
+        has_run = lease.admitted_at < until and (lease.ended_at or lease.expires_at) > since
+        if is_under(lease.account, path) and (has_run or charges):
+            expected.append((lease.reservation_id, sum(charges)))
+    org_id = await find_org(stage.pool, "acme")
+    assert org_id is not None
+    pages: list[tuple[int, int]] = []
+    while page := await stage.reads.leases_in(
+        org_id, path, since=since, until=until, before=pages[-1][0] if pages else 2**62, limit=3
+    ):
+        pages += page
+    assert pages == expected
 
 
 async def check_leases(stage: Scene, leases: list[Reservation]) -> None:

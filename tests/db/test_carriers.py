@@ -12,6 +12,7 @@ from gpucredits.core.outcome import Granted
 from gpucredits.service.batch import CommandJob
 from gpucredits.store.connection import Connection
 from support.scene import CREDIT, Scene, play
+from support.waiting import HANGS_S
 
 TERMINATE = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -20,7 +21,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 
 async def ended(connection: Connection) -> None:
     """Wait until the driver knows that a connection has ended."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANGS_S):
         with suppress(asyncpg.InterfaceError):  # the pool has taken it back
             while not connection.is_closed():  # noqa: ASYNC110  # nobody is told of it
                 await asyncio.sleep(0.01)

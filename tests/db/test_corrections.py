@@ -140,6 +140,37 @@ def test_a_reversal_finds_what_was_moved_on_and_expired(
     play(database, act)
 
 
+@pytest.mark.parametrize("limited", [True, False])
+def test_a_reversal_takes_back_what_was_moved_on(database: str, *, limited: bool) -> None:
+    """Through three accounts and a lease that runs; the books are sound, limits set or not."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p", "acme/p/u", credits_each=0)
+        if limited:
+            await quota(stage, "acme", Dimension.CREDITS_PER_JOB, 600 * CREDIT)
+        payment = await pay_for_an_hour(stage)
+        await stage.do(Transfer(source="acme", target="acme/p", amount=40 * CREDIT))
+        await stage.do(Transfer(source="acme/p", target="acme/p/u", amount=40 * CREDIT))
+        lease = await stage.reserve("acme/p/u", window_ms=10_000)
+        await stage.advance(5)
+        await stage.beat(lease, 1, 5_000)
+        await stage.do(CreateAccount(path="acme/q"))  # acme/p has passed everything on
+        await stage.do(Transfer(source="acme/p/u", target="acme/q", amount=4 * CREDIT))
+        await stage.do(ReverseTopUp(topup_id=payment))
+        found = [await stage.balance(path) for path in ("acme", "acme/q", "acme/p/u")]
+        assert [(each.available, each.overrun) for each in found] == [
+            (0, 15 * CREDIT),
+            *[(0, 0)] * 2,
+        ]
+        assert (found[2].reserved, found[2].spent) == (10 * CREDIT, 5 * CREDIT)
+        await stage.assert_sound()
+        await stage.advance(11)  # the lease lapses: its hold stays with the account that held it
+        assert (await stage.balance("acme/p/u")).available == 10 * CREDIT
+        await stage.assert_sound()
+
+    play(database, act)
+
+
 def test_a_refund_to_a_grant_that_has_ended_pays_what_is_owed(database: str) -> None:
     """A payment that was taken back, and a job that it paid for and that is refunded later."""
 

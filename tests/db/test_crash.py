@@ -19,7 +19,7 @@ from gpucredits.store.migrate import migrate, read_migrations
 from gpucredits.store.reservations import ReservationFilter
 from support.postgres import SMALL
 from support.scene import CREDIT, Scene, scene
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 KILLS = 3
 ACKNOWLEDGED_BETWEEN = 40  # so many writes are acknowledged before each kill
@@ -83,7 +83,7 @@ def kill(server: EmbeddedPostgres, cluster: Path) -> None:
     os.kill(server.pid, signal.SIGSTOP)  # so that it cannot help the others to end
     for pid in leftovers.server_processes(cluster):
         os.kill(pid, signal.SIGKILL)
-    until(lambda: server.restarts > restarts, timeout_s=60)
+    until(lambda: server.restarts > restarts, timeout_s=HANGS_S)
 
 
 async def wreck(stage: Scene, server: EmbeddedPostgres, cluster: Path) -> Load:
@@ -98,9 +98,9 @@ async def wreck(stage: Scene, server: EmbeddedPostgres, cluster: Path) -> Load:
     ]
     for _ in range(KILLS):
         enough = load.acknowledged + ACKNOWLEDGED_BETWEEN
-        await asyncio.wait_for(reached(load, enough), 60)
+        await asyncio.wait_for(reached(load, enough), HANGS_S)
         await asyncio.to_thread(kill, server, cluster)
-    await asyncio.wait_for(reached(load, load.acknowledged + ACKNOWLEDGED_BETWEEN), 60)
+    await asyncio.wait_for(reached(load, load.acknowledged + ACKNOWLEDGED_BETWEEN), HANGS_S)
     load.is_over = True
     await asyncio.gather(*writers)
     return load

@@ -10,17 +10,16 @@ from gpucredits.store.queue import QueueState
 from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage, stage_on
+from support.waiting import HANGS_S
 
 WAITING, ADMITTING, ADMITTED = QueueState.WAITING, QueueState.ADMITTING, QueueState.ADMITTED
 each_way = pytest.mark.parametrize("way", WAYS)
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who never answers is not waited for long."""
-    monkeypatch.setattr(asking, "TOLD_WITHIN_S", 0.6)
-    monkeypatch.setattr(asking, "DONE_WITHIN_S", 0.8)
-    monkeypatch.setattr(asking, "LEFT_ALONE_S", 60.0)
+def left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who never answers is left alone for longer than a test lasts."""
+    monkeypatch.setattr(asking, "LEFT_ALONE_S", 10 * HANGS_S)
 
 
 async def deaf_to(stage: Stage, org: str, way: str, patch: pytest.MonkeyPatch) -> Deaf:

@@ -42,7 +42,7 @@ def test_a_claim_that_was_told_to_slow_down_is_told_so_again(database: str) -> N
         async with stage_on(base) as stage, scene(database) as other:
             await stage.fund("acme")
             hour = 3_600 * CREDIT
-            limit = SetRateLimit(account="acme", capacity=hour, refill_per_hour=3_600 * hour)
+            limit = SetRateLimit(account="acme", capacity=hour, refill_per_hour=6 * hour)
             await base.do(limit)
             keys = [await stage.ask("acme") for _ in range(2)]
             dispatcher = stage.dispatcher("one", lease_us=0)
@@ -50,14 +50,14 @@ def test_a_claim_that_was_told_to_slow_down_is_told_so_again(database: str) -> N
             second = Slow(other.ledger)
             cycle = asyncio.create_task(dispatcher.cycle(stage.pool_id))
             await first.has_asked.wait()
-            await base.advance(5)
+            await base.advance(601)
             recovery = asyncio.create_task(second.recover(stage.pool_id))
             await second.has_asked.wait()
             first.may_write.set()
             await cycle
             second.may_write.set()
             await recovery
-            await base.advance(11)
+            await base.advance(611)
             later = stage.dispatcher("later")
             for _ in range(3):
                 await later.cycle(stage.pool_id)

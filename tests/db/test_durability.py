@@ -19,6 +19,7 @@ from gpucredits.store.durability import (
 )
 from gpucredits.store.embedded import EmbeddedPostgres
 from support.postgres import SMALL, TestServer, sql
+from support.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ def inspect(dsn: str) -> list[Finding]:
     """What is wrong with the database behind an address."""
 
     async def run() -> list[Finding]:
-        connection = await asyncpg.connect(dsn, timeout=10)
+        connection = await asyncpg.connect(dsn, timeout=HANGS_S)
         try:
             return findings(await read_facts(connection))
         finally:
@@ -48,7 +49,7 @@ def inspect(dsn: str) -> list[Finding]:
 
 def wrong_with(folder: Path, settings: dict[str, str]) -> list[str]:
     """The settings found wrong on a server started with these."""
-    with EmbeddedPostgres(folder, settings=SMALL | settings, start_timeout_s=30) as server:
+    with EmbeddedPostgres(folder, settings=SMALL | settings, start_timeout_s=HANGS_S) as server:
         return [finding.setting for finding in inspect(server.dsn())]
 
 
@@ -94,7 +95,7 @@ def test_missing_checksums_are_refused_unless_the_operator_insists(data_dir: Pat
     server.stop()
     program = cluster.binaries() / "pg_checksums"
     command = server._run_as.command(program, "--disable", "-D", data_dir / "postgres")
-    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    subprocess.run(command, check=True, capture_output=True, timeout=HANGS_S)
     assert wrong_with(data_dir, {}) == ["data_checksums"]
     with server:
         facts = asyncio.run(facts_of(server.dsn()))
@@ -103,7 +104,7 @@ def test_missing_checksums_are_refused_unless_the_operator_insists(data_dir: Pat
 
 async def facts_of(dsn: str) -> dict[str, str]:
     """The settings of the database behind an address."""
-    connection = await asyncpg.connect(dsn, timeout=10)
+    connection = await asyncpg.connect(dsn, timeout=HANGS_S)
     try:
         return await read_facts(connection)
     finally:
@@ -129,7 +130,7 @@ def test_setting_of_a_database_counts_as_the_session_sees_it(
     sql(database, f"ALTER DATABASE {database_name(database)} SET synchronous_commit = off")
 
     async def run() -> None:
-        connection = await asyncpg.connect(database, timeout=10)
+        connection = await asyncpg.connect(database, timeout=HANGS_S)
         try:
             await require_durable(connection)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -180,10 +181,11 @@ def test_a_period_is_issued_once_whoever_does_it(database: str) -> None:
         )
         async with scene(database) as other:
             job: dict[str, Any] = {"job_id": "j", "gpu_type": "h100", "gpu_count": 1}
-            reserves = [Reserve(account=ALICE, window_ms=10_000, **job) for _ in range(4)]
+            job |= {"account": ALICE, "payer": ALICE, "window_ms": 10_000}
+            reserves = [Reserve(**job) for _ in range(4)]
             outcomes = await asyncio.gather(
                 *(
-                    replica.do(each, key=f"{id(replica)}-{place}")
+                    replica.do(replace(each, node=(key := f"{id(replica)}-{place}")), key=key)
                     for place, each in enumerate(reserves)
                     for replica in (stage, other)
                 ),

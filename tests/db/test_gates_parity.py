@@ -41,7 +41,7 @@ from gpucredits.store.book import load
 from gpucredits.store.book_gates import calendar_of
 from gpucredits.store.needs import Needs
 from support.parity import PATHS, Players, Shadow
-from support.scene import CREDIT, HOUR_US, PRICE, Scene, play
+from support.scene import CREDIT, HOUR_US, PRICE, Scene, list_price, play
 
 STEPS = 70
 JOBS = ("a", "b", "c")
@@ -223,9 +223,7 @@ def test_limits_in_the_store_agree_with_the_rules(
     shadow.take_part(monkeypatch)
 
     async def act(stage: Scene) -> None:
-        await stage.pool.execute(
-            "INSERT INTO prices VALUES (0, 2, 'a100', 'default', $1, 0, '', 0)", PRICE // 3
-        )
+        await list_price(stage.pool, 2, "a100", PRICE // 3)
         for path in PATHS:
             await stage.do(CreateAccount(path=path))
         await stage.do(Issue(account="acme", amount=900 * CREDIT))
@@ -276,7 +274,8 @@ def test_promised_overdrafts_in_the_store_agree_with_the_rules(
             promised += payer.promised > 0
             if dice.random() < 0.4:
                 ask = Reserve(account="acme/p/u", job_id="j", gpu_type="h100", gpu_count=1, **terms)
-                await stage.do(replace(ask, window_ms=dice.choice([6_000, 10_000])))
+                node = f"node-{dice.randrange(10**9)}"
+                await stage.do(replace(ask, window_ms=dice.choice([6_000, 10_000]), node=node))
             elif live and dice.random() < 0.1:
                 await stage.do(Settle(reservation_id=dice.choice(live).reservation_id))
             elif dice.random() < 0.2:

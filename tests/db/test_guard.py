@@ -16,10 +16,11 @@ from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service import batch, minutes
+from gpucredits.service.acts import Act
 from gpucredits.service.ledger import Ledger
+from gpucredits.service.prices import NewPrice, add_price
 from gpucredits.store import book_save
 from gpucredits.store.guard import Verdict
-from gpucredits.store.price_list import insert as insert_price
 from gpucredits.store.watch import Watch
 from support.kept import counted_reads, without
 from support.scene import CREDIT, PRICE, QUICK, Scene, play
@@ -104,7 +105,7 @@ def test_a_new_price_that_is_not_looked_for_is_overlooked(
     """The control: the price that was kept is used."""
     without(
         monkeypatch,
-        "($5::bigint IS NULL OR (SELECT o.next_id FROM orgs o WHERE o.org_id = 0) = $5)",
+        "($5::bigint IS NULL OR (SELECT o.version FROM orgs o WHERE o.org_id = 0) = $5)",
     )
     assert play(database, admit_at_new_price) == PRICE
 
@@ -114,15 +115,8 @@ async def admit_at_new_price(stage: Scene) -> int:
     await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene's is 1
     await stage.fund("acme")
     await stage.reserve()
-    list_price = {"gpu_type": "h100", "region": "default", "account": ""}
-    async with stage.pool.acquire() as connection:
-        await insert_price(
-            connection,
-            org_id=0,
-            credits_per_gpu_hour=PRICE // 2,
-            effective_from=None,
-            **list_price,
-        )
+    now = await stage.pool.fetchval("SELECT ledger_now()")
+    await set_price(stage, PRICE // 2, now)
     return (await stage.reserve()).reservation.price
 
 
@@ -166,16 +160,15 @@ async def schedule(stage: Scene, price: int, *, seconds: int) -> None:
     """Let another list price be in force from some time on."""
     await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene's is 1
     starts_at = await stage.pool.fetchval("SELECT ledger_now()") + seconds * 1_000_000
-    async with stage.pool.acquire() as connection:
-        await insert_price(
-            connection,
-            org_id=0,
-            gpu_type="h100",
-            region="default",
-            account="",
-            credits_per_gpu_hour=price,
-            effective_from=starts_at,
-        )
+    await set_price(stage, price, starts_at)
+
+
+async def set_price(stage: Scene, price: int, starts_at: int) -> None:
+    """Set a list price, as an administrator does."""
+    new = NewPrice(
+        gpu_type="h100", region="default", credits_per_gpu_hour=price, effective_from=starts_at
+    )
+    await add_price(stage.pool, Act(org_id=0), new, actor="tester", request_id="")
 
 
 def test_a_key_that_was_used_is_found_without_being_looked_for(database: str) -> None:

@@ -202,12 +202,12 @@ def test_usage_adds_up_by_job_and_day(database: str) -> None:
         now = (await stage.balance()).as_of
         spans = {"since": now - HOUR_US, "until": now + 1}
         by_job = await stage.reads.usage("acme", by="job", **spans)
-        assert [(each.name, each.amount) for each in by_job] == [
+        assert [(each.name, each.amount) for each in by_job.groups] == [
             ("b", 5 * CREDIT),
             ("a", 2 * CREDIT),
         ]
         by_type = await stage.reads.usage("acme", by="gpu_type", **spans)
-        assert [(each.name, each.amount) for each in by_type] == [("h100", 7 * CREDIT)]
+        assert [(each.name, each.amount) for each in by_type.groups] == [("h100", 7 * CREDIT)]
 
     play(database, act)
 

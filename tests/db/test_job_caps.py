@@ -7,7 +7,7 @@ from gpucredits.core.outcome import Reserved
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
 from support.gated import ALICE, quota, refused, set_up
-from support.scene import CREDIT, Scene, play
+from support.scene import CREDIT, PRICE, Scene, list_price, play
 
 PER_JOB = Dimension.CREDITS_PER_JOB
 COST = "SELECT coalesce(sum(settled + held), 0) FROM reservations WHERE job_id = 'job'"
@@ -78,8 +78,7 @@ def test_the_cap_of_one_type_holds_beside_leases_of_another(database: str) -> No
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
-        listed = "INSERT INTO prices SELECT 0, 2, 'a100', region, credits_per_gpu_hour, 0, '', 0"
-        await stage.pool.execute(f"{listed} FROM prices")
+        await list_price(stage.pool, 2, "a100", PRICE)
         await quota(stage, "acme", PER_JOB, 1_000 * CREDIT)
         await quota(stage, "acme", PER_JOB, 45 * CREDIT, gpu_type="h100")
         leases = [await stage.reserve(ALICE), await stage.reserve(ALICE)]

@@ -73,9 +73,9 @@ HELD = """
 UPDATE queue SET state = 0, held_by = 'credits', deadline = ledger_now() * 2, account = queue_id"""
 ASKED = """
 INSERT INTO requests (org_id, account, kind, unit, target_id, budget, amount, refill_per_hour,
-    ends_at, reason, asked_by, asked_at, expires_at, state, decided_by, decided_at, note,
-    given_amount, given_refill_per_hour, given_ends_at, taken_from, attempt, result, refusal)
-SELECT 1, 'acme', 0, 0, 0, '', 1, 0, 0, '', '', ledger_now(), ledger_now() * 2, 0, '', 0, '',
+    ends_at, reason, asked_by, asked_at, expires_at, state, decided_by, decided_from, decided_at,
+    note, given_amount, given_refill_per_hour, given_ends_at, taken_from, attempt, result, refusal)
+SELECT 1, 'acme', 0, 0, 0, '', 1, 0, 0, '', '', ledger_now(), ledger_now() * 2, 0, '', 0, 0, '',
     0, 0, 0, '', 0, '', '' FROM generate_series(1, $1::integer) AS n"""
 
 
@@ -131,9 +131,8 @@ def test_the_heads_of_chains_are_read_without_the_chains(database: str) -> None:
 
 ACCOUNTS = """
 INSERT INTO accounts (org_id, account_id, parent_id, path, created_at, model, credit_limit,
-    credit_limit_max, status, metadata, remaining, reserved, spent, debt, overrun, version, due_at,
-    funded_until)
-SELECT 100 + n % 10, n, 0, 'p' || n, 0, $1, 0, 0, 0, '{}', 0, 0, 0, 0, 0, 0, ledger_now() * 2, 0
+    credit_limit_max, status, metadata, remaining, reserved, spent, debt, overrun, version, due_at)
+SELECT 100 + n % 10, n, 0, 'p' || n, 0, $1, 0, 0, 0, '{}', 0, 0, 0, 0, 0, 0, ledger_now() * 2
 FROM generate_series(1, $2::bigint) AS n"""
 ORGS = "INSERT INTO orgs (org_id, path) SELECT n, 'o' || n FROM generate_series(100, 109) AS n"
 

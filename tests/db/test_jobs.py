@@ -20,6 +20,7 @@ from gpucredits.service import asking
 from gpucredits.store.errors import Unavailable
 from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, HOUR_US, Scene, play, scene
+from support.waiting import HANGS_S
 
 
 def test_sweepers_write_down_what_the_clock_made_true(database: str) -> None:
@@ -272,7 +273,7 @@ def test_a_job_survives_failures_and_stops(caplog: pytest.LogCaptureFixture) -> 
     async def run() -> None:
         job = Counting()
         await job.start()
-        await asyncio.wait_for(job.reached.wait(), 10)
+        await asyncio.wait_for(job.reached.wait(), HANGS_S)
         await job.stop()
         stopped_at = job.ticks
         await asyncio.sleep(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -221,13 +222,13 @@ def test_an_atomic_group_is_all_or_nothing(database: str) -> None:
         node = Reserve(
             account="acme", job_id="wide", gpu_type="h100", gpu_count=4, window_ms=10_000
         )
-        three = [stage.request(node) for _ in range(3)]
+        three = [stage.request(replace(node, node=f"n{n}")) for n in range(3)]
         before = await money(stage)
         outcomes = await stage.ledger.submit_all("acme", three, atomic=True)
         assert [type(each) for each in outcomes] == [Refused] * 3
         assert await money(stage) == before
         assert await stage.ledger.submit_all("acme", three, atomic=True) == outcomes
-        two = [stage.request(node) for _ in range(2)]
+        two = [stage.request(replace(node, node=f"n{n}")) for n in range(2)]
         admitted = await stage.ledger.submit_all("acme", two, atomic=True)
         assert [type(each) for each in admitted] == [Reserved] * 2
         assert await stage.ledger.submit_all("acme", two, atomic=True) == admitted
@@ -282,8 +283,8 @@ def test_a_silent_lease_lapses_for_readers_and_writers_without_a_sweeper(databas
         await stage.advance(11)
         balance = await stage.balance()
         assert (balance.available, balance.reserved) == (100 * CREDIT, 0)
-        [(listed, payer)] = await stage.reads.reservations("acme", ReservationFilter())
-        assert (listed.state, listed.held, payer) == (ReservationState.EXPIRED, 0, "acme")
+        [(listed, payers)] = await stage.reads.reservations("acme", ReservationFilter())
+        assert (listed.state, listed.held, payers) == (ReservationState.EXPIRED, 0, ("acme",))
         late = await stage.beat(lease, 2, 9_000)
         assert (late.decision, late.reason) == (Decision.STOP, "expired")
         rows = await stage.pool.fetch("SELECT seq, used_ms, is_late FROM usage_events")
@@ -320,7 +321,7 @@ def test_a_suspended_project_drains_what_runs(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/vision", credits_each=50)
-        lease = await stage.reserve("acme/vision")
+        lease = await stage.reserve("acme/vision", grace_ms=10_000)
         await stage.do(UpdateAccount(path="acme", status=Status.SUSPENDED))
         await stage.advance(3)
         beaten = await stage.beat(lease, 1, 3_000)

@@ -19,11 +19,11 @@ from gpucredits.store.connection import Connection
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.shelf import Shelf
 from support.scene import CREDIT, Scene, play
+from support.waiting import HANGS_S
 
 ORGS = [f"org{number}" for number in range(51)]
 STUCK = ORGS[20]
 OTHERS = [org for org in ORGS if org != STUCK]
-SOON_S = 8.0  # a few waits for a lock, on a machine that is busy with other tests too
 
 LOCKS = {
     "org": "SELECT FROM orgs WHERE path = ANY ($1) FOR UPDATE",
@@ -108,10 +108,10 @@ def test_neighbours_of_a_locked_org_are_answered(database: str, which: str) -> N
         await leases.open()
         async with locked(stage, which, STUCK):
             asked, stuck = leases.ask(OTHERS, 1), leases.ask([STUCK], 1)
-            done, waiting = await asyncio.wait(asked, timeout=SOON_S)
+            done, waiting = await asyncio.wait(asked, timeout=HANGS_S)
             assert not waiting
             assert {type(each.result()) for each in done} == {Beaten, Reserved}
-            done, waiting = await asyncio.wait(stuck, timeout=SOON_S)
+            done, waiting = await asyncio.wait(stuck, timeout=HANGS_S)
             assert not waiting
             assert {type(each.result()) for each in done} == {Unavailable}
         again = await asyncio.gather(*leases.ask([STUCK], 1))
@@ -166,14 +166,14 @@ def test_a_lock_that_is_let_go_in_time_is_not_noticed(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waited is carried out once, without a word to its callers."""
-    monkeypatch.setattr(carrier, "HELD_MAX_S", 60.0)
+    monkeypatch.setattr(carrier, "HELD_MAX_S", HANGS_S)
 
     async def act(stage: Scene) -> None:
         leases = Leases(stage)
         await leases.open()
         async with locked(stage, "org", STUCK):
             asked, stuck = leases.ask(OTHERS, 1), leases.ask([STUCK], 1)
-            _, waiting = await asyncio.wait(asked, timeout=SOON_S)
+            _, waiting = await asyncio.wait(asked, timeout=HANGS_S)
             assert not waiting
         outcomes = await asyncio.gather(*asked, *stuck)
         assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(ORGS)
@@ -194,10 +194,10 @@ def test_many_locked_orgs_wait_together(database: str, which: str) -> None:
         async with locked(stage, which, *stuck):
             asked, free = leases.ask(stuck, 1), leases.ask(others, 1)
             if which == "org":
-                _, waiting = await asyncio.wait(free, timeout=SOON_S)
+                _, waiting = await asyncio.wait(free, timeout=HANGS_S)
                 assert not waiting
                 assert {type(each.result()) for each in free} == {Beaten, Reserved}
-            _, waiting = await asyncio.wait(asked + free, timeout=2 * SOON_S)
+            _, waiting = await asyncio.wait(asked + free, timeout=HANGS_S)
             assert not waiting
         outcomes = await asyncio.gather(*leases.ask(ORGS, 1))
         assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(ORGS)

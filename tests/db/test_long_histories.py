@@ -19,9 +19,10 @@ from gpucredits.store.entries import EntryFilter, list_entries
 from gpucredits.store.history import sums_at, take_snapshots
 from gpucredits.store.orgs import find_org
 from gpucredits.store.reservations import ReservationFilter, list_reservations
-from gpucredits.store.usage import sum_spent
+from gpucredits.store.usage import leases_concerned, sum_spent
 from support.postgres import TestServer
 from support.scene import CREDIT, Scene, play
+from support.waiting import HANGS_S
 
 ROUNDS = 15
 AT_ONCE = 100  # leases of a round
@@ -111,7 +112,7 @@ async def nothing(connection: Connection, org_id: int) -> None:
 
 async def count_read(dsn: str, table: str, ask: Ask, prepare: Prepare, *, statistics: bool) -> int:
     """How many rows of a table a question reads, that finds something."""
-    connection = await asyncpg.connect(dsn, timeout=30, command_timeout=30)
+    connection = await asyncpg.connect(dsn, timeout=HANGS_S, command_timeout=HANGS_S)
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -178,10 +179,29 @@ def test_usage_reads_the_time_it_is_asked_for(
         spent = await sum_spent(
             connection, org_id, path, since=since, until=until, by="account", limit=10
         )
-        assert [(each.name, each.amount) for each in spent] == [
+        assert [(each.name, each.amount) for each in spent.groups] == [
             ("acme/busy", AT_ONCE * 30 * CREDIT)
         ]
-        return len(spent)
+        return len(spent.groups)
+
+    read = rows_read(history, table, ask)
+    assert read < FEW * 2, read
+
+
+@pytest.mark.parametrize("table", ["entries", "reservations"])
+@pytest.mark.parametrize("path", ["acme", "acme/busy"])
+def test_the_leases_of_lately_are_found_without_older_ones(
+    history: History, path: str, table: str
+) -> None:
+    """Those that ran in the last round, or were paid for in it, whoever had leases before."""
+    since, until = history.rounds[-2:]
+
+    async def ask(connection: Connection, org_id: int) -> int:
+        found = await leases_concerned(
+            connection, org_id, path, since=since, until=until, before=2**62, limit=10
+        )
+        assert len(found) == min(10, AT_ONCE)
+        return len(found)
 
     read = rows_read(history, table, ask)
     assert read < FEW * 2, read

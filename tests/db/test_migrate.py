@@ -14,7 +14,7 @@ from gpucredits.store.errors import Conflict
 from gpucredits.store.migrate import MigrationError, migrate, read_migrations
 from support import migrating_process
 from support.postgres import TestServer, sql
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 PROGRAM = Path(migrating_process.__file__)
 COUNT = "SELECT count(*) FROM schema_migrations"
@@ -40,7 +40,7 @@ def apply(dsn: str, folder: Path) -> list[int]:
     """Migrate a database with a folder's files."""
 
     async def run() -> list[int]:
-        connection = await asyncpg.connect(dsn, timeout=10)
+        connection = await asyncpg.connect(dsn, timeout=HANGS_S)
         try:
             return await migrate(connection, read_migrations(folder))
         finally:
@@ -64,7 +64,7 @@ def test_replicas_that_start_at_once_apply_each_file_once(empty: str, tmp_path: 
     write(tmp_path, "CREATE TABLE a (n int);", *["INSERT INTO a VALUES (1);"] * 5)
 
     async def run() -> list[int]:
-        sessions = [await asyncpg.connect(empty, timeout=10) for _ in range(8)]
+        sessions = [await asyncpg.connect(empty, timeout=HANGS_S) for _ in range(8)]
         try:
             files = read_migrations(tmp_path)
             done = await asyncio.gather(*(migrate(session, files) for session in sessions))
@@ -169,7 +169,7 @@ def test_waiting_for_another_migration_is_bounded(
     files = read_migrations(write(tmp_path, "SELECT 1;"))
 
     async def run() -> None:
-        stuck, waiting = [await asyncpg.connect(empty, timeout=10) for _ in range(2)]
+        stuck, waiting = [await asyncpg.connect(empty, timeout=HANGS_S) for _ in range(2)]
         try:
             async with stuck.transaction():
                 await stuck.execute("SELECT pg_advisory_xact_lock(7305802614905113)")

@@ -12,14 +12,17 @@ from gpucredits.core.command import (
     Cancel,
     Command,
     Reserve,
+    ReverseTopUp,
     SetBudget,
     SetQuota,
     SetRateLimit,
     Settle,
     Sweep,
+    TopUp,
+    Transfer,
 )
 from gpucredits.core.heartbeat import Beat
-from gpucredits.core.outcome import QuotaSaved
+from gpucredits.core.outcome import QuotaSaved, ToppedUp
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.jobs.statistician import Statistician
@@ -128,7 +131,7 @@ async def limit_acme(stage: Scene) -> None:
     for terms in ({"calendar": Calendar.DAY}, {"rolling_hours": 24}):
         await stage.do(SetQuota(**quota, dimension=Dimension.CREDITS_PER_WINDOW, **terms))
     await stage.do(SetQuota(**quota, dimension=Dimension.CREDITS_PER_JOB))
-    rate = {"capacity": 1_000_000 * CREDIT, "refill_per_hour": CREDIT}
+    rate: dict[str, Any] = {"capacity": 1_000_000 * CREDIT, "refill_per_hour": CREDIT}
     await stage.do(SetRateLimit(account="acme", **rate))
     later = await stage.pool.fetchval("SELECT ledger_now()") + 10**12
     await stage.do(AddBoost(target_id=saved.quota.quota_id, amount=1, ends_at=later))
@@ -178,6 +181,42 @@ def test_what_a_batch_reads_is_of_its_orgs(database: str, limited: bool) -> None
                 async with lane.transaction():
                     assert await load(lane, needs)
                     assert await lane.fetch(READ_MUCH, OTHERS) == []
+        finally:
+            await close_lane(stage.pool, lane)
+
+    play(database, act, stays_sound=False)
+
+
+CHILDREN = 600
+UNRELATED = """
+INSERT INTO grants SELECT (jsonb_populate_record(g, jsonb_build_object('grant_id',
+    g.grant_id + other * 1000, 'origin_id', 999))).*
+FROM grants g CROSS JOIN generate_series(1, $1) AS other WHERE g.org_id = 1 AND g.origin_id <> 0"""
+
+
+def test_what_a_reversal_reads_is_of_its_payment(database: str) -> None:
+    """A payment's lineage is found by its index, however many other grants were moved."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/p", credits_each=0)
+        paid = await stage.do(
+            TopUp(account="acme", amount=CREDIT, payment_reference="one", confirmed=True)
+        )
+        assert isinstance(paid, ToppedUp)
+        await stage.do(Transfer(source="acme", target="acme/p", amount=CREDIT))
+        needs = asked([ReverseTopUp(topup_id=paid.topup.topup_id)])
+        lane = await open_lane(stage.pool, timeout_s=5.0)
+        try:
+            assert await load(lane, needs)  # planned here for the first time
+            async with stage.pool.acquire() as connection:
+                await connection.execute(UNRELATED, CHILDREN)
+                await connection.execute("UPDATE grants SET is_open = false WHERE origin_id = 999")
+                await connection.execute("SELECT pg_stat_force_next_flush()")
+                await Statistician(stage.pool).tick()
+            async with lane.transaction():
+                [page] = (await load(lane, needs)).values()
+                assert len(page.book.lots) == 2
+                assert await lane.fetch(READ_MUCH, CHILDREN) == []
         finally:
             await close_lane(stage.pool, lane)
 

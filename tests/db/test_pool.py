@@ -14,7 +14,9 @@ from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.embedded import EmbeddedPostgres
 from gpucredits.store.errors import Conflict, Locked, Unavailable, driver_errors, translated
 from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.store.primary import DatabaseAddressError, require_primary
 from support.postgres import SMALL, TestServer, sql
+from support.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +94,7 @@ def test_pool_outlives_a_killed_server(made_dir: Path) -> None:
 
     async def run(server: EmbeddedPostgres) -> list[str]:
         seen = []
-        async with await open_pool(server.dsn()) as pool, asyncio.timeout(20):
+        async with await open_pool(server.dsn()) as pool, asyncio.timeout(HANGS_S):
             before = server.pid
             assert before is not None
             async with pool.acquire() as connection:
@@ -126,7 +128,7 @@ async def until_gone(connection: asyncpg.pool.PoolConnectionProxy[asyncpg.Record
 
 async def provoke(dsn: str, first: str, second: str, *, isolation: str) -> None:
     """Two sessions update the rows 1 and 2 in the given orders, each holding what it has."""
-    one, two = [await asyncpg.connect(dsn, timeout=10) for _ in range(2)]
+    one, two = [await asyncpg.connect(dsn, timeout=HANGS_S) for _ in range(2)]
     update = "UPDATE money SET n = n + 1 WHERE id = ANY($1)"
     try:
         for session, row in ((one, first[0]), (two, second[0])):
@@ -169,16 +171,16 @@ def test_conflicts_with_other_transactions_are_conflicts(
 def test_terminated_session_and_timed_out_statement_are_unavailable(database: str) -> None:
     """Proves that a session ended by the operator or by its bound asks for a later retry."""
 
-    async def run(statement: str) -> None:
-        options = PoolOptions(statement_timeout_ms=50)
-        async with await open_pool(database, options) as pool:
+    async def run(*statements: str) -> None:
+        async with await open_pool(database) as pool, pool.acquire() as connection:
             with driver_errors():
-                await pool.execute(statement)
+                for statement in statements:
+                    await connection.execute(statement)
 
     with pytest.raises(Unavailable, match="administrator command"):
         asyncio.run(run("SELECT pg_terminate_backend(pg_backend_pid())"))
     with pytest.raises(Unavailable, match="57014"):
-        asyncio.run(run("SELECT pg_sleep(5)"))
+        asyncio.run(run("SET statement_timeout = '50ms'", "SELECT pg_sleep(60)"))
 
 
 def test_defects_of_ours_pass_untouched(database: str) -> None:
@@ -216,3 +218,13 @@ def test_defects_of_ours_pass_untouched(database: str) -> None:
 def test_errors_of_the_driver_have_one_meaning_each(error: Exception, ours: type) -> None:
     """Proves the table of translations, also for what is hard to provoke."""
     assert type(translated(error)) is ours
+
+
+def test_several_hosts_need_to_ask_for_the_primary() -> None:
+    """An address that any of its hosts may answer is refused, and the error says what to add."""
+    require_primary("postgresql://me@one/db")
+    require_primary("postgresql://me@one,two/db?target_session_attrs=primary")
+    require_primary("postgresql://me@/db?host=/one,/two&target_session_attrs=read-write")
+    for address in ("postgresql://me@one,two:5433/db", "postgresql://me@/db?host=/one,/two"):
+        with pytest.raises(DatabaseAddressError, match="target_session_attrs=primary"):
+            require_primary(address)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.command import SetRateLimit, StopLease
+from gpucredits.core.command import ResumeLease, SetRateLimit, StopLease
 from support.scene import CREDIT, QUICK, Scene, play
 
 HOLDING_NOTHING = replace(QUICK, kept_leases_max=0)
@@ -58,22 +58,48 @@ def test_a_repeated_beat_is_told_the_same_from_the_database(database: str, reaso
 
 
 @pytest.mark.parametrize("options", [QUICK, HOLDING_NOTHING], ids=["kept", "read"])
-def test_a_node_that_reports_late_has_its_grace(database: str, options: Any) -> None:
-    """Ordered long ago, told now: it has half a minute from now on, and that stands."""
+def test_a_lease_that_is_told_to_stop_ends_with_its_grace(database: str, options: Any) -> None:
+    """A node that reports within the grace hears when it ends; a report after it comes too late."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=10_000)
         lease = await stage.reserve(window_ms=600_000)
-        now = await stage.pool.fetchval("SELECT ledger_now()")
         number = lease.reservation.reservation_id
-        order = StopLease(reservation_id=number, stops_at=now + 30 * CREDIT, grace_ms=30_000)
-        await stage.do(order)
-        await stage.advance(120)
-        told = await stage.beat(lease, 1, 120_000)
-        assert (told.decision, told.reason, told.expires_in_ms) == ("drain", "preempted", 30_000)
+        await stage.do(StopLease(reservation_id=number, grace_ms=30_000))
         await stage.advance(20)
-        told = await stage.beat(lease, 2, 140_000)
+        told = await stage.beat(lease, 1, 20_000)
         assert (told.decision, told.reason) == ("drain", "preempted")
         assert 0 < told.expires_in_ms <= 10_000
+        await stage.advance(10)
+        told = await stage.beat(lease, 2, 30_000)
+        assert (told.decision, told.reason) == ("stop", "expired")
+
+    play(database, act, options=options)
+
+
+@pytest.mark.parametrize("options", [QUICK, HOLDING_NOTHING], ids=["kept", "read"])
+def test_a_lease_goes_on_when_its_room_is_not_needed(database: str, options: Any) -> None:
+    """An order that is taken back leaves no trace in the lease; the outbox says so."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=10_000)
+        lease = await stage.reserve(window_ms=600_000)
+        number = lease.reservation.reservation_id
+        await stage.do(StopLease(reservation_id=number, grace_ms=30_000, stopping_for=5))
+        await stage.advance(20)
+        await stage.do(ResumeLease(reservation_id=number, stopping_for=5))
+        await stage.assert_sound()
+        row = await stage.pool.fetchrow(
+            "SELECT expires_at, is_plain, stopping_at, stopping_for FROM reservations"
+        )
+        assert tuple(row) == (lease.reservation.expires_at, True, 0, 0)
+        events = await stage.pool.fetch("SELECT type FROM outbox ORDER BY event_id")
+        assert [each["type"] for each in events][-2:] == [
+            "reservation.draining",
+            "reservation.resumed",
+        ]
+        await stage.advance(100)
+        told = await stage.beat(lease, 1, 120_000)
+        assert (told.decision, told.expires_in_ms) == ("continue", 600_000)
 
     play(database, act, options=options)

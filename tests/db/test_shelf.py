@@ -20,6 +20,7 @@ from gpucredits.core.command import (
     Explain,
     Issue,
     Reserve,
+    ResumeLease,
     SetQuota,
     SetRateLimit,
     Settle,
@@ -141,7 +142,8 @@ async def other_command(stage: Scene, players: Players) -> Command | None:
         EndQuota(quota_id=dice.choice(limits)),
         AddBoost(target_id=dice.choice(limits), amount=dice.choice([2, CREDIT]), ends_at=ends_at),
         Explain(reserve=Reserve(**players.reserve(path))),
-        StopLease(reservation_id=dice.choice([*players.leases, 999]), stops_at=ends_at),
+        StopLease(reservation_id=(lease := dice.choice([*players.leases, 999])), grace_ms=20_000),
+        ResumeLease(reservation_id=lease, stopping_for=0),
     ]
     return dice.choice(choices)
 
@@ -356,16 +358,18 @@ def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
 
 
 def test_pages_without_leases_are_bounded_too(database: str) -> None:
-    """An org of which a server knows an account and a grant takes room like any other."""
+    """An org of which a server knows an account and grants takes room like any other."""
 
     async def act(stage: Scene) -> None:
         shelf = stage.ledger.funnel.shelf
         for number in range(1, 7):
             await stage.fund(f"org-{number}")
+            more = Issue(account=f"org-{number}", amount=CREDIT)
+            await stage.do(more, org=more.account)
             assert set(shelf.pages) == {number, *range(max(number - 2, 1), number)}
-            assert shelf.weight == len(shelf.pages) * (PAGE_WEIGHT + 2)
+            assert shelf.weight == len(shelf.pages) * (PAGE_WEIGHT + 3)
 
-    play(database, act, options=replace(QUICK, kept_leases_max=3 * (PAGE_WEIGHT + 2)))
+    play(database, act, options=replace(QUICK, kept_leases_max=3 * (PAGE_WEIGHT + 3)))
 
 
 def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:

@@ -26,6 +26,7 @@ def test_every_account_that_pays_later_is_billed_for_what_it_paid(database: str)
         for account, amount in (("acme/lab", 40), ("acme/lab/ann", 7), ("acme/own", 2)):
             lease = await stage.reserve(account, gpu_count=amount, window_ms=1_000)
             number = lease.reservation.reservation_id
+            await stage.advance(1)
             await stage.do(Settle(reservation_id=number, used_ms=1_000))
         await next_month(stage)
         await run(stage)

@@ -145,7 +145,7 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
         await stage.advance(DUE_DAYS * 86_400 - 60)
         await run(stage)
         assert not (await acme(stage)).delinquent
-        lease = await stage.reserve(window_ms=240_000)
+        lease = await stage.reserve(window_ms=240_000, grace_ms=120_000)
         await stage.advance(61)
         await run(stage)
         assert (await acme(stage)).delinquent

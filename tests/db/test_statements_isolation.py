@@ -9,7 +9,6 @@ from gpucredits.core.command import CreateAccount, Settle
 from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs import statements as jobs
 from gpucredits.jobs.statements import Statements
-from gpucredits.service import asking
 from support.billing import acme, listed, next_month, open_acme, run, spend
 from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, Scene, play
@@ -30,7 +29,6 @@ def test_months_and_standings_of_others_are_looked_after(
     database: str, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """It comes first: the next org's month is closed, and it is paused when it does not pay."""
-    monkeypatch.setattr(asking, "DONE_WITHIN_S", 0.5)
     monkeypatch.setattr(jobs, "MONTHS_EVERY_S", 0.0)
 
     async def act(stage: Scene) -> None:

@@ -12,6 +12,7 @@ from gpucredits.service.minutes import Request
 from gpucredits.store import shelf
 from support.parity import PATHS, Players
 from support.scene import QUICK, Scene, play
+from support.waiting import HANGS_S
 
 STEPS = 50
 
@@ -25,8 +26,7 @@ def test_whoever_decides_decides_on_what_is_true(
 
     Also when each of them forgets at once that there is another, and never locks first.
     """
-    if not is_remembered:
-        monkeypatch.setattr(shelf, "CONTESTED_S", 0.0)
+    monkeypatch.setattr(shelf, "CONTESTED_S", HANGS_S if is_remembered else 0.0)
     players = Players(seed)
     dice = players.dice
 

@@ -28,6 +28,7 @@ from gpucredits.store.audit import AuditNote, insert
 from gpucredits.store.verify import CHECKS
 from support.row_damage import ROW_DAMAGE
 from support.scene import CREDIT, HOUR_US, Scene, play
+from support.tampering import TAMPERINGS
 
 DAMAGE = {
     "entries_balance": "UPDATE entries SET account_id = 4711 WHERE entry_id = 2",
@@ -40,6 +41,7 @@ DAMAGE = {
     "grants": "UPDATE grants SET remaining = remaining - 1 WHERE remaining > 0",
     "floor": "UPDATE entries SET amount = amount * 1000 WHERE type = 3",
     "holds": "UPDATE reservations SET held = held + 1 WHERE state = 0",
+    "authorised": "UPDATE reservations SET max_amount = 1 WHERE settled > 1",
     "settlements": "UPDATE reservations SET used_ms = used_ms + 1000",
     "reservations": "UPDATE reservations SET paid = paid || ARRAY[1, 1]::bigint[]",
     "one_effect": (
@@ -59,6 +61,7 @@ DAMAGE = {
     "budgets": "DELETE FROM budget_periods WHERE rolled = 0",
     "rollovers": "UPDATE budget_periods SET rolled = rolled - 1 WHERE rolled > 0",
     "gated_orgs": "UPDATE orgs SET gated = NOT gated WHERE path = 'acme'",
+    "claims": "UPDATE grants SET claims = claims + 1 WHERE state = 0 AND is_open",
     "promises": "UPDATE accounts SET promised = promised + 1 WHERE path = 'acme'",
     "plain_leases": "UPDATE reservations SET is_plain = true",
     "entry_types": "UPDATE entry_types SET credit = 'spent' WHERE name = 'issue'",
@@ -99,7 +102,7 @@ async def set_limits(stage: Scene) -> None:
     await stage.do(
         SetBudget(
             account="acme/vision",
-            allowance=CREDIT,
+            allowance=50 * CREDIT,
             ends_at=now + 2 * CREDIT,
             rollover=Rollover.ALL,
             rollover_us=HOUR_US,
@@ -113,8 +116,8 @@ async def set_limits(stage: Scene) -> None:
 
 def test_every_rule_has_its_damage() -> None:
     """No rule goes without a test that breaks it."""
-    rules = {check.name for check in CHECKS} | {"entry_types", "answers"}
-    assert set(DAMAGE) | set(ROW_DAMAGE) == rules
+    rules = {check.name for check in CHECKS} | {"entry_types", "answers", "functions"}
+    assert set(DAMAGE) | set(ROW_DAMAGE) | set(TAMPERINGS) == rules
 
 
 @pytest.mark.parametrize("rule", DAMAGE)
@@ -147,6 +150,30 @@ async def damage(stage: Scene, rule: str) -> None:
     if rule != "insert_only":
         for statement in guards:
             await stage.pool.execute(statement.replace("HOW", "ENABLE"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE reservations SET kept = '{}' WHERE kept <> '{}'",
+        "UPDATE reservations SET kept[2] = kept[2] + 1 WHERE kept <> '{}'",
+        "UPDATE reservations SET kept[3] = 1 WHERE kept <> '{}'",
+        "UPDATE reservations SET kept[2] = held + 1 WHERE kept <> '{}'",
+        "UPDATE grants SET remaining = claims + 1 WHERE claims > 0",
+        "UPDATE reservations SET kept = '{1,1,1}' WHERE state <> 0",
+    ],
+)
+def test_a_claim_cannot_be_made_up_or_forgotten(database: str, change: str) -> None:
+    """Claims are compared with grants, holds and the ends of both, one way and the other."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        assert (await verify(stage.pool)).is_clean
+        assert await stage.pool.fetchval("SELECT count(*) FROM reservations WHERE kept <> '{}'")
+        await stage.pool.execute(change)
+        assert "claims" in {each.rule for each in (await verify(stage.pool)).findings}
+
+    play(database, act, stays_sound=False)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from gpucredits.core.command import (
     ReplaceBudgets,
     ReplaceQuotas,
     Reserve,
+    ResumeLease,
     ReviewStanding,
     SetBudget,
     SetQuota,
@@ -78,6 +79,9 @@ def test_books_on_which_every_command_was_played_are_sound(database: str) -> Non
         for path in PATHS:
             await play_one(CreateAccount(path=path))
         await play_one(Issue(account="acme", amount=900 * CREDIT))
+        stopped = (await play_one(Reserve(**players.reserve("acme")))).reservation.reservation_id
+        await play_one(StopLease(reservation_id=stopped, grace_ms=500))
+        await play_one(ResumeLease(reservation_id=stopped, stopping_for=0))
         for step in range(STEPS):
             now = (await stage.balance()).as_of
             for _ in range(players.dice.randrange(1, 6)):
@@ -100,7 +104,8 @@ def others(players: Players, now: int) -> list[Command]:
     path = players.dice.choice(PATHS)
     budget: dict[str, Any] = {"account": path, "allowance": 9 * CREDIT, "ends_at": now + 9 * CREDIT}
     return [
-        StopLease(reservation_id=lease, stops_at=now + CREDIT),
+        StopLease(reservation_id=lease, grace_ms=1_000),
+        ResumeLease(reservation_id=lease, stopping_for=0),
         ReviewStanding(path=path, bills=(), refunded=0),
         Explain(reserve=Reserve(**players.reserve(path))),
         SetBudget(**budget, rollover=Rollover.ALL, rollover_us=HOUR_US),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def test_a_server_that_loses_commits_is_refused_and_seen_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Control: commits that are not on disk are refused at the start, and without that are lost."""
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
     command = [sys.executable, *UNSAFE, "serve", "--port", "0", "--data-dir", str(data_dir)]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert refused.returncode == 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -30,11 +28,15 @@ from gpucredits.client import requests as request_calls
 from gpucredits.client import reservations as lease_calls
 from gpucredits.client import statements as statement_calls
 from gpucredits.client import usage as usage_calls
+from gpucredits.client.call import account_path, body_of, write
+from gpucredits.wire.budget import BudgetSetting, BudgetTerms
 from support.digest import digest
 from support.extent import Extent, Teller
 from support.faulty_proxy import Fault, FaultyProxy
 from support.http import RunningServer
+from support.months import seconds_to_the_next_month
 from support.orgs import CREDITS_PER_GPU_HOUR, GPU_TYPE, new_org
+from support.repeats import is_same_answer
 from support.waiting import until
 
 pytestmark = pytest.mark.faults
@@ -75,7 +77,7 @@ class Stage:
     def asked(self) -> str:
         """What another key has asked for, for whoever keeps the first one to decide."""
         other = self.client.create_key("operator", scope=self.org)
-        with self.client_of(other.secret) as asker:
+        with self.client_of(other.secret or "") as asker:
             return asker.ask(self.org, "credits", "5", reason="a paper").request_id
 
     def statement(self) -> str:
@@ -138,8 +140,14 @@ WRITES: dict[str, Making] = {
         on.topup(is_confirmed=True)
     ),
     "POST /v1/prices": lambda on: price_calls.set_price("a100", "60", account=on.org),
+    "POST /v1/prices:end": lambda on: price_calls.end_price(
+        on.client.set_price("b200", "60", account=on.org).gpu_type, account=on.org
+    ),
     "PUT /v1/accounts/{account}/rate-limit": lambda on: limit_calls.set_rate_limit(
-        on.org, capacity="50", refill_per_hour="5"
+        on.org, capacity="50", refill_per_hour="5", replace=True
+    ),
+    "PATCH /v1/accounts/{account}/rate-limit": lambda on: limit_calls.set_rate_limit(
+        limited(on), capacity="60"
     ),
     "DELETE /v1/accounts/{account}/rate-limit": lambda on: limit_calls.end_rate_limit(limited(on)),
     "POST /v1/accounts/{account}/quotas": lambda on: quota_calls.set_quota(
@@ -157,8 +165,16 @@ WRITES: dict[str, Making] = {
     "DELETE /v1/accounts/{account}/boosts/{boost}": lambda on: boost_calls.end_boost(
         on.org, boosted(on)
     ),
-    "POST /v1/accounts/{account}/budgets": lambda on: budget_calls.set_budget(
+    "POST /v1/accounts/{account}/budgets": lambda on: write(
+        account_path(on.org, "/budgets"),
+        BudgetTerms,
+        body=body_of(BudgetSetting, allowance="4", calendar="month"),
+    ),
+    "PATCH /v1/accounts/{account}/budgets/{budget}": lambda on: budget_calls.set_budget(
         on.org, "4", calendar="month"
+    ),
+    "PUT /v1/accounts/{account}/budgets/{budget}": lambda on: budget_calls.set_budget(
+        on.org, "4", calendar="month", replace=True
     ),
     "PUT /v1/accounts/{account}/budgets": lambda on: budget_calls.replace_budgets(
         on.org, [{"allowance": "4", "calendar": "month"}]
@@ -178,7 +194,10 @@ WRITES: dict[str, Making] = {
         on.statement(), "7", payment_reference=secrets.token_hex(8)
     ),
     "POST /v1/queue/{queue}:cancel": lambda on: queue_calls.cancel_queued(on.queued()),
-    "PUT /v1/pools/{gpu_type}/{region}": lambda on: pool_calls.set_pool(on.org, capacity=2),
+    "PUT /v1/pools/{gpu_type}/{region}": lambda on: pool_calls.set_pool(
+        on.org, capacity=2, replace=True
+    ),
+    "PATCH /v1/pools/{gpu_type}/{region}": lambda on: pool_calls.set_pool(on.org, capacity=2),
     "DELETE /v1/pools/{gpu_type}/{region}": lambda on: pool_calls.remove_pool(on.pool()),
     "PUT /v1/pools/{gpu_type}/{region}/weights": lambda on: pool_calls.set_weights(
         on.pool(), weights=[{"account": on.org, "weight": 3}]
@@ -186,15 +205,26 @@ WRITES: dict[str, Making] = {
     "PATCH /v1/pools/{gpu_type}/{region}/weights": lambda on: pool_calls.change_weights(
         on.pool(), weights=[{"account": on.org, "weight": 5}]
     ),
-    "PUT /v1/anomaly-terms": lambda on: anomaly_calls.set_anomaly_terms(on.org, ratio_percent=300),
+    "PUT /v1/anomaly-terms": lambda on: anomaly_calls.set_anomaly_terms(
+        on.org, ratio_percent=300, replace=True
+    ),
+    "PATCH /v1/anomaly-terms": lambda on: anomaly_calls.set_anomaly_terms(
+        on.org, ratio_percent=300
+    ),
     "PUT /v1/accounts/{account}/request-limit": lambda on: (
+        request_limit_calls.set_org_request_limit(on.org, refill_per_hour=3_600_000, replace=True)
+    ),
+    "PATCH /v1/accounts/{account}/request-limit": lambda on: (
         request_limit_calls.set_org_request_limit(on.org, refill_per_hour=3_600_000)
     ),
     "DELETE /v1/accounts/{account}/request-limit": lambda on: (
         request_limit_calls.end_org_request_limit(paced(on))
     ),
     "PUT /v1/keys/{key}/limit": lambda on: request_limit_calls.set_key_limit(
-        on.client.create_key("read-only", scope=on.org).key_id, refill_per_second=5
+        paced_key(on), refill_per_second=6, replace=True
+    ),
+    "PATCH /v1/keys/{key}/limit": lambda on: request_limit_calls.set_key_limit(
+        paced_key(on), capacity=6
     ),
     "DELETE /v1/keys/{key}/limit": lambda on: request_limit_calls.end_key_limit(paced_key(on)),
     "POST /v1/keys": lambda on: key_calls.create_key("read-only", scope=on.org),
@@ -204,6 +234,9 @@ WRITES: dict[str, Making] = {
     "POST /v1/accounts": lambda on: account_calls.create_account(f"{on.org}/new"),
     "POST /v1/accounts/{account}/suspend": lambda on: account_calls.suspend(on.org),
     "POST /v1/accounts/{account}/resume": lambda on: account_calls.resume(suspended(on)),
+    "PUT /v1/accounts/{account}": lambda on: account_calls.update_account(
+        on.org, metadata={"team": "x"}, replace=True
+    ),
     "PATCH /v1/accounts/{account}": lambda on: account_calls.update_account(
         on.org, metadata={"team": "x"}
     ),
@@ -220,13 +253,6 @@ DOUBLED_BY_A_NEW_KEY = (
     "POST /v1/accounts/{account}/boosts",
     "POST /v1/keys",
 )
-
-
-def seconds_to_the_next_month(client: Client) -> int:
-    """Until the month is over by the server's clock, and a little more."""
-    now = datetime.fromisoformat(client.advance_clock(0).now)
-    first = (now.replace(day=1, hour=0, minute=0, second=0) + timedelta(days=32)).replace(day=1)
-    return int((first - now).total_seconds()) + 2 * 60
 
 
 def suspended(on: Stage) -> str:
@@ -295,21 +321,6 @@ def lose_the_reply(impatient: Client, proxy: FaultyProxy, call: Call[Any]) -> by
     with pytest.raises(Ambiguous):
         impatient.fetch(call)
     return proxy.lost[-1]
-
-
-def is_same_answer(call: Call[Any], first: bytes, again: bytes) -> bool:
-    """Whether a retry was told the same; where a seq is the key, but for what time changes."""
-    if call.is_keyed:
-        return first == again
-    return lasting(first) == lasting(again)
-
-
-def lasting(body: bytes) -> list[dict[str, Any]]:
-    """An answer without its note that it is a repeat, and how much of the lease is left now."""
-    answer = json.loads(body)
-    results: list[dict[str, Any]] = answer.get("results", [answer])
-    changing = ("duplicate", "status", "expires_in_ms")
-    return [{k: v for k, v in each.items() if k not in changing} for each in results]
 
 
 def test_every_write_of_the_api_is_among_the_scenarios() -> None:

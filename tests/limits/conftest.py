@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpucredits.service import bucket_levels
 from support.redis_server import RedisServer, redis_server
+from support.waiting import HANGS_S
+
+
+@pytest.fixture(autouse=True)
+def patient_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy is slow to read a level, and no request is let through for that."""
+    monkeypatch.setattr(bucket_levels, "LOAD_TIMEOUT_S", HANGS_S)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pytest
 from support.http import Caller, running_server
 from support.postgres import TestServer, temporary_directory
 from support.redis_server import RedisServer
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 CAPACITY = 20  # and one more an hour, so none within a test
 REQUESTS = 40
@@ -32,7 +33,7 @@ def served(
         options = ("--database-url", dsn, "--redis-url", redis.tcp_url)
         with (
             running_server(folder, *options, program=program) as running,
-            httpx.Client(base_url=running.url, timeout=60.0) as http,
+            httpx.Client(base_url=running.url, timeout=HANGS_S) as http,
         ):
             yield Caller(http, running.admin_secret)
 
@@ -88,6 +89,6 @@ def test_a_server_that_one_timeout_opens_is_seen(
     postgres: TestServer, own_redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: the same burst passes as a whole where a timeout suspends limits."""
-    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
     with served(postgres, own_redis, SUSPENDING) as admin:
         assert passed(limited(admin)) == REQUESTS

@@ -14,6 +14,7 @@ import pytest
 from gpucredits.api.log import RequestLog, Seen
 from support.http import Caller, running_server
 from support.postgres import TestServer, temporary_directory
+from support.waiting import HANGS_S
 
 SCOPE = {"method": "GET", "path": "/v1/prices"}
 MORE = "more requests turned away"
@@ -40,7 +41,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, int]]:
 
 def test_a_flood_of_refusals_is_one_line_and_a_count(caplog: pytest.LogCaptureFixture) -> None:
     """Each key by itself; the count is told once it has been quiet, and again while it goes on."""
-    one = ("key_1_1", "rate_limited")
+    one = ("key_1_1", 429, "rate_limited")
 
     async def act() -> None:
         log = RequestLog(quiet_s=3_600)  # its timers are the test's own
@@ -68,13 +69,13 @@ def test_the_count_is_told_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     async def act() -> None:
         is_told = asyncio.Event()
 
-        def note(_: RequestLog, __: tuple[str, str], count: int) -> None:
+        def note(_: RequestLog, __: tuple[str, int, str], count: int) -> None:
             counts.append(count)
             is_told.set()
 
         monkeypatch.setattr(RequestLog, "_tell", note)
         refuse(RequestLog(quiet_s=0.01), "key_1_1", times=4)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANGS_S):
             await is_told.wait()
 
     logging.getLogger("gpucredits.api").setLevel(logging.INFO)
@@ -83,6 +84,22 @@ def test_the_count_is_told_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         logging.getLogger("gpucredits.api").setLevel(logging.NOTSET)
     assert counts == [3]
+
+
+@pytest.mark.parametrize("status", [401, 503])
+def test_callers_without_a_key_and_outages_are_counted_too(
+    caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    """Of 500 such answers to one address one has a line."""
+
+    async def act() -> None:
+        log = RequestLog(quiet_s=3_600)
+        refuse(log, "", times=500, status=status)
+        log.close()
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(act())
+    assert [count for *_, count in told(caplog)] == [0, 499]
 
 
 def test_other_answers_keep_their_lines(caplog: pytest.LogCaptureFixture) -> None:
@@ -123,7 +140,7 @@ def test_a_server_counts_refusals_by_key_and_tells_the_rest_at_its_end(
         limit = ("--requests-per-second", "1/3600", "--request-burst", "1")
         with (
             running_server(folder, "--database-url", dsn, *limit) as running,
-            httpx.Client(base_url=running.url, timeout=60.0) as http,
+            httpx.Client(base_url=running.url, timeout=HANGS_S) as http,
         ):
             caller = Caller(http, running.admin_secret)
             found = [caller.get("/v1/prices").status_code for _ in range(11)]

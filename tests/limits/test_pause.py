@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from gpucredits.api import throttle
+from support.waiting import HANGS_S
 
 
 def test_a_client_that_hammers_waits_for_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +18,7 @@ def test_a_client_that_hammers_waits_for_its_answers(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(throttle, "PAUSE_S", 60.0)
         waiting = [asyncio.create_task(throttle.pause()) for _ in range(2)]
         await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANGS_S):
             await throttle.pause()
         assert not any(task.done() for task in waiting)
         waiting[0].cancel()

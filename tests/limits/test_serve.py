@@ -12,10 +12,10 @@ import pytest
 from support.http import Caller, problem, running_server
 from support.postgres import TestServer, temporary_directory
 from support.redis_server import RedisServer
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 TEN = ("--requests-per-second", "1/3600", "--request-burst", "10")
-PATIENT = ("--redis-timeout-ms", "5000")
+PATIENT = ("--redis-timeout-ms", "10000")
 
 
 def tried(*words: str, program: tuple[str, ...] = ("-m", "gpucredits")) -> tuple[int, str]:
@@ -24,7 +24,7 @@ def tried(*words: str, program: tuple[str, ...] = ("-m", "gpucredits")) -> tuple
         [sys.executable, *program, "serve", "--port", "0", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANGS_S,
         check=False,
     )
     assert "Traceback" not in done.stderr
@@ -41,8 +41,11 @@ def test_two_servers_share_a_limit_and_an_outage_is_seen(
         temporary_directory() as other_folder,
     ):
         options = ("--database-url", dsn, "--redis-url", own_redis.url, *PATIENT, *TEN)
-        with running_server(folder, *options) as one, httpx.Client(base_url=one.url) as http:
-            (other_folder / "admin.key").write_text("")
+        with (
+            running_server(folder, *options) as one,
+            httpx.Client(base_url=one.url, timeout=HANGS_S) as http,
+        ):
+            (other_folder / "admin.key").touch(0o600)
             words = [sys.executable, "-m", "gpucredits", "serve", "--json", "--port", "0"]
             with subprocess.Popen(
                 [*words, "--data-dir", str(other_folder), *options],
@@ -55,14 +58,14 @@ def test_two_servers_share_a_limit_and_an_outage_is_seen(
                     share(one.admin_secret, http, url)
                 finally:
                     two.terminate()
-                    two.wait(30)
+                    two.wait(HANGS_S)
             outage(Caller(http, one.admin_secret), own_redis)
         assert own_redis.url not in (folder / "server.log").read_text()
 
 
 def share(secret: str, http: httpx.Client, url: str) -> None:
     """Two servers together admit what one would."""
-    with httpx.Client(base_url=url) as second:
+    with httpx.Client(base_url=url, timeout=HANGS_S) as second:
         callers = [Caller(http, secret), Caller(second, secret)] * 6
         found = [caller.get("/v1/prices") for caller in callers]
     assert [answer.status_code for answer in found] == [200] * 10 + [429] * 2

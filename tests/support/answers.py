@@ -19,6 +19,7 @@ from gpucredits.core.outcome import (
     Transferred,
 )
 from gpucredits.core.reasons import Refused
+from gpucredits.core.rules.funding import stretches
 from oracle.ledger_model import Model
 
 Told = dict[str, Any]
@@ -78,7 +79,7 @@ def told_book(book: Book) -> Told:
         "accounts": {
             account.path: [
                 *(account.available, account.reserved, account.spent),
-                *(account.debt, account.overrun, account.spendable),
+                *(account.debt, account.overrun, account.spendable, account.funding.name.lower()),
             ]
             for account in book.accounts.values()
         },
@@ -94,6 +95,12 @@ def told_book(book: Book) -> Told:
             lease.reservation_id: [
                 *(lease.state.name.lower(), lease.held, lease.settled, lease.used_ms, lease.seq),
                 *(lease.expires_at, lease.decision.value, list(lease.paid)),
+                [
+                    paths[number]
+                    for number, since, until in stretches(lease)
+                    for _ in range(since, until)
+                ],
+                paths[lease.payer_id],
             ]
             for lease in book.reservations.values()
         },
@@ -108,6 +115,7 @@ def told_model(model: Model) -> Told:
             path: [
                 *(model.available(path), model.reserved(path), model.spent(path)),
                 *(wallet.debt, wallet.overrun, model.room(path)),
+                "shared" if wallet.shares else "own",
             ]
             for path, wallet in model.wallets.items()
         },
@@ -121,7 +129,7 @@ def told_model(model: Model) -> Told:
         "leases": {
             number: [
                 *(lease.phase, lease.held, lease.cost(lease.used), lease.used, lease.seq),
-                *(lease.ends, lease.decision, lease.bills),
+                *(lease.ends, lease.decision, lease.bills, lease.owners, lease.payer),
             ]
             for number, lease in model.leases.items()
         },

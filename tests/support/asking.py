@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpucredits.core.command import Reserve, SetRateLimit
-from gpucredits.core.outcome import RateLimitSaved
+from gpucredits.core.account import Funding
+from gpucredits.core.command import Reserve, SetRateLimit, UpdateAccount
+from gpucredits.core.outcome import AccountSaved, RateLimitSaved
 from gpucredits.core.token_bucket import tokens
 from support.ledger import Ledger
 
@@ -17,6 +18,11 @@ def ask(account: str = ALICE, **fields: Any) -> Reserve:
     """A request of alice for one h100 unless told."""
     given = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
     return Reserve(account=account, **given)
+
+
+def alone(ledger: Ledger, account: str = ALICE) -> None:
+    """Let an account spend its own credits only."""
+    ledger.accept(UpdateAccount(path=account, funding=Funding.OWN), AccountSaved)
 
 
 def limit(ledger: Ledger, account: str, capacity: int, refill: int = SLOW) -> int:

@@ -30,6 +30,7 @@ async def spend(stage: Scene, amount: int) -> int:
     """Spend so many credits now; the lease that did."""
     lease = await stage.reserve(gpu_count=amount, window_ms=1_000)
     number = lease.reservation.reservation_id
+    await stage.advance(1)
     await stage.do(Settle(reservation_id=number, used_ms=1_000))
     return number
 

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpucredits.bench.processes import processes_of
 from gpucredits.client import Client
 from gpucredits.client.credit import issue
 from gpucredits.store import leftovers
@@ -85,8 +86,9 @@ class Arena:
 
     def start(self) -> None:
         """Start the server on the arena's port."""
-        options = (*self.options, "--port", str(self.port))
-        starting = running_server(self.data_dir, *options, program=self.program)
+        starting = running_server(
+            self.data_dir, *self.options, program=self.program, port=self.port
+        )
         self._server = self._stack.enter_context(starting)
 
     def close(self) -> None:
@@ -110,7 +112,8 @@ class Arena:
         self.kills.append(kill)
         if kind == "server":
             # Frozen for a moment, so that a commit it has sent is done and not answered.
-            self.server.process.send_signal(signal.SIGSTOP)
+            for pid in processes_of(self.server.process.pid)[0]:
+                os.kill(pid, signal.SIGSTOP)
             pause(FROZEN_S)
         if kind in ("server", "everything"):
             self.server.process.kill()
@@ -248,12 +251,13 @@ def client_process(stage: Arena, name: str, seed: int, path: Path) -> subprocess
         seed=seed,
         history=str(path),
     )
+    paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     told = stage.notes / f"{name}.json"
     told.write_bytes(msgspec.json.encode(spec))
     return subprocess.Popen(
         [sys.executable, "-m", "support.crash_load", str(told)],
         stdin=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import asyncpg
 
 from gpucredits.core.account import Model
+from gpucredits.core.bounds import SECOND_US
 from gpucredits.core.budget import Rollover
 from gpucredits.core.command import (
     AddBoost,
@@ -33,12 +35,14 @@ from gpucredits.core.outcome import QuotaSaved, Reserved, ToppedUp
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.service.acts import Act
-from gpucredits.service.prices import NewPrice, add_price
+from gpucredits.service.prices import NewPrice, PriceEnd, add_price, end_price
 from gpucredits.service.verify_answers import broken_answers
 from gpucredits.store.verify import CHECKS, offending_rows
+from gpucredits.store.verify_powers import wrong_functions
 from support.scene import CREDIT, HOUR_US, PRICE, Scene
+from support.waiting import HANGS_S
 
-CONNECT_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = HANGS_S
 FOUND_MAX = 20
 
 
@@ -61,12 +65,13 @@ async def open_books(stage: Scene) -> None:
     await owe_and_repay(stage)
     await stage.do(Transfer(source="acme/p", target="acme/q", amount=3 * CREDIT))
     await run_jobs(stage)
+    await change_payers(stage)
     await set_limits(stage, now)
     await stage.reserve(max_amount=5 * CREDIT)  # ends where that does, before its window
 
 
 async def set_prices(stage: Scene) -> None:
-    """A list price of which nobody makes use, and a discount."""
+    """A list price that nobody uses and that ends, a discount, and one that is over."""
     org_id = await stage.ledger.org_id("acme")
     assert org_id is not None
     await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene has one
@@ -83,6 +88,11 @@ async def set_prices(stage: Scene) -> None:
         account="acme/p",
     )
     await add_price(stage.pool, Act(org_id=org_id, key="less"), discount, **who)
+    now = await stage.pool.fetchval("SELECT ledger_now()")
+    brief = replace(discount, credits_per_gpu_hour=1, effective_to=now + 60 * SECOND_US)
+    await add_price(stage.pool, Act(org_id=org_id, key="brief"), brief, **who)
+    end = PriceEnd(gpu_type="b200", region="default", effective_to=None)
+    await end_price(stage.pool, Act(org_id=0, key="end"), end, **who)
     await stage.advance(120)
 
 
@@ -125,6 +135,18 @@ async def run_jobs(stage: Scene) -> None:
         running = await stage.reserve(account, window_ms=3_600_000 // 36)
         await stage.advance(3)
         await stage.beat(running, 1, 3_000)
+
+
+async def change_payers(stage: Scene) -> None:
+    """A lease that its project pays for once its user has no more credits."""
+    await stage.do(CreateAccount(path="acme/p/u"))
+    lease_ms = 10_000
+    rate = PRICE // 2
+    await stage.do(Issue(account="acme/p/u", amount=rate * lease_ms // 3_600_000))
+    lease = await stage.reserve("acme/p/u", window_ms=lease_ms)
+    for seq in (1, 2):
+        await stage.advance(4)
+        await stage.beat(lease, seq, 4_000 * seq)
 
 
 async def settle(stage: Scene, lease: Reserved, used_ms: int) -> None:
@@ -188,5 +210,7 @@ async def offending(connection: Any, rule: str) -> list[dict[str, Any]]:
     """The rows that break a rule."""
     if rule == "answers":
         return await broken_answers(connection, limit=FOUND_MAX)
+    if rule == "functions":
+        return await wrong_functions(connection)
     check = next(check for check in CHECKS if check.name == rule)
     return await offending_rows(connection, check, limit=FOUND_MAX)

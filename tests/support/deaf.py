@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from gpucredits.core.reasons import InvariantBroken
+from gpucredits.service.asking import Asking
 from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Ledger
+from support.waiting import HANGS_S
 
 
 async def never() -> None:
@@ -35,13 +37,26 @@ WAYS: dict[str, Callable[[], Any]] = {
 }
 
 
+SILENCE_S = 0.1
+
+
 class Deaf:
-    """How often an org was asked about in vain."""
+    """How often an org was asked about in vain.
+
+    That org is not waited for long; all others are, because a busy machine is not deaf.
+    """
 
     def __init__(self, ledger: Ledger, org_id: int, way: str, patch: pytest.MonkeyPatch) -> None:
         self.asked = 0
         for name in ("submit_all", "sweep"):
             patch.setattr(ledger, name, self._instead(getattr(ledger, name), org_id, WAYS[way]))
+        answer = Asking._answer
+
+        async def bounded(asking: Asking, org: int, what: object, ask: Any, _: float) -> Any:
+            within_s = SILENCE_S if org == org_id else HANGS_S
+            return await answer(asking, org, what, ask, within_s)
+
+        patch.setattr(Asking, "_answer", bounded)
 
     def _instead(self, answer: Any, org_id: int, way: Callable[[], Any]) -> Any:
         async def instead(org: int, *args: Any, **options: Any) -> Any:

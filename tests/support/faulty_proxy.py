@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from urllib.parse import urlsplit
 
-SOCKET_TIMEOUT_S = 20.0
+from support.waiting import HANGS_S
+
+SOCKET_TIMEOUT_S = HANGS_S
 CRLF2 = b"\r\n\r\n"
 RESET_AT_CLOSE = struct.pack("ii", 1, 0)  # linger for no time: close by a reset
 

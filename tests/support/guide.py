@@ -18,6 +18,7 @@ CHANGING = (
         re.compile(r"\b20(?!30-01-01|26-01-02)\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ"),
         "2026-03-01 12:00:00Z",
     ),
+    (re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"), "2026-03-01T12:00:00.000000Z"),
     (re.compile(r"\breq_[0-9a-f]{20}\b"), "req_0123456789abcdef0123"),
     (re.compile(r"\bgck_\S+"), "gck_" + "x" * 43),
     (re.compile(r"(lease ends in +)\S+"), r"\g<1>2m"),

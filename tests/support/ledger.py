@@ -25,13 +25,13 @@ from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.counting import add_leases
+from gpucredits.core.rules.funding import stretches
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 CREDIT = 1_000_000
 MS = 1_000
 SECOND = 1_000_000
-COUNTING = commands.SetQuota | commands.ReplaceQuotas  # if new, they see what runs below
 START = 1_750_000_000 * SECOND
 
 
@@ -75,6 +75,17 @@ def keep_policy(book: Book, row: Row) -> None:
             book.limits.index(row)
         case _:
             pass  # leases of jobs are counted from the reservations whenever they are needed
+
+
+def counted_path(command: Command) -> str:
+    """The account below which a command sees what runs: new quotas do, and suspensions."""
+    match command:
+        case commands.SetQuota() | commands.ReplaceQuotas():
+            return command.account
+        case commands.UpdateAccount() | commands.ReviewStanding():
+            return command.path
+        case _:
+            return ""
 
 
 class Ledger:
@@ -138,8 +149,13 @@ class Ledger:
         return self.accept(command, Granted).grant
 
     def lease(self, account: str, **fields: object) -> Reservation:
-        """Reserve what must be admitted: one h100 for the default window unless told."""
-        given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
+        """Reserve what must be admitted: one h100 for the default window unless told.
+
+        Every lease is on a node of its own unless told.
+        """
+        node = f"node-{len(self.stored.reservations) + 1}"
+        given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1}
+        given |= {"node": node, **fields}
         command = commands.Reserve(account=account, **given)  # type: ignore[arg-type]
         return self.accept(command, Reserved).reservation
 
@@ -214,9 +230,15 @@ class Ledger:
         book.load(self._jobs(book, command))
         book.past = list(self._past(command))
         for lease in stored.reservations.values():
-            if lease.state is ReservationState.ACTIVE and lease.node:
+            if lease.state is ReservationState.ACTIVE:
                 where = (lease.account_id, lease.job_id, lease.node)
                 book.on_nodes[where] = (lease.reservation_id, lease.expires_at)
+        book.account_windows = {
+            account.path: account.window_max_ms
+            for account in stored.accounts.values()
+            if account.window_max_ms
+        }
+        book.bound_windows(stored.windows)
         book.suspended = {
             account.path: account.is_overdue
             for account in stored.accounts.values()
@@ -260,17 +282,18 @@ class Ledger:
                 entry.type is EntryType.REFUND and entry.other_grant_id
             )
             corrects = isinstance(command, commands.Refund)
-            if lease and corrects and repays and entry.account_id == lease.payer_id:
+            payers = {number for number, _, _ in stretches(lease)} if lease else set()
+            if corrects and repays and entry.account_id in payers:
                 yield entry
             expires = entry.type is EntryType.EXPIRE
             if payment and expires and entry.grant_id in self._kin(payment):
                 yield entry
 
     def _kin(self, payment: TopUpRow) -> set[int]:
-        """The grant of a payment, and if it has ended those that it was moved on to."""
+        """The grant of a payment, and those that transfers have made of it."""
         kin = {payment.grant_id}
         for number, lot in sorted(self.stored.lots.items()):
-            if lot.origin_id in kin and lot.expires_at <= self.now:
+            if lot.origin_id in kin:
                 kin.add(number)
         return kin
 
@@ -297,8 +320,8 @@ class Ledger:
         for lease in stored.reservations.values():
             live = lease.state is ReservationState.ACTIVE
             wanted = lease.payer_id in due
-            if counts_anew and isinstance(command, COUNTING):
-                wanted = wanted or is_below(lease.account, command.account)
+            if counts_anew and (path := counted_path(command)):
+                wanted = wanted or is_below(lease.account, path)
             wanted = wanted or (lease.account_id, lease.job_id) == self._job(command)
             if lease.reservation_id == named or (live and wanted):
                 yield lease

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from gpucredits.core import command as commands
+from gpucredits.core.account import Funding, Status
 from gpucredits.core.account import Model as AccountModel
-from gpucredits.core.account import Status
 from gpucredits.core.command import Command
 from gpucredits.core.decide import decide
 from gpucredits.core.grant import Source
@@ -23,6 +23,7 @@ from oracle.ledger_commands import ModelLedger
 from oracle.ledger_model import NEVER
 from oracle.ledger_replay import Replay
 from support.answers import told, told_book, told_model
+from support.claims import check_claims
 from support.ledger import MS, SECOND, START, Ledger
 
 PATHS = ["acme", "acme/vision", "acme/vision/alice", "acme/vision/bob", "acme/audio"]
@@ -63,25 +64,37 @@ class LedgerRules(RuleBasedStateMachine):
         self.create(PATHS[2], postpaid=False, limit=0)
         self.issue(PATHS[0], amount, None, None, 100, Source.ALLOWANCE)
 
-    @rule(path=paths, postpaid=st.booleans(), limit=limits)
-    def create(self, path: str, postpaid: bool, limit: int) -> None:
+    @rule(path=paths, postpaid=st.booleans(), limit=limits, shares=maybe)
+    def create(self, path: str, postpaid: bool, limit: int, shares: bool | None = None) -> None:
         """Open an account."""
         model = AccountModel.POSTPAID if postpaid else AccountModel.PREPAID
-        command = commands.CreateAccount(path=path, model=model, credit_limit=limit)
-        self.run(command, self.model.create(path, postpaid=postpaid, limit=limit))
+        funding = None if shares is None else Funding(shares)
+        command = commands.CreateAccount(
+            path=path, model=model, credit_limit=limit, funding=funding
+        )
+        told = self.model.create(path, postpaid=postpaid, limit=limit, shares=shares)
+        self.run(command, told)
 
-    @rule(path=paths, suspended=maybe, postpaid=maybe, limit=st.none() | limits)
+    @rule(path=paths, suspended=maybe, postpaid=maybe, limit=st.none() | limits, shares=maybe)
     def update(
-        self, path: str, suspended: bool | None, postpaid: bool | None, limit: int | None
+        self,
+        path: str,
+        suspended: bool | None,
+        postpaid: bool | None,
+        limit: int | None,
+        shares: bool | None = None,
     ) -> None:
-        """Suspend, resume, change the floor."""
+        """Suspend, resume, change the floor, or whose credits it may spend."""
         command = commands.UpdateAccount(
             path=path,
             status=None if suspended is None else Status(suspended),
             model=None if postpaid is None else AccountModel(postpaid),
             credit_limit=limit,
+            funding=None if shares is None else Funding(shares),
         )
-        told = self.model.update(path, suspended=suspended, postpaid=postpaid, limit=limit)
+        told = self.model.update(
+            path, suspended=suspended, postpaid=postpaid, limit=limit, shares=shares
+        )
         self.run(command, told)
 
     @rule(
@@ -162,9 +175,14 @@ class LedgerRules(RuleBasedStateMachine):
         escrow=st.sampled_from([0, 0, 1, 2]),
         cap=st.sampled_from([0, 0, 0, 1, 5, 10_000, 15_000]),
         payer=st.sampled_from(["", "", "", *PATHS[:3], PATHS[4], "acme/none"]),
+        scope=st.sampled_from(["", *PATHS[:3]]),
+        node=st.sampled_from(["new", "new", "new", "", "n1"]),
+        grace=st.sampled_from([0, 400, 2_000]),
     )
     def reserve(self, account: str, **asked: Any) -> None:
-        """Ask for a lease."""
+        """Ask for a lease, on a node of its own most often."""
+        if asked["node"] == "new":
+            asked["node"] = f"node-{len(self.history)}"
         command = commands.Reserve(
             account=account,
             job_id="job",
@@ -174,6 +192,9 @@ class LedgerRules(RuleBasedStateMachine):
             escrow_windows=asked["escrow"],
             max_amount=asked["cap"],
             payer=asked["payer"],
+            scope=asked.get("scope", ""),
+            node=asked["node"],
+            grace_ms=asked["grace"],
         )
         self.run(command, self.model.reserve(account, **asked))
 
@@ -288,14 +309,19 @@ class LedgerRules(RuleBasedStateMachine):
         expected = told_model(self.model)
         for ledger, replay in zip((self.kept, self.fresh), self.replays, strict=True):
             book = ledger.stored
-            floors = {account.account_id: account.floor for account in book.accounts.values()}
+            floors = {  # who stands below a limit that was lowered goes no further down
+                account.account_id: min(account.floor, account.available)
+                for account in book.accounts.values()
+            }
             lower = {
-                number: min(floor, self.floors.get(number, 0)) for number, floor in floors.items()
+                account.account_id: min(account.floor, self.floors.get(account.account_id, 0))
+                for account in book.accounts.values()
             }
             replay.next_step()
             for entry in book.entries[replay.next_entry - 1 :]:
                 replay.feed(entry, lower)  # a floor that rose was the old one until then
             replay.check(book)
+            check_claims(book, lower)
             seen = told_book(ledger.view())
             seen["late"] = told_book(book)["late"]
             assert seen == expected, ledger.fresh

@@ -15,7 +15,7 @@ from gpucredits.store.connection import Pool
 from gpucredits.store.pool import PoolOptions, open_pool
 from gpucredits.store.redis_buckets import RedisBuckets
 
-PATIENT_S = 5.0  # a busy machine is no outage
+PATIENT_S = 60.0  # a busy machine is no outage
 Result = TypeVar("Result")
 
 
@@ -57,11 +57,18 @@ async def admitted(limiter: Limiter, *asks: Ask, tries: int) -> int:
     return count
 
 
-def play(database: str, act: Callable[[Pool], Awaitable[Result]]) -> Result:
+def play(
+    database: str, act: Callable[[Pool], Awaitable[Result]], *, lock_timeout_s: float = 10
+) -> Result:
     """Run an act on a pool of its own."""
 
     async def run() -> Result:
-        options = PoolOptions(connections_max=4, allow_no_checksums=True)
+        options = PoolOptions(
+            connections_max=4,
+            allow_no_checksums=True,
+            lock_timeout_ms=int(lock_timeout_s * 1_000),
+            statement_timeout_ms=int(lock_timeout_s * 3_000),
+        )
         pool = await open_pool(database, options)
         try:
             return await act(pool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from copy import deepcopy
 from typing import Any
@@ -44,7 +45,8 @@ class Shadow:
     """Everything that was decided, decided again on one book that never leaves memory."""
 
     def __init__(self) -> None:
-        self.book = Book(Org(1, "acme"), prices=[Price(1, "h100", "default", PRICE, 0)])
+        prices = [Price(1, "h100", "default", PRICE, 0)]
+        self.book = Book(Org(1, "acme"), prices=prices, counts_anew=True)
         self.decided = 0
         self.now = 0
 
@@ -98,6 +100,7 @@ class Players:
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
+        self.nodes = itertools.count(1)
         self.leases: list[int] = []
         self.topups: list[int] = []
         self.seqs: dict[int, int] = {}
@@ -174,4 +177,5 @@ class Players:
             "escrow_windows": dice.choice([0, 0, 1]),
             "max_amount": dice.choice([0, 0, 20 * CREDIT]),
             "payer": dice.choice(["", "", "acme"]),
+            "node": f"node-{next(self.nodes)}",
         }

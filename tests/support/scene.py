@@ -8,16 +8,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from gpucredits.core import ids
 from gpucredits.core.command import Command, CreateAccount, Issue, Reserve
 from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.service.funnel import FunnelOptions
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.reads import Balance, Reads
 from gpucredits.service.verify import verify
+from gpucredits.store import audit
+from gpucredits.store.audit import AuditNote
 from gpucredits.store.clock import advance_clock
 from gpucredits.store.connection import Pool
 from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.wire.scalars import format_instant
 
 CREDIT = 1_000_000
 HOUR_US = 3_600_000_000
@@ -52,9 +57,10 @@ class Scene:
                 await self.do(Issue(account=path, amount=credits_each * CREDIT), org=org)
 
     async def reserve(self, account: str = "acme", **wanted: Any) -> Reserved:
-        """A lease; one GPU for ten seconds ahead unless said otherwise."""
+        """A lease on a node of its own; one GPU for ten seconds ahead unless said otherwise."""
         usual: dict[str, Any] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1}
-        command = Reserve(account=account, **(usual | {"window_ms": 10_000} | wanted))
+        usual |= {"window_ms": 10_000, "node": f"node-{next(self._keys)}"}
+        command = Reserve(account=account, **(usual | wanted))
         outcome = await self.do(command, org=account.partition("/")[0])
         assert isinstance(outcome, Reserved), outcome
         return outcome
@@ -84,6 +90,29 @@ class Scene:
         assert findings == (), findings
 
 
+async def list_price(pool: Pool, number: int, gpu_type: str, rate: int) -> None:
+    """A list price that was always in force, and the act that set it."""
+    async with pool.acquire() as db, db.transaction():
+        done = await db.execute(
+            "INSERT INTO prices VALUES (0, $1, $2, 'default', $3, 0, '', 0) ON CONFLICT DO NOTHING",
+            number,
+            gpu_type,
+            rate,
+        )
+        if done.endswith(" 1"):
+            price_id = ids.format_id(ids.PRICE, 0, number)
+            told = {
+                "price_id": price_id,
+                "gpu_type": gpu_type,
+                "region": "default",
+                "account": "",
+                "credits_per_gpu_hour": format_credits(rate),
+                "effective_from": format_instant(0),
+                "effective_to": None,
+            }
+            await audit.insert(db, 0, [AuditNote("tester", "price.set", price_id, "", new=told)])
+
+
 @asynccontextmanager
 async def scene(
     dsn: str, options: FunnelOptions = QUICK, *, stays_sound: bool = True
@@ -92,10 +121,7 @@ async def scene(
     pool = await open_pool(dsn, PoolOptions(connections_max=options.connections + 6))
     ledger = Ledger(pool, options)
     await ledger.start()
-    await pool.execute(
-        "INSERT INTO prices VALUES (0, 1, 'h100', 'default', $1, 0, '', 0) ON CONFLICT DO NOTHING",
-        PRICE,
-    )
+    await list_price(pool, 1, "h100", PRICE)
     try:
         built = Scene(pool, ledger)
         yield built

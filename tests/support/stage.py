@@ -12,7 +12,6 @@ from gpucredits.service.acts import Act
 from gpucredits.service.dispatcher import Dispatcher
 from gpucredits.service.pools import GpuPools
 from gpucredits.service.queue import Line, Wish
-from gpucredits.store import pools
 from gpucredits.store.pools import GpuPool
 from gpucredits.store.queue import QueueState, Ticket
 from support.scene import CREDIT, Scene
@@ -32,10 +31,10 @@ class Stage:
 
     async def prepare(self, **settings: Any) -> None:
         """Make the pool, and an org that can pay."""
-        async with self.base.pool.acquire() as db:
-            usual: dict[str, Any] = {"gpu_type": "h100", "region": "default", "gpus": CAPACITY}
-            wanted = GpuPool(**(usual | settings))
-            self.pool_id = (await pools.save_pool(db, wanted)).pool_id
+        usual: dict[str, Any] = {"gpu_type": "h100", "region": "default", "gpus": CAPACITY}
+        wanted = GpuPool(**(usual | settings))
+        saved, _ = await self.pools.set(Act(org_id=0), wanted, actor="tester", request_id="")
+        self.pool_id = saved.pool_id
 
     async def fund(self, *orgs: str, amount: int = 1_000_000) -> None:
         """Open orgs with credits."""

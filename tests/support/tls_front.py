@@ -1,4 +1,4 @@
-"""TLS in front of a server that speaks none: a certificate of the test's own, and a relay."""
+"""TLS in front of a server that speaks none: certificates of the test's own, and a relay."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from support.waiting import HANGS_S
+
 OPENSSL = shutil.which("openssl")
-MADE_TIMEOUT_S = 60.0
-JOIN_TIMEOUT_S = 10.0
+MADE_TIMEOUT_S = HANGS_S
+JOIN_TIMEOUT_S = HANGS_S
 CHUNK = 65_536
 
 
@@ -32,9 +34,36 @@ def make_certificate(folder: Path, address: str) -> tuple[Path, Path]:
     return certificate, key
 
 
+def make_authority(folder: Path, address: str) -> tuple[Path, Path, Path]:
+    """(authority, certificate, key): the certificate is for one address, signed by the authority.
+
+    The file of the certificate has the authority's after it, as servers send both.
+    """
+    assert OPENSSL is not None
+    authority, authority_key = folder / "authority.pem", folder / "authority-key.pem"
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    _openssl(
+        "req", "-x509", *curve, "-subj", "/CN=authority of a test",
+        "-addext", "keyUsage=critical,keyCertSign", "-keyout", authority_key, "-out", authority,
+    )  # fmt: skip
+    certificate, key = folder / "signed.pem", folder / "signed-key.pem"
+    _openssl(
+        "req", "-x509", *curve, "-subj", "/CN=test", "-CA", authority, "-CAkey", authority_key,
+        "-addext", f"subjectAltName=IP:{address}", "-addext", "basicConstraints=critical,CA:FALSE",
+        "-keyout", key, "-out", certificate,
+    )  # fmt: skip
+    certificate.write_text(certificate.read_text() + authority.read_text())
+    return authority, certificate, key
+
+
+def _openssl(*words: str | Path) -> None:
+    command = [str(OPENSSL), *map(str, words)]
+    subprocess.run(command, check=True, capture_output=True, timeout=MADE_TIMEOUT_S)
+
+
 @contextmanager
-def tls_front(certificate: Path, key: Path, behind: Path) -> Iterator[int]:
-    """The port at which TLS is spoken for the server at a socket."""
+def tls_front(certificate: Path, key: Path, behind: Path | tuple[str, int]) -> Iterator[int]:
+    """The port at which TLS is spoken for the server at a socket, or at a host and port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     is_over = threading.Event()
@@ -66,10 +95,11 @@ def tls_front(certificate: Path, key: Path, behind: Path) -> Iterator[int]:
                 thread.join(JOIN_TIMEOUT_S)
 
 
-def relay(near: ssl.SSLSocket, behind: Path, is_over: threading.Event) -> None:
-    """Pass on a request, then its answer, until either side ends: Redis speaks when spoken to."""
-    with socket.socket(socket.AF_UNIX) as far:
-        far.connect(str(behind))
+def relay(near: ssl.SSLSocket, behind: Path | tuple[str, int], is_over: threading.Event) -> None:
+    """Pass on a request, then its answer, until either side ends: servers speak when spoken to."""
+    family = socket.AF_UNIX if isinstance(behind, Path) else socket.AF_INET
+    with socket.socket(family) as far:
+        far.connect(str(behind) if isinstance(behind, Path) else behind)
         far.settimeout(0.02)
         near.settimeout(0.02)
         while not is_over.is_set():

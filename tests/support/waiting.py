@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 POLL_S = 0.02
+# A test that waits for so long says that something hangs; a machine that is busy is only slow.
+HANGS_S = 120.0
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], *, timeout_s: float = 20.0) -> T:
+def until(condition: Callable[[], T], *, timeout_s: float = HANGS_S) -> T:
     """The condition's first true value; fails the test if there is none before the deadline."""
     deadline = time.monotonic() + timeout_s
     while not (value := condition()):
