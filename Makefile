@@ -1,11 +1,17 @@
 # Everything a person needs to run; each target does its own set-up.
-VENV ?= .venv
+# The environment lies beside the sources, or in the user's cache where the sources are read-only.
+ifndef VENV
+VENV := $(shell if [ -w . ] || [ -d .venv ]; then echo .venv; else \
+  echo "$${XDG_CACHE_HOME:-$$HOME/.cache}/gpucredits/venv-$$(pwd | cksum | cut -d ' ' -f 1)"; fi)
+endif
 PY := $(VENV)/bin/python
+# Written by the bootstrap where Python starts only with LD_LIBRARY_PATH set.
+-include $(VENV)/environment.mk
 # One more than there are cores: a worker often waits for the disk.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 BENCH ?=
 
-.PHONY: help demo test check faults bench compiled pure format lock clean
+.PHONY: help demo test check audit sbom faults bench compiled pure format lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what can be run
@@ -26,6 +32,13 @@ check: $(VENV)/.ready ## format, lint, types, import contracts, tidy
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 	$(PY) -m pytest -q --durations=0 tests/repo
+
+audit: $(VENV)/.ready ## licences and known vulnerabilities of the packages, offline
+	$(PY) tools/audit.py
+
+sbom: $(VENV)/.ready ## a bill of materials, as CycloneDX (build/sbom.json)
+	mkdir -p build
+	$(PY) tools/sbom.py build/sbom.json
 
 faults: $(VENV)/.ready ## kill, lose and race on purpose (a minute or two; FAULT_CYCLES=25 for more)
 	$(PY) -m pytest -q --durations=0 -m faults tests/faults
@@ -54,4 +67,4 @@ lock: ## pin the newest versions that pyproject.toml allows (needs uv)
 
 clean: ## remove what the other targets made
 	python3 tools/compile.py --clean
-	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV).lock build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

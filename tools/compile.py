@@ -28,8 +28,9 @@ BUILD = ROOT / "build" / "compiled"
 HOT = {
     "api": "reports",
     "core": "account book bounds decide entry grant heartbeat ids limits money quota reservation"
-    " token_bucket rules/* fairshare/decay fairshare/decide fairshare/decisions fairshare/divisible"
-    " fairshare/filling fairshare/horizon fairshare/tree fairshare/units fairshare/victims",
+    " token_bucket window_bounds rules/* fairshare/decay fairshare/decide fairshare/decisions"
+    " fairshare/divisible fairshare/filling fairshare/horizon fairshare/tree fairshare/units"
+    " fairshare/victims",
     "store": "book_gates book_rows book_save gates_save needs page statement",
     "service": "beats waiting",
     "wire": "beaten",

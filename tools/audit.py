@@ -1,0 +1,196 @@
+"""Check the licences and the known vulnerabilities of every package in requirements.lock, offline.
+
+Licences come from the metadata of the installed packages and must be on the allow list. Advisories
+come from the snapshot in tools/advisories.json. A snapshot that is empty or old proves nothing, and
+the tool says so instead of passing.
+
+    python tools/audit.py                  check; exit code 1 where something is wrong
+    python tools/audit.py --strict         the same, and 3 where advisories could not be checked
+    python tools/audit.py --refresh PATH   make the snapshot anew from OSV files (a folder or a zip)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from locked import Package, canonical, describe, read_lock
+from packaging.version import InvalidVersion, Version
+
+SNAPSHOT = Path(__file__).resolve().parent / "advisories.json"
+FRESH_DAYS = 30
+WRONG, UNCHECKED = 1, 3
+ALLOWED = frozenset(
+    [
+        *("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "LicenseRef-BSD"),
+        *("MIT", "MPL-2.0", "PSF-2.0"),
+    ]
+)
+Advisory = dict[str, Any]
+
+
+def main() -> int:
+    """Check, or make the snapshot anew; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--strict", action="store_true", help="fail where it could not be checked")
+    parser.add_argument("--refresh", type=Path, metavar="PATH", help="OSV files: a folder or a zip")
+    options = parser.parse_args()
+    packages = [describe(package) for package in read_lock()]
+    if options.refresh:
+        say(refresh(packages, options.refresh))
+        return 0
+    licences = licence_problems(packages)
+    for line in licences:
+        say(f"licence: {line}")
+    known = [package for package in packages if package.licence]
+    say(f"licences: {len(known)} of {len(packages)} packages are installed here and were checked")
+    snapshot = json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    found = vulnerable(packages, snapshot["advisories"])
+    for line in found:
+        say(f"vulnerable: {line}")
+    doubt = doubts(snapshot, datetime.now(tz=UTC).date())
+    say(
+        doubt or f"advisories: {len(snapshot['advisories'])} of {snapshot['taken_on']} were checked"
+    )
+    if licences or found:
+        return WRONG
+    return UNCHECKED if doubt and options.strict else 0
+
+
+def licence_problems(packages: list[Package]) -> list[str]:
+    """What is wrong with licences; a package that is not for this machine is not looked at."""
+    problems = []
+    for package in packages:
+        if package.installed and not package.licence:
+            problems.append(f"{package.name} {package.version} names no licence")
+        elif package.installed and not is_allowed(package.licence):
+            problems.append(f"{package.name} {package.version} has {package.licence}")
+    return problems
+
+
+def is_allowed(licence: str) -> bool:
+    """Whether a licence expression can be kept: any part of an OR, every part of an AND."""
+    choices = re.split(r"\s+OR\s+", licence.strip("() "))
+    return any(
+        all(part.strip("() ") in ALLOWED for part in re.split(r"\s+AND\s+", choice))
+        for choice in choices
+    )
+
+
+def vulnerable(packages: list[Package], advisories: list[Advisory]) -> list[str]:
+    """Packages of the lock file that an advisory is about, at the version that is locked."""
+    versions = {canonical(package.name): package.version for package in packages}
+    return [
+        f"{each['package']} {versions[each['package']]}: {each['id']} {each.get('summary', '')}"
+        for each in advisories
+        if each["package"] in versions and is_affected(versions[each["package"]], each)
+    ]
+
+
+def is_affected(text: str, advisory: Advisory) -> bool:
+    """Whether a version is one that an advisory lists, or lies in one of its ranges."""
+    if text in advisory.get("versions", ()):
+        return True
+    version = Version(text)
+    for span in advisory.get("ranges", ()):
+        begins = Version(span.get("introduced") or "0")
+        ends = Version(span["fixed"]) if span.get("fixed") else None
+        if version >= begins and (ends is None or version < ends):
+            return True
+    return False
+
+
+def doubts(snapshot: dict[str, Any], today: date) -> str:
+    """Why the snapshot cannot be relied on, and how to mend that; empty where it can."""
+    count, taken = len(snapshot["advisories"]), date.fromisoformat(snapshot["taken_on"])
+    if count and (today - taken).days <= FRESH_DAYS:
+        return ""
+    return (
+        f"advisories: could not check: the snapshot is of {taken} and holds {count} advisories."
+        " Download the PyPI advisories of OSV and run: python tools/audit.py --refresh PATH"
+    )
+
+
+def refresh(packages: list[Package], source: Path) -> str:
+    """Write the snapshot: all advisories of OSV files that are about packages of the lock file."""
+    names = {canonical(package.name) for package in packages}
+    advisories = [
+        each
+        for document in documents(source)
+        for each in entries(document)
+        if each["package"] in names
+    ]
+    advisories.sort(key=lambda each: (each["package"], each["id"]))
+    today = datetime.now(tz=UTC).date().isoformat()
+    written = {"taken_on": today, "advisories": advisories}
+    SNAPSHOT.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    return f"{SNAPSHOT.name}: {len(advisories)} advisories about {len(names)} packages, {today}"
+
+
+def documents(source: Path) -> Iterator[dict[str, Any]]:
+    """Every OSV document in a folder or a zip."""
+    if source.is_dir():
+        for path in sorted(source.rglob("*.json")):
+            yield json.loads(path.read_text(encoding="utf-8"))
+        return
+    with zipfile.ZipFile(source) as archive:
+        for name in sorted(archive.namelist()):
+            if name.endswith(".json"):
+                yield json.loads(archive.read(name))
+
+
+def entries(document: dict[str, Any]) -> Iterator[Advisory]:
+    """An OSV document as rows of the snapshot, one for each package; withdrawn ones have none."""
+    if document.get("withdrawn"):
+        return
+    for affected in document.get("affected", ()):
+        package = affected.get("package", {})
+        if package.get("ecosystem") != "PyPI":
+            continue
+        yield {
+            "id": document["id"],
+            "package": canonical(package["name"]),
+            "summary": document.get("summary", ""),
+            "versions": affected.get("versions", []),
+            "ranges": [span for each in affected.get("ranges", ()) for span in spans(each)],
+        }
+
+
+def spans(osv_range: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Where an OSV range begins and ends; ranges of commits have no versions and are left out."""
+    if osv_range.get("type") != "ECOSYSTEM":
+        return
+    begins, is_open = "", False
+    for event in osv_range.get("events", ()):
+        if "introduced" in event:
+            begins, is_open = event["introduced"], True
+        if "fixed" in event and readable(event["fixed"]):
+            yield {"introduced": begins, "fixed": event["fixed"]}
+            is_open = False
+    if is_open:
+        yield {"introduced": begins}
+
+
+def readable(text: str) -> bool:
+    """Whether a version can be compared."""
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
