@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -117,6 +117,30 @@ def test_neighbours_of_a_locked_org_are_answered(database: str, which: str) -> N
         again = await asyncio.gather(*leases.ask([STUCK], 1))
         assert [type(each) for each in again] == [Beaten, Reserved]
         assert (await stage.balance(STUCK)).spent == 5 * CREDIT
+
+    play(database, act)
+
+
+def test_no_org_is_given_up_for_what_the_other_lane_holds(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lane that waits for a locked account holds its orgs: that is no reason to give those up."""
+    look = carrier.held_by_others
+
+    async def look_slowly(connection: Connection, orgs: Iterable[int]) -> set[int]:
+        await asyncio.sleep(0.3)  # the other lane has the time to lock whatever it may
+        return await look(connection, orgs)
+
+    async def act(stage: Scene) -> None:
+        leases = Leases(stage)
+        await leases.open()
+        monkeypatch.setattr(carrier, "HELD_MAX_S", 0.0)  # every batch that was locked out is late
+        monkeypatch.setattr(carrier, "held_by_others", look_slowly)
+        async with locked(stage, "account", STUCK):
+            asked, stuck = leases.ask(OTHERS, 1), leases.ask([STUCK], 1)
+            outcomes = await asyncio.gather(*asked)
+            assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(OTHERS)
+            assert {type(each) for each in await asyncio.gather(*stuck)} == {Unavailable}
 
     play(database, act)
 

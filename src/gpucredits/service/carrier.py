@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Sequence
 
 from gpucredits.service.batch import Job, commit
 from gpucredits.service.errors import Busy
@@ -84,13 +84,15 @@ class Carrier:
     async def _serve_again(self, jobs: Sequence[Job], attempt: int, conflict: Conflict) -> None:
         """Others were in the way: try again, a bounded number of times.
 
-        If something is locked and it cannot be seen for which org, every org goes by itself.
+        If something is locked and nobody holds the orgs themselves, every org goes by itself: only
+        the org that is locked may be given up.
         """
         orgs = sorted({job.org_id for job in jobs})
         is_locked = isinstance(conflict, Locked)
-        if attempt >= ATTEMPTS_MAX or (is_locked and len(orgs) == 1 and self._is_late()):
+        is_last = attempt >= ATTEMPTS_MAX
+        if (is_last or (is_locked and self._is_late())) and (len(orgs) == 1 or not is_locked):
             self._give_up(jobs, conflict)
-        elif is_locked and await self._held(orgs):
+        elif is_locked and not is_last and await self._held(orgs):
             await self._serve_as_let_go(jobs, attempt + 1)
         else:
             # Jitter only keeps two rivals apart; nothing depends on its quality.
@@ -123,9 +125,15 @@ class Carrier:
         for job in jobs:
             job.fail(Unavailable(str(conflict)))
 
-    async def _held(self, orgs: Iterable[int]) -> set[int]:
-        """The orgs whose rows somebody else has locked just now, as far as that can be seen."""
-        return set() if self.connection is None else await held_by_others(self.connection, orgs)
+    async def _held(self, orgs: Collection[int]) -> set[int]:
+        """The orgs whose rows another process has locked just now, as far as that can be seen.
+
+        The look waits for its turn at the orgs, so that no lane of this server holds them then.
+        """
+        if self.connection is None:
+            return set()
+        async with self.shelf.turns.at(orgs):
+            return await held_by_others(self.connection, orgs)
 
     def _is_late(self) -> bool:
         return asyncio.get_running_loop().time() - self._began_at > HELD_MAX_S
