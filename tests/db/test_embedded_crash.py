@@ -19,6 +19,7 @@ import pytest
 
 from gpucredits.store import leftovers, run_as
 from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.errors import DRIVER_ERRORS
 from gpucredits.store.run_as import EmbeddedPostgresError
 from support import server_process
 from support.postgres import SMALL, sql
@@ -38,7 +39,7 @@ def keep(dsn: str) -> None:
 
 def answers(dsn: str, statement: str) -> Any:
     """The statement's value, or None while the server is away."""
-    with suppress(OSError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError):
+    with suppress(*DRIVER_ERRORS):
         return sql(dsn, statement)
     return None
 

@@ -314,6 +314,22 @@ def test_a_batch_waits_for_company_only_behind_another(database: str) -> None:
     play(database, act, options=FunnelOptions(beats=patient))
 
 
+def test_the_first_batch_waits_for_no_company_whatever_the_clock_says(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The steady clock of a machine that has just started is near zero."""
+    patient = replace(DEFAULTS.beats, linger_s=10 * HANGS_S, linger_below=5)
+
+    async def act(stage: Scene) -> None:
+        loop = asyncio.get_running_loop()
+        started_at, clock = loop.time(), loop.time
+        monkeypatch.setattr(loop, "time", lambda: clock() - started_at)
+        async with asyncio.timeout(HANGS_S):
+            await stage.ledger.beat([(999, Beat(999, 1, 1))])
+
+    play(database, act, options=FunnelOptions(beats=patient))
+
+
 @pytest.mark.parametrize("many", [3, 1_000_000])
 @pytest.mark.parametrize("orgs", [("acme",), ("acme", "quiet")])
 def test_what_a_full_batch_leaves_waits_for_no_company(

@@ -17,6 +17,7 @@ from gpucredits.service.errors import Busy
 from gpucredits.service.ledger import Undecided
 from gpucredits.store.connection import Connection
 from gpucredits.store.errors import Unavailable
+from gpucredits.store.lane import held_by_others
 from gpucredits.store.shelf import Shelf
 from support.scene import CREDIT, Scene, play
 from support.waiting import HANGS_S
@@ -125,11 +126,10 @@ def test_no_org_is_given_up_for_what_the_other_lane_holds(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lane that waits for a locked account holds its orgs: that is no reason to give those up."""
-    look = carrier.held_by_others
 
     async def look_slowly(connection: Connection, orgs: Iterable[int]) -> set[int]:
         await asyncio.sleep(0.3)  # the other lane has the time to lock whatever it may
-        return await look(connection, orgs)
+        return await held_by_others(connection, orgs)
 
     async def act(stage: Scene) -> None:
         leases = Leases(stage)

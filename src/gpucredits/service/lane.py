@@ -7,6 +7,7 @@ Must not: know what a command means (batch and core do), or which jobs come to i
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 from gpucredits.service.batch import Job
@@ -32,7 +33,7 @@ class Lane:
         self._under_way: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._wake_at = 1  # how many must be ready before the lane is woken
-        self._moved_at = 0.0  # when a batch last began or ended
+        self._moved_at = -math.inf  # when a batch last began or ended; clocks may start at zero
 
     def put(self, job: Job) -> None:
         """Let a job wait; Busy when its org has too much waiting."""
