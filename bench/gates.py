@@ -11,7 +11,7 @@ from time import perf_counter
 from gpucredits.core import command as commands
 from gpucredits.core.book import Book, Org
 from gpucredits.core.decide import decide
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.price import Price
@@ -85,7 +85,7 @@ def beat_all(book: Book, leases: list[int], seq: int) -> float:
     began = perf_counter()
     answers = [decide(book, command, now) for command in beats]
     took = perf_counter() - began
-    assert all(isinstance(a, Beaten) and a.decision is Decision.CONTINUE for a in answers)
+    assert all(isinstance(a, BeatResult) and a.decision is Decision.CONTINUE for a in answers)
     book.entries.clear()
     return took
 

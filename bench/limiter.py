@@ -11,19 +11,19 @@ import asyncio
 from time import process_time
 from typing import Any, cast
 
-from gpucredits.core.request_limit import Ask, BucketName, Holder, RequestLimit
+from gpucredits.core.request_limit import BucketDraw, BucketName, Holder, RequestLimit
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.service.bucket_levels import Kept, Levels
-from gpucredits.service.limiter import Limiter, ProcessLimiter
-from gpucredits.service.redis_limiter import RedisLimiter
-from gpucredits.store.redis_buckets import RedisBuckets
+from gpucredits.service.limits.bucket_levels import KnownBucket, Levels
+from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
+from gpucredits.service.limits.redis_limiter import RedisLimiter
+from gpucredits.store.limits.redis_buckets import RedisBuckets
 
 DRAWS = 100_000
 REDIS_DRAWS = 5_000
 ROUNDS = 5
 GENEROUS = RequestLimit(1_000_000, 3_600_000_000)
-KEY = Ask(BucketName(1, Holder.KEY, 1, "acme"), GENEROUS)
-ORG = Ask(BucketName(1, Holder.ORG, 0, "acme"), GENEROUS)
+KEY = BucketDraw(BucketName(1, Holder.KEY, 1, "acme"), GENEROUS)
+ORG = BucketDraw(BucketName(1, Holder.ORG, 0, "acme"), GENEROUS)
 
 
 class NothingSaved(Levels):
@@ -32,15 +32,15 @@ class NothingSaved(Levels):
     def __init__(self) -> None:
         super().__init__(cast("Any", None))
 
-    async def best_known(self, ask: Ask) -> TokenBucket:
+    async def best_known(self, ask: BucketDraw) -> TokenBucket:
         """A full bucket."""
         now = self.clock()
         bucket = TokenBucket(1, 0, ask.limit.capacity, ask.limit.refill_per_hour, 1_000_000, now)
-        self.kept.setdefault(ask.name, Kept(ask.name, bucket))
+        self.kept.setdefault(ask.name, KnownBucket(ask.name, bucket))
         return bucket
 
 
-async def microseconds(limiter: Limiter, asks: tuple[Ask, ...], draws: int) -> float:
+async def microseconds(limiter: Limiter, asks: tuple[BucketDraw, ...], draws: int) -> float:
     """The processor time that one draw takes of this process, the best of some rounds."""
     best = float("inf")
     for _ in range(ROUNDS):

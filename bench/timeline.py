@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from heapq import heappop, heappush
 
-from gpucredits import CreditTracker, GPUCredit, IrreconcilableError, timeline
+from gpucredits import CreditTracker, GPUCredit, IrreconcilableError
+from gpucredits.library import timeline
 
 SIZES = (10_000, 100_000, 1_000_000)
 BAR_SIZE = 100_000

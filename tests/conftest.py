@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpucredits.compiled import is_compiled
-from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support import postgres as postgres_support
 from support.http import RunningServer, running_server
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from gpucredits.api.asgi import Api
-from gpucredits.api.connections import CONNECTIONS_MAX, PER_ADDRESS_MAX
+from gpucredits.api.http.asgi import Api
+from gpucredits.api.http.connections import CONNECTIONS_MAX, PER_ADDRESS_MAX
 from gpucredits.api.routes import routes
 from gpucredits.core.bounds import LEASE_MAX_MS_DEFAULT
 from gpucredits.core.request_limit import Defaults
@@ -31,27 +31,28 @@ from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.statements import Statements
 from gpucredits.jobs.statistician import Statistician
 from gpucredits.jobs.sweeper import Sweeper
-from gpucredits.service.bucket_levels import Levels
-from gpucredits.service.funnel import FunnelOptions
-from gpucredits.service.keys import Keyring, ensure_admin_key
-from gpucredits.service.ledger import Ledger
-from gpucredits.service.limiter import Limiter, ProcessLimiter
-from gpucredits.service.orgs import Directory
-from gpucredits.service.pools import GpuPools
-from gpucredits.service.queue import Line
-from gpucredits.service.reads import Reads
+from gpucredits.service.limits.bucket_levels import Levels
+from gpucredits.service.write.group_commit import FunnelOptions
+from gpucredits.service.access.keys import Keyring, ensure_admin_key
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
+from gpucredits.service.reads.orgs import Directory
+from gpucredits.service.dispatch.pools import GpuPools
+from gpucredits.service.dispatch.queue import RequestQueue
+from gpucredits.service.reads.books import Reads
 from gpucredits.service.services import Services
-from gpucredits.store import pools, private, queue
-from gpucredits.store.bell import Bell
+from gpucredits.store.dispatch import pools, queue
+from gpucredits.store.embedded import private
+from gpucredits.store.database.notifier import Notifier
 from gpucredits.store.clock import read_offset
-from gpucredits.store.cluster import Layout
-from gpucredits.store.connection import Pool
-from gpucredits.store.embedded import EmbeddedPostgres, make_data_dir
-from gpucredits.store.migrate import migrate, read_migrations
-from gpucredits.store.pool import PoolOptions, open_pool
-from gpucredits.store.primary import Primary
-from gpucredits.store.run_as import sealed_advice
-from gpucredits.store.shelf import LEASES_MAX
+from gpucredits.store.embedded.cluster import Layout
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.embedded.server import EmbeddedPostgres, make_data_dir
+from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.primary import Primary
+from gpucredits.store.embedded.run_as import sealed_advice
+from gpucredits.store.book.cache.book_cache import LEASES_MAX
 
 logger = logging.getLogger(__name__)
 
@@ -172,8 +173,8 @@ def _limiter(config: Config, pool: Pool) -> Limiter:
     if config.redis_url is None:
         return ProcessLimiter(levels)
     try:
-        from gpucredits.service.redis_limiter import RedisLimiter  # noqa: PLC0415  # an extra
-        from gpucredits.store.redis_buckets import RedisAddressError, RedisBuckets  # noqa: PLC0415
+        from gpucredits.service.limits.redis_limiter import RedisLimiter  # noqa: PLC0415  # an extra
+        from gpucredits.store.limits.redis_buckets import RedisAddressError, RedisBuckets  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise RedisSetupError(
             "--redis-url needs the Redis client: pip install 'gpucredits[redis]'"
@@ -185,15 +186,15 @@ def _limiter(config: Config, pool: Pool) -> Limiter:
     return RedisLimiter(buckets, levels)
 
 
-async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, Line]:
+async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, RequestQueue]:
     """Pools, the queue in front of them, and the dispatcher, which hears of what happens."""
     gpu_pools = GpuPools(ledger.pool, ledger.funnel.shelf.windows)
-    line = Line(ledger.pool)
+    line = RequestQueue(ledger.pool)
     await gpu_pools.refresh()
     dispatching = Dispatching(ledger, gpu_pools)
     dispatching.is_held_up = ledger.funnel.shelf.steadiness.is_off
     rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
-    for part in (line, dispatching, Bell(ledger.pool, rings)):
+    for part in (line, dispatching, Notifier(ledger.pool, rings)):
         await part.start()
         stack.push_async_callback(part.stop)
     return gpu_pools, line

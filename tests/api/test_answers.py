@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucredits.api import heartbeats
+from gpucredits.api.ledger import heartbeats
 from gpucredits.app import Config, running
-from gpucredits.service.strides import stride
+from gpucredits.service.write.loop_turns import long_step
 from support.asgi import ask
 
 
@@ -21,9 +21,9 @@ def test_only_a_long_answer_waits_for_its_turn(
 
     async def seen() -> None:
         asked.append(1)
-        await stride()
+        await long_step()
 
-    monkeypatch.setattr(heartbeats, "stride", seen)
+    monkeypatch.setattr(heartbeats, "long_step", seen)
 
     async def act() -> list[int]:
         counts = []

@@ -19,7 +19,7 @@ import pytest
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gpucredits.api.connections import BoundedConnection, Connected, ConnectionBounds
+from gpucredits.api.http.connections import BoundedConnection, Connected, ConnectionBounds
 from support.waiting import until
 
 GET = b"GET /echo HTTP/1.1\r\nhost: localhost\r\n"

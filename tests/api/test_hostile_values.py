@@ -10,8 +10,8 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from gpucredits.api.call import Route
-from gpucredits.api.paging import PageQuery
+from gpucredits.api.http.call import Route
+from gpucredits.api.http.paging import PageQuery
 from gpucredits.api.routes import routes
 from gpucredits.wire.scalars import Instant
 from support.http import Caller, problem

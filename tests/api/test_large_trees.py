@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from gpucredits.service.reads import TREE_ACCOUNTS_MAX
+from gpucredits.service.reads.books import TREE_ACCOUNTS_MAX
 from support.http import Caller, fresh_name
 
 ADD = """

@@ -13,8 +13,8 @@ import jsonschema_rs
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from gpucredits.api.errors import EDGE_REASONS
-from gpucredits.api.openapi import openapi_document, reasons_of
+from gpucredits.api.http.errors import EDGE_REASONS
+from gpucredits.api.http.openapi import openapi_document, reasons_of
 from gpucredits.api.routes import routes
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.reasons import Reason

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpucredits.api.errors import ProblemError
-from gpucredits.api.pools import merged_weights
+from gpucredits.api.http.errors import ProblemError
+from gpucredits.api.dispatch.pools import merged_weights
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
-from gpucredits.store.pools import GpuPool, Weight
+from gpucredits.store.dispatch.pools import GpuPool, Weight
 from gpucredits.wire.pool import WEIGHTS_MAX, WeightChange
 from gpucredits.wire.scalars import AccountPath
 from support.http import Caller, fresh_name, problem

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import httpx
 
-from gpucredits.store.cluster import Layout
-from gpucredits.store.embedded import lock
+from gpucredits.store.embedded.cluster import Layout
+from gpucredits.store.embedded.server import lock
 from support.http import Caller, problem, running_server
 from support.postgres import sql
 from support.waiting import HANGS_S, until

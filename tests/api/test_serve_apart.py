@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from gpucredits.bench.processes import processes_of
-from gpucredits.store import leftovers, run_as
+from gpucredits.store.embedded import leftovers, run_as
 from support.http import Caller, RunningServer, running_server
 from support.users import SOMEBODY, act_as, as_root
 from support.waiting import HANGS_S, until

@@ -11,9 +11,9 @@ from asyncpg import Connection, Record
 from gpucredits.bench import books, inprocess, rawcopy, textbook
 from gpucredits.bench.workload import Job, Workload, dealt
 from gpucredits.core.heartbeat import Beat
-from gpucredits.service.ledger import Ledger
+from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.clock import advance_clock
-from gpucredits.store.pool import open_pool
+from gpucredits.store.database.connections import open_pool
 from support.postgres import TestServer, sql
 
 WORK = Workload(reservations=200, orgs=20)

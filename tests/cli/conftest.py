@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucredits.cli.demo.server import DemoServer, demo_server
+from gpucredits.cli.server.demo.server import DemoServer, demo_server
 from gpucredits.client import Client
 from support.mornings import until_morning
 from support.orgs import new_org

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from gpucredits.cli.main import main
 from gpucredits.client import Client
-from gpucredits.store.attach import address_in_use
-from gpucredits.store.embedded import DATABASE
+from gpucredits.store.embedded.attach import address_in_use
+from gpucredits.store.embedded.server import DATABASE
 from support.http import running_server
 from support.postgres import temporary_directory
 from support.waiting import until

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpucredits.cli.demo.server import DemoServer
+from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.client import Client
 from support.orgs import new_org
 from support.terminal import Terminal

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpucredits.cli.demo import own_command
+from gpucredits.cli.server.demo import own_command
 from support.waiting import until
 
 TIMEOUT_S = 120.0

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gpucredits.cli import session
+from gpucredits.cli.terminal import session
 from gpucredits.cli.main import COMMANDS, main
 from gpucredits.client import Client
 from support.faulty_proxy import Fault, faulty_proxy

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpucredits.cli import verify
+from gpucredits.cli.server import verify
 from gpucredits.client import Client
 from support.faulty_proxy import Fault, faulty_proxy
 from support.terminal import Terminal

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from gpucredits.cli.main import main
-from gpucredits.cli.near import near, offer
-from gpucredits.cli.values import past
+from gpucredits.cli.terminal.near import near, offer
+from gpucredits.cli.terminal.values import past
 
 NOBODY = {
     "GPUCREDITS_URL": "http://127.0.0.1:1",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from gpucredits.cli import values
+from gpucredits.cli.terminal import values
 from gpucredits.core.duration import format_ms
 
 SECOND_MS = 1_000

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from gpucredits.cli.main import main
 from gpucredits.client import Client
-from gpucredits.store.attach import address_in_use
-from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
+from gpucredits.store.embedded.attach import address_in_use
+from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
 from support.http import running_server
 from support.postgres import sql
 from support.terminal import Terminal

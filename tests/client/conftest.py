@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucredits.cli.demo.server import DemoServer, demo_server
+from gpucredits.cli.server.demo.server import DemoServer, demo_server
 from gpucredits.client import Client, Retry
 from support.faulty_proxy import FaultyProxy, faulty_proxy
 from support.orgs import new_org

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucredits.api.asgi import pattern_of
-from gpucredits.api.call import Route
+from gpucredits.api.http.asgi import pattern_of
+from gpucredits.api.http.call import Route
 from gpucredits.api.routes import routes
 from gpucredits.client import (
     AsyncClient,

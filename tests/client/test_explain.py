@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucredits.cli.demo.server import DemoServer
+from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.client import AsyncClient, Client
 from gpucredits.client.queue import EnqueueFields
 from gpucredits.client.reservations import ReserveFields

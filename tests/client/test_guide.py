@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpucredits.cli.demo.server import demo_server
+from gpucredits.cli.server.demo.server import demo_server
 from gpucredits.client.operations import Listing, Operation, Operations
 from support.waiting import HANGS_S
 

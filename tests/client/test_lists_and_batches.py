@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gpucredits.cli.demo.server import DemoServer
+from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.client import AsyncClient, Client, Refused
 from support.faulty_proxy import FaultyProxy
 from support.orgs import GPU_TYPE

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from gpucredits.cli.demo.server import DemoServer
+from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.client import Ambiguous, AsyncClient, Client, Refused, Retry, Unavailable, attempts
 from gpucredits.client import prices as price_calls
 from gpucredits.client import queue as queue_calls

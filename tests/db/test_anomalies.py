@@ -14,12 +14,12 @@ from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.command import Refund, Settle, UpdateAccount
 from gpucredits.core.risk import AnomalyTerms, check_spend, hourly_sums
 from gpucredits.jobs.anomalies import Anomalies
-from gpucredits.service import anomalies
-from gpucredits.service.acts import Act
-from gpucredits.service.anomalies import AnomalyFilter, TermsRow
-from gpucredits.store import anomalies as rows
-from gpucredits.store.anomalies import MARKS_KEPT_HOURS
-from gpucredits.store.due import Place
+from gpucredits.service.billing import anomalies
+from gpucredits.service.write.acts import Act
+from gpucredits.service.billing.anomalies import AnomalyFilter, TermsRow
+from gpucredits.store.billing import anomalies as rows
+from gpucredits.store.billing.anomalies import MARKS_KEPT_HOURS
+from gpucredits.store.ledger.due import DueCursor
 from support.scene import CREDIT, Scene, play, scene
 
 ALL = AnomalyFilter(before=2**62)
@@ -226,7 +226,7 @@ def test_only_hours_above_the_floor_are_looked_into(database: str) -> None:
         await next_hour(stage)
         hour = await anomalies.hour_now(stage.pool) - 1
         async with stage.pool.acquire() as db:
-            spenders, _ = await rows.mark_hour(db, Place(), hour=hour, walk_max=10)
+            spenders, _ = await rows.mark_hour(db, DueCursor(), hour=hour, walk_max=10)
         assert {spender.path for spender in spenders} == {"acme", "delta"}
 
     play(database, act)

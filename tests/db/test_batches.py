@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from gpucredits.api.batch import begin
-from gpucredits.api.call import Call
+from gpucredits.api.http.batch import begin
+from gpucredits.api.http.call import ApiRequest
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
-from gpucredits.service import batch, carrier
-from gpucredits.service.access import Principal, Role
-from gpucredits.service.acts import Act, perform
-from gpucredits.service.batch import Job, Result
-from gpucredits.service.claims import claim
-from gpucredits.service.errors import Busy, Incomplete, KeyReused, complete
-from gpucredits.service.funnel import DEFAULTS, FunnelOptions
-from gpucredits.service.orgs import Directory
-from gpucredits.store.book import Pages
-from gpucredits.store.book_save import Minutes
-from gpucredits.store.connection import Connection
-from gpucredits.store.errors import Unavailable
-from gpucredits.store.shelf import Shelf
+from gpucredits.service.write import batch, batch_worker
+from gpucredits.service.access.permissions import Principal, Role
+from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.write.batch import Job, Result
+from gpucredits.service.write.batch_keys import claim
+from gpucredits.service.write.errors import Busy, Incomplete, KeyReused, complete
+from gpucredits.service.write.group_commit import DEFAULTS, FunnelOptions
+from gpucredits.service.reads.orgs import Directory
+from gpucredits.store.book.load import CachedBooks
+from gpucredits.store.book.save import BatchRecord
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.book.cache.book_cache import BookCache
 from support.scene import CREDIT, Scene, play
 
 
@@ -66,19 +66,19 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
         await stage.fund("acme")
         requests = [stage.request(Issue(account="acme", amount=1)) for _ in range(6)]
         with monkeypatch.context() as patched:
-            patched.setattr(carrier, "WAIT_MAX_S", -1.0)
+            patched.setattr(batch_worker, "WAIT_MAX_S", -1.0)
             with pytest.raises(Busy):
                 await stage.ledger.submit_all("acme", requests, atomic=False)
         assert (await stage.balance()).available == 100 * CREDIT
         real = batch.commit
 
-        async def slow(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
+        async def slow(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
             results = await real(connection, jobs, shelf)
-            patched.setattr(carrier, "WAIT_MAX_S", -1.0)
+            patched.setattr(batch_worker, "WAIT_MAX_S", -1.0)
             return results
 
         with monkeypatch.context() as patched:
-            patched.setattr(carrier, "commit", slow)
+            patched.setattr(batch_worker, "commit", slow)
             with pytest.raises(Incomplete) as raised:
                 await stage.ledger.submit_all("acme", requests, atomic=False)
         assert (raised.value.decided, raised.value.items) == (2, 6)
@@ -118,7 +118,7 @@ def test_a_command_under_way_whose_key_a_batch_takes_is_not_done(
         ):
 
             async def meanwhile(
-                jobs: Sequence[Job], pages: Pages, minutes: Minutes, number: int
+                jobs: Sequence[Job], pages: CachedBooks, minutes: BatchRecord, number: int
             ) -> list[Result]:
                 await use_key(stage)
                 return await real(jobs, pages, minutes, number)
@@ -180,7 +180,7 @@ def test_a_batch_without_room_binds_no_key(database: str) -> None:
         services: Any = SimpleNamespace(
             pool=stage.pool, ledger=stage.ledger, directory=Directory(stage.pool)
         )
-        call: Call[None, None] = Call(
+        call: ApiRequest[None, None] = ApiRequest(
             services=services,
             principal=Principal(key_id=1, org_id=0, role=Role.ADMIN),
             params={},

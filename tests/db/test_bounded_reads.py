@@ -11,10 +11,10 @@ from gpucredits.core.command import Command, CreateAccount, Reserve, SetBudget, 
 from gpucredits.core.entry import EntryType
 from gpucredits.core.period import Calendar
 from gpucredits.core.reservation import Reservation
-from gpucredits.store import entries, reservations
-from gpucredits.store.entries import EntryFilter, EntryRow
-from gpucredits.store.orgs import find_org
-from gpucredits.store.reservations import ReservationFilter
+from gpucredits.store.ledger import entries, reservations
+from gpucredits.store.ledger.entries import EntryFilter, EntryRow
+from gpucredits.store.ledger.orgs import find_org
+from gpucredits.store.ledger.reservations import ReservationFilter
 from support.parity import PATHS, Players
 from support.scene import CREDIT, Scene, play
 

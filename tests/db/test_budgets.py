@@ -9,7 +9,7 @@ from gpucredits.core.budget import Rollover
 from gpucredits.core.command import SetBudget, Settle
 from gpucredits.core.period import Calendar
 from gpucredits.jobs.sweeper import Sweeper
-from gpucredits.service.budgets import read_periods
+from gpucredits.service.billing.budgets import read_periods
 from support.gated import ALICE, set_up, until_midnight
 from support.scene import CREDIT, Scene, play, scene
 

@@ -9,8 +9,8 @@ import asyncpg
 
 from gpucredits.core.command import Issue
 from gpucredits.core.outcome import Granted
-from gpucredits.service.batch import CommandJob
-from gpucredits.store.connection import Connection
+from gpucredits.service.write.batch import CommandJob
+from gpucredits.store.database.connection import Connection
 from support.scene import CREDIT, Scene, play
 from support.waiting import HANGS_S
 

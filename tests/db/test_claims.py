@@ -24,8 +24,8 @@ from gpucredits.core.outcome import Outcome
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.store.book import load
-from gpucredits.store.needs import Needs
+from gpucredits.store.book.load import load
+from gpucredits.store.book.needs import Needs
 from support.claims import check_claims
 from support.parity import Shadow
 from support.scene import CREDIT, Scene, play

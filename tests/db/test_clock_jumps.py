@@ -11,11 +11,11 @@ import pytest
 from gpucredits.core.command import Issue, Sweep
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Reserved
-from gpucredits.service.ledger import Ledger
-from gpucredits.service.verify import verify
-from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.migrate import read_migrations
-from gpucredits.store.steadiness import ClockJumped, Steadiness
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.reads.verify import verify
+from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.migrate import read_migrations
+from gpucredits.store.book.cache.clock_check import ClockCheck, ClockJumped
 from support.http import Caller, problem, running_server
 from support.postgres import sql
 from support.scene import CREDIT, QUICK, Scene, play
@@ -80,7 +80,7 @@ def test_a_clock_that_is_believed_ends_what_runs(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: without the comparison the lease is over, and the grant's hour too."""
-    monkeypatch.setattr(Steadiness, "hear", lambda *_: None)
+    monkeypatch.setattr(ClockCheck, "hear", lambda *_: None)
 
     async def act(stage: Scene) -> None:
         refused, decision = await clock_goes_wrong(stage, DAY_US)

@@ -10,13 +10,13 @@ from pathlib import Path
 import asyncpg
 
 from gpucredits.core.command import Issue
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Granted, Reserved
-from gpucredits.store import leftovers
-from gpucredits.store.embedded import EmbeddedPostgres
-from gpucredits.store.errors import Unavailable
-from gpucredits.store.migrate import migrate, read_migrations
-from gpucredits.store.reservations import ReservationFilter
+from gpucredits.store.embedded import leftovers
+from gpucredits.store.embedded.server import EmbeddedPostgres
+from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.ledger.reservations import ReservationFilter
 from support.postgres import SMALL
 from support.scene import CREDIT, Scene, scene
 from support.waiting import HANGS_S, until
@@ -69,7 +69,7 @@ class Load:
                 self.interrupted += 1
                 await asyncio.sleep(0.01)
                 continue
-            assert isinstance(answer, Beaten), answer
+            assert isinstance(answer, BeatResult), answer
             assert answer.settled >= seq * CREDIT
             self.settled[lease.reservation.reservation_id] = answer.settled
             self.moved.set()

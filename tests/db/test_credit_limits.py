@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.core.account import Model
 from gpucredits.core.command import CreateAccount, Issue, Reserve, UpdateAccount
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Decision
@@ -32,7 +32,7 @@ def test_a_limit_below_the_debt_leaves_the_floor_where_the_account_stood(databas
         assert said.reason is Reason.INSUFFICIENT_CREDITS
         await stage.advance(1)
         beaten = await stage.do(Beat(lease.reservation_id, 1, 1_000))
-        assert isinstance(beaten, Beaten)
+        assert isinstance(beaten, BeatResult)
         assert beaten.decision is Decision.DRAIN
         await stage.do(Issue(account="acme", amount=50 * CREDIT))
         await stage.do(UpdateAccount(path="acme", credit_limit=2))

@@ -12,13 +12,13 @@ from gpucredits.core.outcome import QuotaSaved, Reserved
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.jobs.dispatcher import Dispatching
-from gpucredits.service import queue as queue_service
-from gpucredits.service.admitting import Admitting
-from gpucredits.service.dispatcher import USAGE_EVERY_US, Dispatcher
-from gpucredits.service.queue import QueueFull, answer_of
-from gpucredits.store import dispatch
-from gpucredits.store.dispatch import Claimed
-from gpucredits.store.queue import QueueState
+from gpucredits.service.dispatch import queue as queue_service
+from gpucredits.service.dispatch.admission import Admitting
+from gpucredits.service.dispatch.cycle import Dispatcher, USAGE_EVERY_US
+from gpucredits.service.dispatch.queue import QueueFull, answer_of
+from gpucredits.store.dispatch import cycle as dispatch
+from gpucredits.store.dispatch.cycle import Claimed
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import HOUR_US, Scene, play, scene
 from support.stage import CAPACITY, Stage, stage_on
 

@@ -7,11 +7,11 @@ import pytest
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
-from gpucredits.service.demand import Survey
-from gpucredits.service.errors import Busy
-from gpucredits.service.queue import answer_of
-from gpucredits.store.picture import OpenTicket
-from gpucredits.store.queue import QueueState
+from gpucredits.service.dispatch.demand import Survey
+from gpucredits.service.write.errors import Busy
+from gpucredits.service.dispatch.queue import answer_of
+from gpucredits.store.dispatch.pool_rows import OpenTicket
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage, stage_on, told_to_stop
 

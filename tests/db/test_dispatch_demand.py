@@ -10,10 +10,10 @@ import pytest
 from gpucredits.core.account import Status
 from gpucredits.core.command import Issue, UpdateAccount
 from gpucredits.core.reasons import Refused
-from gpucredits.service.dispatcher import Dispatcher
-from gpucredits.service.queue import answer_of
-from gpucredits.store import queue
-from gpucredits.store.queue import QueueState
+from gpucredits.service.dispatch.cycle import Dispatcher
+from gpucredits.service.dispatch.queue import answer_of
+from gpucredits.store.dispatch import queue
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage, stage_on, told_to_stop
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.heartbeat import Beat, Beaten
-from gpucredits.service.acts import Act
-from gpucredits.store import dispatch
-from gpucredits.store.pools import NO_POOL, GpuPool
-from gpucredits.store.queue import QueueState
+from gpucredits.core.heartbeat import Beat, BeatResult
+from gpucredits.service.write.acts import Act
+from gpucredits.store.dispatch import cycle
+from gpucredits.store.dispatch.pools import GpuPool, NO_POOL
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import Scene, play
 from support.stage import CAPACITY, Stage, stage_on, told_to_stop
 
@@ -36,18 +36,18 @@ async def cancel(stage: Stage, request: Key) -> None:
     await stage.line.cancel(act, request, actor="tester", request_id="")
 
 
-async def beat(stage: Stage, job: Key, seq: int) -> Beaten:
+async def beat(stage: Stage, job: Key, seq: int) -> BeatResult:
     """What the job hears."""
     lease = (await stage.ticket(job)).reservation_id
     [told] = await stage.base.ledger.beat([(job[0], Beat(lease, seq, seq * 10))])
-    assert isinstance(told, Beaten)
+    assert isinstance(told, BeatResult)
     return told
 
 
 async def work(stage: Stage) -> list[int]:
     """Pools in which there is something to do."""
     async with stage.base.pool.acquire() as db:
-        return await dispatch.pools_with_work(db, usage_every_us=10**12)
+        return await cycle.pools_with_work(db, usage_every_us=10**12)
 
 
 @pytest.mark.parametrize("way", ["cancel", "expire"])

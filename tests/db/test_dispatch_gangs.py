@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpucredits.service.acts import Act
-from gpucredits.store.queue import QueueState
+from gpucredits.service.write.acts import Act
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import Scene, play
 from support.stage import CAPACITY, Stage, stage_on
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import CreateAccount, Issue
-from gpucredits.service.admitting import Admitting
-from gpucredits.store import dispatch, pools
-from gpucredits.store.picture import take_picture
-from gpucredits.store.pools import NO_POOL
-from gpucredits.store.queue import QueueState
+from gpucredits.service.dispatch.admission import Admitting
+from gpucredits.store.dispatch import cycle as dispatch, pools
+from gpucredits.store.dispatch.pool_rows import take_picture
+from gpucredits.store.dispatch.pools import NO_POOL
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage
 

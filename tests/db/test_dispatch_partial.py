@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.store.queue import QueueState
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import Scene, play
 from support.stage import CAPACITY, Stage, stage_on
 

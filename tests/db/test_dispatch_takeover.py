@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpucredits.core.command import SetRateLimit
-from gpucredits.service.admitting import Admitting
-from gpucredits.store.dispatch import Claimed
-from gpucredits.store.queue import QueueState
+from gpucredits.service.dispatch.admission import Admitting
+from gpucredits.store.dispatch.cycle import Claimed
+from gpucredits.store.dispatch.queue import QueueState
 from support.scene import CREDIT, Scene, play, scene
 from support.stage import stage_on
 

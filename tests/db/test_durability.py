@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
-from gpucredits.store import cluster
-from gpucredits.store.durability import (
-    Finding,
-    UnsafeDatabaseError,
-    findings,
-    read_facts,
-    require_durable,
-)
-from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.embedded import cluster
+from gpucredits.store.database.durability import UnsafeDatabaseError, UnsafeSetting, findings, read_facts, require_durable
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support.postgres import SMALL, TestServer, sql
 from support.waiting import HANGS_S
 
@@ -34,10 +28,10 @@ BAD_SETTINGS = {
 }
 
 
-def inspect(dsn: str) -> list[Finding]:
+def inspect(dsn: str) -> list[UnsafeSetting]:
     """What is wrong with the database behind an address."""
 
-    async def run() -> list[Finding]:
+    async def run() -> list[UnsafeSetting]:
         connection = await asyncpg.connect(dsn, timeout=HANGS_S)
         try:
             return findings(await read_facts(connection))

@@ -12,17 +12,17 @@ import pytest
 from gpucredits.core.book import Book
 from gpucredits.core.command import Command, CreateAccount, Issue, Reserve, Transfer
 from gpucredits.core.decide import decide
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Granted, Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Refused
-from gpucredits.service import batch, carrier
-from gpucredits.service.batch import Job
-from gpucredits.service.errors import Busy, Closing
-from gpucredits.service.funnel import DEFAULTS, FunnelOptions
-from gpucredits.store import lane
-from gpucredits.store.connection import Connection
-from gpucredits.store.errors import Conflict, Unavailable
-from gpucredits.store.shelf import Shelf
+from gpucredits.service.write import batch, batch_worker
+from gpucredits.service.write.batch import Job
+from gpucredits.service.write.errors import Busy, Closing
+from gpucredits.service.write.group_commit import DEFAULTS, FunnelOptions
+from gpucredits.store.database import batch_session
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.errors import Conflict, Unavailable
+from gpucredits.store.book.cache.book_cache import BookCache
 from support.scene import CREDIT, QUICK, Scene, play, scene
 from support.waiting import HANGS_S
 
@@ -37,7 +37,7 @@ def reserve(number: int) -> Reserve:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches that wait for a lock for as long as a test may take."""
-    monkeypatch.setattr(lane, "SESSION", lane.SESSION.replace("'1s'", "'600s'"))
+    monkeypatch.setattr(batch_session, "SESSION", batch_session.SESSION.replace("'1s'", "'600s'"))
 
 
 def test_funds_for_k_admit_exactly_k(database: str) -> None:
@@ -163,7 +163,7 @@ def test_neighbours_of_a_failing_command_are_unharmed(
         ]
         answers = await stage.ledger.beat(beats)
         assert [type(each) for each in answers] == [
-            InvariantBroken if beat.seq == 13 else Beaten for _, beat in beats
+            InvariantBroken if beat.seq == 13 else BeatResult for _, beat in beats
         ]
 
     play(database, act)
@@ -179,13 +179,13 @@ def test_a_conflict_is_tried_again_and_never_a_refusal(
         real, failures = batch.commit, iter([True, True, False])
 
         async def contended(
-            connection: Connection, jobs: Sequence[Job], shelf: Shelf
+            connection: Connection, jobs: Sequence[Job], shelf: BookCache
         ) -> list[batch.Result]:
             if next(failures, True):
                 raise Conflict("another was first")
             return await real(connection, jobs, shelf)
 
-        monkeypatch.setattr(carrier, "commit", contended)
+        monkeypatch.setattr(batch_worker, "commit", contended)
         assert isinstance(await stage.do(reserve(1)), Reserved)
         with pytest.raises(Unavailable):
             await stage.do(reserve(2))

@@ -26,7 +26,7 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Decision
-from gpucredits.store import book as store_book
+from gpucredits.store.book import load as store_book
 from support.gated import ALICE, SCOPES, WINDOW, counters, quota, rate, refused, set_up
 from support.scene import CREDIT, Scene, play
 

@@ -30,16 +30,16 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Boosted, Outcome, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Exhaustion, Reservation, ReservationState
 from gpucredits.core.token_bucket import tokens
-from gpucredits.store.book import load
-from gpucredits.store.book_gates import calendar_of
-from gpucredits.store.needs import Needs
+from gpucredits.store.book.load import load
+from gpucredits.store.book.limit_rows import calendar_of
+from gpucredits.store.book.needs import Needs
 from support.parity import PATHS, Players, Shadow
 from support.scene import CREDIT, HOUR_US, PRICE, Scene, list_price, play
 
@@ -235,7 +235,7 @@ def test_limits_in_the_store_agree_with_the_rules(
             for outcome in await asyncio.gather(*(stage.do(command) for command in commands)):
                 operators.note(outcome)
             for answer in await reported:
-                assert isinstance(answer, Beaten | Refused), answer
+                assert isinstance(answer, BeatResult | Refused), answer
             if operators.dice.random() < 0.3:
                 await stage.advance(operators.dice.choice([0.5, 3, 20, 90, 4_000]))
         await compare(stage, shadow)

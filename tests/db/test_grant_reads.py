@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.core.command import CreateAccount, Issue, Transfer
 from gpucredits.core.grant import GrantState
 from gpucredits.core.outcome import Granted
-from gpucredits.store.grants import GrantFilter
+from gpucredits.store.ledger.grants import GrantFilter
 from support.scene import CREDIT, Scene, play
 
 SECOND_US = 1_000_000

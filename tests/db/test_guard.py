@@ -12,24 +12,24 @@ from gpucredits.core.command import (
     Issue,
     Reserve,
 )
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.service import batch, minutes
-from gpucredits.service.acts import Act
-from gpucredits.service.ledger import Ledger
-from gpucredits.service.prices import NewPrice, add_price
-from gpucredits.store import book_save
-from gpucredits.store.guard import Verdict
-from gpucredits.store.watch import Watch
+from gpucredits.service.write import batch, batch_record
+from gpucredits.service.write.acts import Act
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.billing.prices import NewPrice, add_price
+from gpucredits.store.book import save
+from gpucredits.store.book.guard import GuardResult
+from gpucredits.store.book.cache.database_clock import DatabaseClock
 from support.kept import counted_reads, without
 from support.scene import CREDIT, PRICE, QUICK, Scene, play
 
 
-async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> BeatResult:
     """One heartbeat of a lease of the first org."""
     [outcome] = await ledger.beat([(1, Beat(lease, seq, used_ms))])
-    assert isinstance(outcome, Beaten), outcome
+    assert isinstance(outcome, BeatResult), outcome
     return outcome
 
 
@@ -58,12 +58,12 @@ NODES = """NOT EXISTS (SELECT FROM unnest($6::text::integer[], $7::text::bigint[
                 AND r.node = n.node OFFSET 0) AS taken)"""
 
 
-def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[Verdict]:
+def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[GuardResult]:
     """Every verdict on what is saved, as it falls."""
-    verdicts: list[Verdict] = []
-    save_if = book_save.save_if
+    verdicts: list[GuardResult] = []
+    save_if = save.save_if
 
-    async def noted(*everything: Any) -> Verdict:
+    async def noted(*everything: Any) -> GuardResult:
         verdicts.append(await save_if(*everything))
         return verdicts[-1]
 
@@ -138,16 +138,16 @@ def test_a_price_that_starts_before_the_time_of_the_org_is_not_overlooked(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A guess of the time may be a little late; what is decided is decided at the org's time."""
-    guess = Watch.now
+    guess = DatabaseClock.now
 
-    def late(watch: Watch) -> int | None:
+    def late(watch: DatabaseClock) -> int | None:
         now = guess(watch)
         return None if now is None else now - 3_000_000
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=1_000)
         await schedule(stage, PRICE // 2, seconds=10)
-        monkeypatch.setattr(Watch, "now", late)
+        monkeypatch.setattr(DatabaseClock, "now", late)
         assert (await stage.reserve(window_ms=60_000)).reservation.price == PRICE
         await stage.advance(11)
         await stage.do(Issue(account="acme", amount=CREDIT))  # moves the org's time
@@ -195,7 +195,7 @@ def test_a_key_whose_answer_is_not_kept_is_looked_for(
         await stage.fund("acme", credits_each=1)
         await stage.reserve(window_ms=1_000)
         reads = counted_reads(monkeypatch)
-        monkeypatch.setattr(minutes, "is_remembered", lambda outcome: False)
+        monkeypatch.setattr(batch_record, "is_remembered", lambda outcome: False)
         wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=8)
         assert isinstance(await stage.do(wanted, key="once"), Refused)
         assert [needs.keys for needs in reads] == [{(1, "once")}]
@@ -212,7 +212,7 @@ def test_a_guess_that_is_not_looked_at_renews_what_has_lapsed(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: with every guess of the time taken for right, a lapsed lease runs on."""
-    monkeypatch.setattr(Watch, "now", lambda watch: watch._lead_us + int(monotonic() * 1_000_000))
+    monkeypatch.setattr(DatabaseClock, "now", lambda watch: watch._lead_us + int(monotonic() * 1_000_000))
     without(monkeypatch, "coalesce(m.offset_us = $3, true)")
     without(monkeypatch, "m.now - $4 BETWEEN 0 AND 5000000")
     assert play(database, lapse, stays_sound=False) == "continue"
@@ -236,7 +236,7 @@ def test_a_key_that_another_server_answers_meanwhile_gets_that_answer(
         await stage.fund("acme", credits_each=0)
         other = Ledger(stage.pool, QUICK)
         await other.start()
-        save_if, both = book_save.save_if, asyncio.Barrier(2)
+        save_if, both = save.save_if, asyncio.Barrier(2)
 
         async def together(*everything: Any) -> Any:
             await both.wait()

@@ -9,12 +9,12 @@ import pytest
 from gpucredits.core.command import CreateAccount, Issue, Settle, Transfer
 from gpucredits.core.entry import EntryType
 from gpucredits.jobs.snapshotter import Snapshotter
-from gpucredits.service import reads
-from gpucredits.service.reads import Balance
-from gpucredits.store import history
-from gpucredits.store.accounts import AccountFilter
-from gpucredits.store.entries import EntryFilter
-from gpucredits.store.reservations import ReservationFilter
+from gpucredits.service.reads import books as reads
+from gpucredits.service.reads.books import Balance
+from gpucredits.store.ledger import history
+from gpucredits.store.ledger.accounts import AccountFilter
+from gpucredits.store.ledger.entries import EntryFilter
+from gpucredits.store.ledger.reservations import ReservationFilter
 from support.kept import counted_reads
 from support.scene import CREDIT, HOUR_US, Scene, play
 

@@ -8,14 +8,15 @@ from functools import partial
 import pytest
 
 from gpucredits.core.bounds import DAY_US
-from gpucredits.store import probing, requests, statements
-from gpucredits.store.anomalies import MARKS_KEPT_HOURS, mark_hour
-from gpucredits.store.blocks import chain_heads
-from gpucredits.store.connection import Connection
-from gpucredits.store.due import Place, find_due
-from gpucredits.store.queue import forget_ended
-from gpucredits.store.retention import forget_answers, forget_decisions
-from gpucredits.store.statements import Step
+from gpucredits.store.billing import budget_requests, statements
+from gpucredits.store.dispatch import dry_runs
+from gpucredits.store.billing.anomalies import MARKS_KEPT_HOURS, mark_hour
+from gpucredits.store.ledger.blocks import chain_heads
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.ledger.due import DueCursor, find_due
+from gpucredits.store.dispatch.queue import forget_ended
+from gpucredits.store.access.retention import forget_answers, forget_decisions
+from gpucredits.store.billing.statements import Step
 from support.counting import rows_read
 from support.scene import Scene, play
 
@@ -81,12 +82,12 @@ SELECT 1, 'acme', 0, 0, 0, '', 1, 0, 0, '', '', ledger_now(), ledger_now() * 2, 
 
 async def unfinished(db: Connection) -> None:
     """Requests that are to be looked after."""
-    assert await requests.unfinished(db, limit=200) == []
+    assert await budget_requests.unfinished(db, limit=200) == []
 
 
 async def probes(db: Connection) -> None:
     """Requests in a queue that may be asked about again."""
-    assert len(await probing.probes(db, 0, each=4, limit=200)) == FEW
+    assert len(await dry_runs.probes(db, 0, each=4, limit=200)) == FEW
 
 
 @pytest.mark.parametrize("look", [unfinished, probes])
@@ -163,19 +164,19 @@ def test_the_sweeper_reads_who_is_due(database: str) -> None:
     play(database, act, stays_sound=False)
 
 
-async def open_months(db: Connection, step: Step) -> Place:
+async def open_months(db: Connection, step: Step) -> DueCursor:
     """Months that are to be closed."""
     return (await statements.open_months(db, step, until=0, reached=0))[1]
 
 
-async def misjudged(db: Connection, step: Step) -> Place:
+async def misjudged(db: Connection, step: Step) -> DueCursor:
     """Who is to be paused or resumed."""
     return (await statements.misjudged(db, step))[1]
 
 
 @pytest.mark.parametrize("look", [open_months, misjudged])
 def test_a_step_over_those_who_pay_later_is_bounded(
-    database: str, look: Callable[[Connection, Step], Awaitable[Place]]
+    database: str, look: Callable[[Connection, Step], Awaitable[DueCursor]]
 ) -> None:
     """It reads so many of them and nobody else; step by step all of them have their turn."""
 
@@ -185,7 +186,7 @@ def test_a_step_over_those_who_pay_later_is_bounded(
             await db.execute(ACCOUNTS, 0, MANY)
             await db.execute(f"UPDATE accounts SET model = 1 WHERE account_id <= {4 * FEW}")
             await db.execute("ANALYZE accounts")
-            places = [Place()]
+            places = [DueCursor()]
 
             async def one_step(db: Connection) -> None:
                 places.append(await look(db, Step(places[-1], FEW, 1)))
@@ -195,8 +196,8 @@ def test_a_step_over_those_who_pay_later_is_bounded(
             late = await db.fetch(
                 "SELECT org_id, account_id FROM accounts WHERE model = 1 ORDER BY 1, 2"
             )
-        ends = [Place(*late[end * FEW - 1]) for end in range(1, 5)]
-        assert places == [Place(), *ends, Place()]
+        ends = [DueCursor(*late[end * FEW - 1]) for end in range(1, 5)]
+        assert places == [DueCursor(), *ends, DueCursor()]
 
     play(database, act, stays_sound=False)
 
@@ -220,7 +221,7 @@ def test_forgetting_marks_reads_those_that_are_old(database: str) -> None:
 
             async def mark(db: Connection) -> None:
                 hour = MARKS_KEPT_HOURS + 3
-                await mark_hour(db, Place(), hour=hour, walk_max=FEW)
+                await mark_hour(db, DueCursor(), hour=hour, walk_max=FEW)
 
             assert await rows_read(db, "spend_marks", mark) < 20 * FEW
             left = "SELECT min(hour), count(*) FROM spend_marks"

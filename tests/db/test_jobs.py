@@ -16,8 +16,8 @@ from gpucredits.jobs.retention import Retention
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.sweeper import Sweeper
-from gpucredits.service import asking
-from gpucredits.store.errors import Unavailable
+from gpucredits.service.dispatch import ledger_calls
+from gpucredits.store.database.errors import Unavailable
 from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, HOUR_US, Scene, play, scene
 from support.waiting import HANGS_S
@@ -132,7 +132,7 @@ def test_an_org_without_an_answer_leaves_others_their_turn(
     database: str, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """Others in the same tick are swept, the next tick goes on, and a rest follows the round."""
-    monkeypatch.setattr(asking, "DONE_WITHIN_S", 0.5)
+    monkeypatch.setattr(ledger_calls, "DONE_WITHIN_S", 0.5)
 
     async def act(stage: Scene) -> None:
         orgs = ("deaf", "acme", "beta")

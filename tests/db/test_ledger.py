@@ -26,7 +26,7 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.grant import GrantState
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import (
     AccountSaved,
     Adjusted,
@@ -40,10 +40,10 @@ from gpucredits.core.outcome import (
 )
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Decision, ReservationState
-from gpucredits.service.errors import KeyReused
-from gpucredits.service.outcomes import decode, encode
-from gpucredits.store.grants import GrantFilter
-from gpucredits.store.reservations import ReservationFilter
+from gpucredits.service.write.errors import KeyReused
+from gpucredits.service.write.stored_answers import decode, encode
+from gpucredits.store.ledger.grants import GrantFilter
+from gpucredits.store.ledger.reservations import ReservationFilter
 from support.scene import CREDIT, HOUR_US, Scene, play
 
 MONEY_TABLES = ("orgs", "accounts", "grants", "topups", "reservations", "entries", "outbox")
@@ -125,7 +125,7 @@ def test_every_kind_of_command_is_stored_and_answered_again(database: str) -> No
         )
         assert isinstance(other, Refused)
         await stage.advance(9)
-        assert isinstance(await twice(Beat(number, 1, 9_000)), Beaten)
+        assert isinstance(await twice(Beat(number, 1, 9_000)), BeatResult)
         await twice(Settle(reservation_id=number))
         await twice(Refund(reservation_id=number, amount=3 * CREDIT))
         await twice(Adjust(reservation_id=number, amount=CREDIT))
@@ -137,7 +137,7 @@ def test_every_kind_of_command_is_stored_and_answered_again(database: str) -> No
             Transferred,
             Reserved,
             Refused,
-            Beaten,
+            BeatResult,
             Closed,
             Refunded,
             Adjusted,
@@ -264,7 +264,7 @@ def test_beats_of_one_lease_in_one_call_are_settled_in_order(database: str) -> N
         number = lease.reservation.reservation_id
         beats = [Beat(number, 1, 1_000), Beat(number, 2, 2_000), Beat(number, 2, 3_000)]
         results = await stage.ledger.beat([(org_id, beat) for beat in beats])
-        assert [(each.settled, each.duplicate) for each in results if isinstance(each, Beaten)] == [
+        assert [(each.settled, each.duplicate) for each in results if isinstance(each, BeatResult)] == [
             (1 * CREDIT, False),
             (2 * CREDIT, False),
             (2 * CREDIT, True),

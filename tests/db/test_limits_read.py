@@ -18,10 +18,10 @@ from gpucredits.core.command import (
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced, RateLimitSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.service import batch, new_windows
-from gpucredits.store.book import load_and_lock
-from gpucredits.store.book_save import save
-from gpucredits.store.quotas import spent_in
+from gpucredits.service.write import batch, new_windows
+from gpucredits.store.book.load import load_and_lock
+from gpucredits.store.book.save import save
+from gpucredits.store.limits.quotas import spent_in
 from support.scene import CREDIT, Scene, play
 
 ELSEWHERE = 300

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gpucredits.core.command import CreateAccount, Issue, Reserve
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome, Reserved
-from gpucredits.service import carrier
-from gpucredits.service.batch import Job, Result, commit
-from gpucredits.service.errors import Busy
-from gpucredits.service.ledger import Undecided
-from gpucredits.store.connection import Connection
-from gpucredits.store.errors import Unavailable
-from gpucredits.store.lane import held_by_others
-from gpucredits.store.shelf import Shelf
+from gpucredits.service.write import batch_worker
+from gpucredits.service.write.batch import Job, Result, commit
+from gpucredits.service.write.errors import Busy
+from gpucredits.service.write.ledger import Undecided
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.database.batch_session import held_by_others
+from gpucredits.store.book.cache.book_cache import BookCache
 from support.scene import CREDIT, Scene, play
 from support.waiting import HANGS_S
 
@@ -92,11 +92,11 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     """The orgs of every batch that is tried from now on."""
     batches: list[set[int]] = []
 
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
+    async def seen(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
         batches.append({job.org_id for job in jobs})
         return await commit(connection, jobs, shelf)
 
-    monkeypatch.setattr(carrier, "commit", seen)
+    monkeypatch.setattr(batch_worker, "commit", seen)
     return batches
 
 
@@ -111,12 +111,12 @@ def test_neighbours_of_a_locked_org_are_answered(database: str, which: str) -> N
             asked, stuck = leases.ask(OTHERS, 1), leases.ask([STUCK], 1)
             done, waiting = await asyncio.wait(asked, timeout=HANGS_S)
             assert not waiting
-            assert {type(each.result()) for each in done} == {Beaten, Reserved}
+            assert {type(each.result()) for each in done} == {BeatResult, Reserved}
             done, waiting = await asyncio.wait(stuck, timeout=HANGS_S)
             assert not waiting
             assert {type(each.result()) for each in done} == {Unavailable}
         again = await asyncio.gather(*leases.ask([STUCK], 1))
-        assert [type(each) for each in again] == [Beaten, Reserved]
+        assert [type(each) for each in again] == [BeatResult, Reserved]
         assert (await stage.balance(STUCK)).spent == 5 * CREDIT
 
     play(database, act)
@@ -134,12 +134,12 @@ def test_no_org_is_given_up_for_what_the_other_lane_holds(
     async def act(stage: Scene) -> None:
         leases = Leases(stage)
         await leases.open()
-        monkeypatch.setattr(carrier, "HELD_MAX_S", 0.0)  # every batch that was locked out is late
-        monkeypatch.setattr(carrier, "held_by_others", look_slowly)
+        monkeypatch.setattr(batch_worker, "HELD_MAX_S", 0.0)  # every batch that was locked out is late
+        monkeypatch.setattr(batch_worker, "held_by_others", look_slowly)
         async with locked(stage, "account", STUCK):
             asked, stuck = leases.ask(OTHERS, 1), leases.ask([STUCK], 1)
             outcomes = await asyncio.gather(*asked)
-            assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(OTHERS)
+            assert [type(each) for each in outcomes] == [BeatResult, Reserved] * len(OTHERS)
             assert {type(each) for each in await asyncio.gather(*stuck)} == {Unavailable}
 
     play(database, act)
@@ -158,7 +158,7 @@ def test_an_org_that_was_locked_is_waited_for_by_nobody_else(
             tried.clear()
             stuck = asyncio.gather(*leases.ask([STUCK], 2))
             outcomes = await asyncio.gather(*leases.ask(OTHERS, 2))
-            assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(OTHERS)
+            assert [type(each) for each in outcomes] == [BeatResult, Reserved] * len(OTHERS)
             assert not stuck.done()
             assert [type(each) for each in await stuck] == [Unavailable] * 2
         assert tried
@@ -178,7 +178,7 @@ def test_each_lane_waits_once_for_what_is_locked(database: str, tried: list[set[
             tried.clear()
             asked, free = leases.ask(stuck, 1), leases.ask(others, 1)
             outcomes = await asyncio.gather(*free)
-            assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(others)
+            assert [type(each) for each in outcomes] == [BeatResult, Reserved] * len(others)
             assert {type(each) for each in await asyncio.gather(*asked)} == {Unavailable}
         ids = {leases.ids[org][0] for org in stuck}
         assert len([orgs for orgs in tried if orgs & ids]) == 2
@@ -190,7 +190,7 @@ def test_a_lock_that_is_let_go_in_time_is_not_noticed(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waited is carried out once, without a word to its callers."""
-    monkeypatch.setattr(carrier, "HELD_MAX_S", HANGS_S)
+    monkeypatch.setattr(batch_worker, "HELD_MAX_S", HANGS_S)
 
     async def act(stage: Scene) -> None:
         leases = Leases(stage)
@@ -200,7 +200,7 @@ def test_a_lock_that_is_let_go_in_time_is_not_noticed(
             _, waiting = await asyncio.wait(asked, timeout=HANGS_S)
             assert not waiting
         outcomes = await asyncio.gather(*asked, *stuck)
-        assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(ORGS)
+        assert [type(each) for each in outcomes] == [BeatResult, Reserved] * len(ORGS)
         for org in (STUCK, OTHERS[0]):
             assert (await stage.balance(org)).spent == 5 * CREDIT
 
@@ -220,10 +220,10 @@ def test_many_locked_orgs_wait_together(database: str, which: str) -> None:
             if which == "org":
                 _, waiting = await asyncio.wait(free, timeout=HANGS_S)
                 assert not waiting
-                assert {type(each.result()) for each in free} == {Beaten, Reserved}
+                assert {type(each.result()) for each in free} == {BeatResult, Reserved}
             _, waiting = await asyncio.wait(asked + free, timeout=HANGS_S)
             assert not waiting
         outcomes = await asyncio.gather(*leases.ask(ORGS, 1))
-        assert [type(each) for each in outcomes] == [Beaten, Reserved] * len(ORGS)
+        assert [type(each) for each in outcomes] == [BeatResult, Reserved] * len(ORGS)
 
     play(database, act)

@@ -9,7 +9,7 @@ import asyncpg
 
 from gpucredits.core.command import Issue
 from gpucredits.core.outcome import Granted, Outcome
-from gpucredits.store.errors import Unavailable
+from gpucredits.store.database.errors import Unavailable
 from support.scene import CREDIT, Scene, play
 from support.waiting import HANGS_S
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from gpucredits.store.errors import Conflict
-from gpucredits.store.migrate import MigrationError, migrate, read_migrations
+from gpucredits.store.database.errors import Conflict
+from gpucredits.store.database.migrate import MigrationError, migrate, read_migrations
 from support import migrating_process
 from support.postgres import TestServer, sql
 from support.waiting import HANGS_S, until
@@ -165,7 +165,7 @@ def test_waiting_for_another_migration_is_bounded(
     empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Proves that a stuck neighbour ends in a conflict that can be tried again, not in a hang."""
-    monkeypatch.setattr("gpucredits.store.migrate.LOCK_TIMEOUT_MS", 50)
+    monkeypatch.setattr("gpucredits.store.database.migrate.LOCK_TIMEOUT_MS", 50)
     files = read_migrations(write(tmp_path, "SELECT 1;"))
 
     async def run() -> None:

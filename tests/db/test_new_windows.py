@@ -12,11 +12,11 @@ from gpucredits.core.outcome import Closed, Granted, Outcome, QuotaSaved, Quotas
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import InvariantBroken
-from gpucredits.service import carrier
-from gpucredits.service.batch import Job, Result, commit
-from gpucredits.store.connection import Connection
-from gpucredits.store.errors import Unavailable
-from gpucredits.store.shelf import Shelf
+from gpucredits.service.write import batch_worker
+from gpucredits.service.write.batch import Job, Result, commit
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.book.cache.book_cache import BookCache
 from support.scene import CREDIT, Scene, play
 
 MONTH = SetQuota(
@@ -68,7 +68,7 @@ def test_whoever_sets_a_quota_holds_up_nobody_else(
     """Other orgs go first, together; those of its own org one by one, in their order."""
     together: list[list[tuple[int, str]]] = []
 
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
+    async def seen(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
         together.append([(job.org_id, kind_of(job)) for job in jobs])
         return await commit(connection, jobs, shelf)
 
@@ -76,7 +76,7 @@ def test_whoever_sets_a_quota_holds_up_nobody_else(
         settle = await a_settle(stage)
         await stage.fund("beta", "gamma")
         acme, beta, gamma = [await number_of(stage, org) for org in ("acme", "beta", "gamma")]
-        monkeypatch.setattr(carrier, "commit", seen)
+        monkeypatch.setattr(batch_worker, "commit", seen)
         await asyncio.gather(
             stage.do(Issue(account="acme", amount=CREDIT)),
             stage.do(settle),
@@ -128,15 +128,15 @@ def test_a_held_org_in_which_a_window_opens_is_not_waited_for_job_by_job(
     """Once it was waited for too long, what is left of its batch is not begun."""
     begun: list[int] = []
 
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: Shelf) -> list[Result]:
+    async def seen(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
         begun.append(len(jobs))
         return await commit(connection, jobs, shelf)
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/p")
         issue = Issue(account="acme", amount=CREDIT)
-        monkeypatch.setattr(carrier, "HELD_MAX_S", 0.5)
-        monkeypatch.setattr(carrier, "commit", seen)
+        monkeypatch.setattr(batch_worker, "HELD_MAX_S", 0.5)
+        monkeypatch.setattr(batch_worker, "commit", seen)
         async with stage.pool.acquire() as holder, holder.transaction():
             await holder.execute("SELECT FROM orgs WHERE path = 'acme' FOR UPDATE")
             told = await asyncio.gather(

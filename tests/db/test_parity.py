@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from gpucredits.core.command import CreateAccount
-from gpucredits.core.heartbeat import Beaten
+from gpucredits.core.heartbeat import BeatResult
 from gpucredits.core.reasons import Refused
 from support.parity import PATHS, Players, Shadow
 from support.scene import Scene, play
@@ -34,7 +34,7 @@ def test_the_stored_ledger_agrees_with_the_rules(
             for outcome in await asyncio.gather(*(stage.do(command) for command in commands)):
                 players.note(outcome)
             for answer in await reported:
-                assert isinstance(answer, Beaten | Refused), answer
+                assert isinstance(answer, BeatResult | Refused), answer
             if players.dice.random() < 0.3:
                 await stage.advance(players.dice.choice([0.5, 3, 20, 90]))
         assert shadow.decided > STEPS

@@ -20,7 +20,7 @@ from gpucredits.core.command import (
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.quota import Dimension
-from gpucredits.store.reservations import ReservationFilter
+from gpucredits.store.ledger.reservations import ReservationFilter
 from support.kept import counted_reads
 from support.scene import CREDIT, HOUR_US, Scene, play
 

@@ -26,13 +26,13 @@ from gpucredits.core.outcome import QuotaSaved, ToppedUp
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.jobs.statistician import Statistician
-from gpucredits.store.book import load
-from gpucredits.store.book_save import Minutes, save_if
-from gpucredits.store.connection import Connection
-from gpucredits.store.guard import Guard
-from gpucredits.store.lane import close_lane, open_lane
-from gpucredits.store.needs import Needs
-from gpucredits.store.statistics import analyze_grown
+from gpucredits.store.book.load import load
+from gpucredits.store.book.save import BatchRecord, save_if
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.book.guard import Guard
+from gpucredits.store.database.batch_session import close_lane, open_lane
+from gpucredits.store.book.needs import Needs
+from gpucredits.store.database.statistics import analyze_grown
 from support.scene import CREDIT, Scene, play
 
 ASKING = 20
@@ -73,7 +73,7 @@ async def guard_nodes(connection: Connection) -> None:
     org_id, account_id, version, now = await connection.fetchrow(ACME)
     nodes = tuple((org_id, account_id, f"job-{number}", "another") for number in range(ASKING))
     guard = Guard((org_id,), (version,), now, nodes=nodes)
-    verdict = await save_if(connection, guard, {}, Minutes())
+    verdict = await save_if(connection, guard, {}, BatchRecord())
     assert verdict.holds
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import Reserve
-from gpucredits.service import pools as gpu_pools
-from gpucredits.service.deciding import decided
-from gpucredits.service.queue import Wish
-from gpucredits.service.rehearsing import ticket_of
-from gpucredits.store.picture import take_picture
+from gpucredits.service.dispatch import pools as gpu_pools
+from gpucredits.service.dispatch.decision_thread import decided
+from gpucredits.service.dispatch.queue import QueueOptions
+from gpucredits.service.dispatch.dry_runs import ticket_of
+from gpucredits.store.dispatch.pool_rows import take_picture
 from support.scene import Scene, play
 from support.stage import Stage, stage_on
 from support.waiting import HANGS_S
@@ -24,7 +24,7 @@ async def ask(stage: Stage) -> list[int]:
     assert org_id is not None
     pool, _ = await stage.pools.read("h100", "default")
     reserve = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
-    ticket = ticket_of(org_id, 0, Wish(reserve=reserve, pool_id=pool.pool_id), 0)
+    ticket = ticket_of(org_id, 0, QueueOptions(reserve=reserve, pool_id=pool.pool_id), 0)
     verdict, gpus = await stage.pools.verdict(pool, [ticket])
     assert verdict.passes
     return gpus

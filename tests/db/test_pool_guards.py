@@ -14,16 +14,17 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from gpucredits.api import asgi, turns
+from gpucredits.api.dispatch import pool_admission
+from gpucredits.api.http import asgi
 from gpucredits.app import Config, running
 from gpucredits.core.fairshare import units
-from gpucredits.service import admitting
-from gpucredits.service.admitting import Admitting, Rehearsal
-from gpucredits.store import dispatch
-from gpucredits.store.connection import Connection
-from gpucredits.store.dispatch import Claimed, Lease
-from gpucredits.store.picture import Key
-from gpucredits.store.queue import QueueState
+from gpucredits.service.dispatch import admission
+from gpucredits.service.dispatch.admission import Admitting, Rehearsal
+from gpucredits.store.dispatch import cycle as dispatch
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.dispatch.cycle import Claimed, DispatchLease
+from gpucredits.store.dispatch.pool_rows import Key
+from gpucredits.store.dispatch.queue import QueueState
 from support.fairshare_case import Case, ask
 from support.postgres import TestServer
 from support.scene import Scene, play
@@ -189,7 +190,7 @@ claim = dispatch.claim
 
 
 async def claim_anyway(
-    db: Connection, lease: Lease, chosen: Sequence[tuple[int, int, int, bool]]
+    db: Connection, lease: DispatchLease, chosen: Sequence[tuple[int, int, int, bool]]
 ) -> list[Claimed] | None:
     """A claim that holds whatever was let in since the picture was taken."""
     query = "SELECT version FROM pool_dispatch WHERE org_id = 0 AND pool_id = $1"
@@ -216,13 +217,13 @@ def complete(members: Sequence[Any], *rest: Any) -> Any:
 
 
 GUARDS: dict[str, Guard] = {
-    "the way into a pool": (turns, "needs_turn", no_turn_needed, over_http(full_pool)),
+    "the way into a pool": (pool_admission, "needs_turn", no_turn_needed, over_http(full_pool)),
     "the way into a pool, of a batch": (
-        *(turns, "needs_turn", no_turn_needed),
+        *(pool_admission, "needs_turn", no_turn_needed),
         over_http(full_pool_of_a_batch),
     ),
     "the pool in an explanation": (
-        *(turns, "needs_turn", no_turn_needed),
+        *(pool_admission, "needs_turn", no_turn_needed),
         over_http(explained_full_pool),
     ),
     "the limit on requests": (asgi, "throttle", nothing, over_http(too_many_requests)),
@@ -232,7 +233,7 @@ GUARDS: dict[str, Guard] = {
         on_stage(stopped_in_vain),
     ),
     "whole gangs in a decision": (units, "_problem", complete, member_missing),
-    "whole gangs in a claim": (admitting, "_together", one_by_one, on_stage(member_gone)),
+    "whole gangs in a claim": (admission, "_together", one_by_one, on_stage(member_gone)),
 }
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpucredits.core.command import Reserve
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.service.acts import Act
-from gpucredits.service.prices import NewPrice, PriceEnd, add_price, end_price, list_prices
-from gpucredits.store.price_list import PriceFilter
+from gpucredits.service.write.acts import Act
+from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price, list_prices
+from gpucredits.store.billing.prices import PriceFilter
 from support.scene import CREDIT, PRICE, Scene, play
 
 WHO = {"actor": "tester", "request_id": "r"}

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gpucredits.service.keys import new_secret, read_token, write_token
-from gpucredits.store import private
-from gpucredits.store.cluster import Layout
-from gpucredits.store.embedded import EmbeddedPostgres, lock
-from gpucredits.store.private import NotOursError
-from gpucredits.store.run_as import EmbeddedPostgresError
-from gpucredits.store.supervisor import open_log
+from gpucredits.service.access.keys import new_secret, read_token, write_token
+from gpucredits.store.embedded import private
+from gpucredits.store.embedded.cluster import Layout
+from gpucredits.store.embedded.server import EmbeddedPostgres, lock
+from gpucredits.store.embedded.private import NotOursError
+from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.supervisor import open_log
 from support.postgres import SMALL
 from support.users import SOMEBODY, as_root, hide_own_user
 

@@ -15,12 +15,12 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import ReservationState
 from gpucredits.jobs.snapshotter import Snapshotter
-from gpucredits.service.queue import by_the_clock
-from gpucredits.service.reads import Balance
-from gpucredits.store import dispatch
-from gpucredits.store.grants import GrantFilter
-from gpucredits.store.queue import QueueState, TicketFilter
-from gpucredits.store.reservations import ReservationFilter
+from gpucredits.service.dispatch.queue import by_the_clock
+from gpucredits.service.reads.books import Balance
+from gpucredits.store.dispatch import cycle as dispatch
+from gpucredits.store.ledger.grants import GrantFilter
+from gpucredits.store.dispatch.queue import QueueState, TicketFilter
+from gpucredits.store.ledger.reservations import ReservationFilter
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, stage_on
 

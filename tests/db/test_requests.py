@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import Issue
-from gpucredits.core.request import OPEN_MAX, OPEN_US, Ask, RequestKind, RequestState, Terms
+from gpucredits.core.request import BudgetRequest, OPEN_MAX, OPEN_US, RequestKind, RequestState, RequestTerms
 from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
-from gpucredits.service import requests
-from gpucredits.service.acts import Act
-from gpucredits.service.errors import KeyReused
-from gpucredits.service.requests import Asker, RequestRefused
+from gpucredits.service.billing import budget_requests
+from gpucredits.service.write.acts import Act
+from gpucredits.service.write.errors import KeyReused
+from gpucredits.service.billing.budget_requests import Asker, RequestRefused
 from support.scene import CREDIT, Scene, play, scene
 
 STAFF = Asker("key_0_2")
 
 
-async def asked(stage: Scene, **change: Any) -> Ask:
+async def asked(stage: Scene, **change: Any) -> BudgetRequest:
     """An open request of acme for five credits."""
     await stage.fund("acme", credits_each=0)
     org_id = await stage.ledger.org_id("acme")
@@ -36,15 +36,15 @@ async def asked(stage: Scene, **change: Any) -> Ask:
         "asked_at": 0,
         "expires_at": 0,
     }
-    row, _ = await requests.ask(stage.pool, Act(org_id=org_id), STAFF, Ask(**(usual | change)))
+    row, _ = await budget_requests.ask(stage.pool, Act(org_id=org_id), STAFF, BudgetRequest(**(usual | change)))
     return row
 
 
-async def approve(stage: Scene, row: Ask, key: str = "k") -> Ask:
+async def approve(stage: Scene, row: BudgetRequest, key: str = "k") -> BudgetRequest:
     """Approve it on its own terms."""
     act = Act(org_id=row.org_id, key=key, fingerprint=key.encode())
-    done, _ = await requests.approve(
-        stage.ledger, act, STAFF, row.request_id, terms=Terms(amount=row.amount), note=""
+    done, _ = await budget_requests.approve(
+        stage.ledger, act, STAFF, row.request_id, terms=RequestTerms(amount=row.amount), note=""
     )
     return done
 
@@ -68,17 +68,17 @@ def test_an_approval_cut_short_is_finished_once(
     async def act(stage: Scene) -> None:
         row = await asked(stage)
         with monkeypatch.context() as patch:
-            patch.setattr(requests, step, die)
+            patch.setattr(budget_requests, step, die)
             with pytest.raises(Crash):
                 await approve(stage, row)
-        half = await requests.find(stage.pool, row.org_id, row.request_id)
+        half = await budget_requests.find(stage.pool, row.org_id, row.request_id)
         assert half is not None
         assert half.state is RequestState.APPROVING
         if by_job:
             await Requests(stage.ledger).tick()
         else:
             await approve(stage, row)
-        done = await requests.find(stage.pool, row.org_id, row.request_id)
+        done = await budget_requests.find(stage.pool, row.org_id, row.request_id)
         assert done is not None
         assert done.state is RequestState.APPROVED
         assert await stage.pool.fetchval("SELECT count(*) FROM grants") == 1
@@ -98,7 +98,7 @@ def test_replicas_repair_at_once_with_one_effect(
     async def act(stage: Scene) -> None:
         row = await asked(stage)
         with monkeypatch.context() as patch:
-            patch.setattr(requests, "submit", die)
+            patch.setattr(budget_requests, "submit", die)
             with pytest.raises(Crash):
                 await approve(stage, row)
         async with scene(database) as other:
@@ -119,7 +119,7 @@ def test_an_unfinished_approvals_key_is_not_forgotten(
     async def act(stage: Scene) -> None:
         row = await asked(stage)
         with monkeypatch.context() as patch:
-            patch.setattr(requests, "finish", die)
+            patch.setattr(budget_requests, "finish", die)
             with pytest.raises(Crash):
                 await approve(stage, row)
         await stage.advance(90 * 86_400)
@@ -160,7 +160,7 @@ def test_expiry_is_written_down_once(database: str) -> None:
             "SELECT actor, new ->> 'state' AS state FROM audit_log WHERE action = 'request.expire'"
         )
         assert [tuple(act) for act in acts] == [("system:", "expired")]
-        gone = await requests.find(stage.pool, row.org_id, row.request_id)
+        gone = await budget_requests.find(stage.pool, row.org_id, row.request_id)
         assert gone is not None
         assert gone.decided_at == gone.expires_at
         events = await stage.pool.fetch(
@@ -178,10 +178,10 @@ def test_requests_whose_time_is_over_make_room(database: str) -> None:
         row = await asked(stage)
         act = Act(org_id=row.org_id)
         for _ in range(OPEN_MAX - 1):
-            await requests.ask(stage.pool, act, STAFF, row)
+            await budget_requests.ask(stage.pool, act, STAFF, row)
         with pytest.raises(RequestRefused):
-            await requests.ask(stage.pool, act, STAFF, row)
+            await budget_requests.ask(stage.pool, act, STAFF, row)
         await stage.advance(OPEN_US / 1_000_000)
-        await requests.ask(stage.pool, act, STAFF, row)
+        await budget_requests.ask(stage.pool, act, STAFF, row)
 
     play(database, act)

@@ -10,10 +10,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from gpucredits.store import run_as
-from gpucredits.store.cluster import binaries
-from gpucredits.store.embedded import EmbeddedPostgres
-from gpucredits.store.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded import run_as
+from gpucredits.store.embedded.cluster import binaries
+from gpucredits.store.embedded.server import EmbeddedPostgres
+from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 from support.postgres import SMALL, sql
 from support.users import NOBODY, SOMEBODY, act_as, as_root, ask_as, hide_own_user
 

@@ -32,13 +32,13 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
-from gpucredits.service import batch
-from gpucredits.store import book_save
-from gpucredits.store.book import load
-from gpucredits.store.errors import Conflict
-from gpucredits.store.needs import Needs
-from gpucredits.store.page import windows_of
-from gpucredits.store.shelf import PAGE_WEIGHT
+from gpucredits.service.write import batch
+from gpucredits.store.book import save
+from gpucredits.store.book.load import load
+from gpucredits.store.database.errors import Conflict
+from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.cached_book import windows_of
+from gpucredits.store.book.cache.book_cache import PAGE_WEIGHT
 from support.kept import counted_reads
 from support.parity import PATHS, Players
 from support.scene import CREDIT, QUICK, Scene, play
@@ -325,7 +325,7 @@ def test_what_was_rolled_back_is_not_kept(database: str, monkeypatch: pytest.Mon
         await stage.fund("acme")
         lease = await stage.reserve()
         failures = iter([True, False])
-        save_if = book_save.save_if
+        save_if = save.save_if
 
         async def contended(*everything: Any) -> Any:
             if next(failures, False):

@@ -10,8 +10,8 @@ import pytest
 from gpucredits.core.command import Reserve, Settle
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Reserved
-from gpucredits.store.connection import Connection
-from gpucredits.store.quotas import spent_in
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.limits.quotas import spent_in
 from support.scene import CREDIT, HOUR_US, Scene, play
 
 ENDED = 300

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucredits.service.verify import verify
+from gpucredits.service.reads.verify import verify
 from support.damage import found_by
 from support.postgres import TestServer
 from support.scene import Scene, play

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from gpucredits.core.command import Command, Reserve
-from gpucredits.service.ledger import Ledger
-from gpucredits.service.minutes import Request
-from gpucredits.store import shelf
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.write.batch_record import Request
+from gpucredits.store.book.cache import book_cache
 from support.parity import PATHS, Players
 from support.scene import QUICK, Scene, play
 from support.waiting import HANGS_S
@@ -26,7 +26,7 @@ def test_whoever_decides_decides_on_what_is_true(
 
     Also when each of them forgets at once that there is another, and never locks first.
     """
-    monkeypatch.setattr(shelf, "CONTESTED_S", HANGS_S if is_remembered else 0.0)
+    monkeypatch.setattr(book_cache, "CONTESTED_S", HANGS_S if is_remembered else 0.0)
     players = Players(seed)
     dice = players.dice
 

@@ -23,9 +23,9 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
-from gpucredits.service.verify import verify
-from gpucredits.store.audit import AuditNote, insert
-from gpucredits.store.verify import CHECKS
+from gpucredits.service.reads.verify import verify
+from gpucredits.store.access.audit import AuditNote, insert
+from gpucredits.store.verify.rules import CHECKS
 from support.row_damage import ROW_DAMAGE
 from support.scene import CREDIT, HOUR_US, Scene, play
 from support.tampering import TAMPERINGS

@@ -34,9 +34,9 @@ from gpucredits.core.outcome import Boosted, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
-from gpucredits.service.verify import verify
-from gpucredits.store import verify_answers
-from gpucredits.store.verify_answers import Thing
+from gpucredits.service.reads.verify import verify
+from gpucredits.store.verify import answers
+from gpucredits.store.verify.answers import Thing
 from support.damage import FOUND_MAX, found_by, open_books
 from support.parity import PATHS, Players
 from support.postgres import TestServer
@@ -144,19 +144,19 @@ def test_of_very_many_answers_a_sample_is_looked_at(
     """The bound holds for what is looked at, and all are looked at below it."""
     damage = "UPDATE idempotency SET outcome = '\\x00'"
     assert len(found_by(books, "answers", damage)) == FOUND_MAX
-    monkeypatch.setattr(verify_answers, "ANSWERS_MAX", 0)
+    monkeypatch.setattr(answers, "ANSWERS_MAX", 0)
     assert found_by(books, "answers", damage) == []
 
 
 def test_what_was_told_is_compared_in_columns_that_are_there(database: str) -> None:
     """Every sort of row that answers tell of can be asked for."""
-    things = [each for each in vars(verify_answers).values() if isinstance(each, Thing)]
+    things = [each for each in vars(answers).values() if isinstance(each, Thing)]
 
     async def act(stage: Scene) -> None:
         async with stage.pool.acquire() as connection:
             for thing in things:
-                told = [verify_answers.Told(1, 1, "")]
-                assert await verify_answers.otherwise(connection, thing, told) == [0]
+                told = [answers.Told(1, 1, "")]
+                assert await answers.otherwise(connection, thing, told) == [0]
 
     assert len(things) > 5
     play(database, act)

@@ -14,16 +14,16 @@ import pytest
 
 from gpucredits.core.command import Issue
 from gpucredits.core.heartbeat import Beat
-from gpucredits.service.ledger import Ledger, Request
-from gpucredits.service.verify import verify
-from gpucredits.store import book_save
-from gpucredits.store.cluster import ROLE
-from gpucredits.store.durability import UnsafeDatabaseError
-from gpucredits.store.embedded import DATABASE
-from gpucredits.store.errors import Unavailable
-from gpucredits.store.migrate import migrate, read_migrations
-from gpucredits.store.pool import PoolOptions, open_pool
-from gpucredits.store.primary import Primary
+from gpucredits.service.write.ledger import Ledger, Request
+from gpucredits.service.reads.verify import verify
+from gpucredits.store.book import save
+from gpucredits.store.embedded.cluster import ROLE
+from gpucredits.store.database.durability import UnsafeDatabaseError
+from gpucredits.store.embedded.server import DATABASE
+from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.primary import Primary
 from support.postgres import sql
 from support.replicas import Pair, host_of, replicated
 from support.scene import CREDIT, QUICK, Scene, scene
@@ -125,7 +125,7 @@ def test_counted_versions_would_take_it_for_true(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: with versions that count, the same story ends with broken books."""
-    monkeypatch.setattr(book_save, "new_version", lambda known: known + 1)
+    monkeypatch.setattr(save, "new_version", lambda known: known + 1)
     assert asyncio.run(lose_commits(pair)) != []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucredits.service import bucket_levels
+from gpucredits.service.limits import bucket_levels
 from support.redis_server import RedisServer, redis_server
 from support.waiting import HANGS_S
 

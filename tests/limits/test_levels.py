@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from gpucredits.jobs.bucket_saver import BucketSaver
-from gpucredits.service import bucket_levels
-from gpucredits.service.bucket_levels import Levels
-from gpucredits.service.limiter import ProcessLimiter
-from gpucredits.service.redis_limiter import LATE_US_MAX, RedisLimiter
-from gpucredits.store.connection import Pool
-from gpucredits.store.errors import Unavailable
-from gpucredits.store.redis_buckets import Answer, RedisBuckets
+from gpucredits.service.limits import bucket_levels
+from gpucredits.service.limits.bucket_levels import Levels
+from gpucredits.service.limits.limiter import ProcessLimiter
+from gpucredits.service.limits.redis_limiter import LATE_US_MAX, RedisLimiter
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.limits.redis_buckets import Answer, RedisBuckets
 from support.limits import HeldClock, admitted, ask, play
 from support.waiting import HANGS_S
 

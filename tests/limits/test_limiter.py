@@ -6,21 +6,21 @@ import asyncio
 
 import pytest
 
-from gpucredits.core.request_limit import Ask, Holder, RequestStanding, bucket_of, standing_of
+from gpucredits.core.request_limit import BucketDraw, Holder, RequestStanding, bucket_of, standing_of
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.service import bucket_levels
-from gpucredits.service.bucket_levels import Levels
-from gpucredits.service.limiter import Limiter, ProcessLimiter
-from gpucredits.service.redis_limiter import RedisLimiter
+from gpucredits.service.limits import bucket_levels
+from gpucredits.service.limits.bucket_levels import Levels
+from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
+from gpucredits.service.limits.redis_limiter import RedisLimiter
 from gpucredits.store.clock import advance_clock
-from gpucredits.store.connection import Pool
-from gpucredits.store.redis_buckets import NOTHING
-from gpucredits.store.request_limits import load_levels
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.limits.redis_buckets import NOTHING
+from gpucredits.store.limits.request_limits import load_levels
 from support.limits import HeldClock, admitted, ask, play, shared_limiter
 from support.redis_server import RedisServer
 
 
-async def look(limiter: Limiter, wanted: Ask) -> RequestStanding:
+async def look(limiter: Limiter, wanted: BucketDraw) -> RequestStanding:
     """How a bucket stands."""
     return standing_of(wanted, await limiter.look(wanted))
 
@@ -168,7 +168,7 @@ def test_replicas_without_a_shared_home_admit_a_share_each(database: str) -> Non
     play(database, act)
 
 
-async def flushed_under_load(pool: Pool, server: RedisServer, asks: list[Ask]) -> list[int]:
+async def flushed_under_load(pool: Pool, server: RedisServer, asks: list[BucketDraw]) -> list[int]:
     """How many requests of each tenant two replicas admit while Redis is emptied again and again.
 
     The first round is saved, and each replica knows other tenants best.
@@ -179,7 +179,7 @@ async def flushed_under_load(pool: Pool, server: RedisServer, asks: list[Ask]) -
         with server.client() as client:
             for number in range(6):
 
-                async def load(position: int, bucket: Ask, number: int = number) -> None:
+                async def load(position: int, bucket: BucketDraw, number: int = number) -> None:
                     limiter = limiters[(position + number) % 2]
                     counts[position] += await admitted(limiter, bucket, tries=12)
 
@@ -212,7 +212,7 @@ def test_without_what_is_known_a_flush_would_fill_every_bucket(
 ) -> None:
     """The control of the flush: with fresh buckets the same load passes, all of it."""
 
-    async def fresh(self: Levels, bucket: Ask) -> TokenBucket:
+    async def fresh(self: Levels, bucket: BucketDraw) -> TokenBucket:
         return bucket_of(bucket, level=bucket.limit.capacity, fraction=0, level_at=self.clock())
 
     monkeypatch.setattr(Levels, "best_known", fresh)

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gpucredits.api.log import RequestLog, Seen
+from gpucredits.api.http.log import LoggedRequest, RequestLog
 from support.http import Caller, running_server
 from support.postgres import TestServer, temporary_directory
 from support.waiting import HANGS_S
@@ -23,7 +23,7 @@ MORE = "more requests turned away"
 def refuse(log: RequestLog, actor: str, *, times: int = 1, status: int = 429) -> None:
     """Some requests of a key that were answered so."""
     for _ in range(times):
-        seen = Seen()
+        seen = LoggedRequest()
         seen.actor, seen.reason = actor, "rate_limited"
         log.add(SCOPE, seen, status=status, request_id="req_1", started=time.perf_counter())
 

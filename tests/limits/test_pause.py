@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gpucredits.api import throttle
+from gpucredits.api.http import throttle
 from support.waiting import HANGS_S
 
 

@@ -10,17 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
-from gpucredits.core.request_limit import (
-    BURST_MAX,
-    PER_HOUR_MAX,
-    Ask,
-    BucketName,
-    Holder,
-    RequestLimit,
-    bucket_of,
-)
+from gpucredits.core.request_limit import BURST_MAX, BucketDraw, BucketName, Holder, PER_HOUR_MAX, RequestLimit, bucket_of
 from gpucredits.core.token_bucket import TokenBucket, advance, resize
-from gpucredits.store.redis_buckets import NOTHING, Answer, RedisBuckets, Seen, key_of
+from gpucredits.store.limits.redis_buckets import Answer, BucketSeen, NOTHING, RedisBuckets, key_of
 from support.buckets import draw
 from support.limits import PATIENT_S, ask
 from support.redis_server import RedisServer
@@ -50,10 +42,10 @@ class HeldBuckets(RedisBuckets):
 
 async def draw_at(
     buckets: HeldBuckets,
-    asks: Sequence[Ask],
+    asks: Sequence[BucketDraw],
     now: int,
     *,
-    seen: Sequence[Seen] | None = None,
+    seen: Sequence[BucketSeen] | None = None,
     may_make: bool = False,
 ) -> Answer:
     """Draw at an instant of the test's choice."""
@@ -88,9 +80,9 @@ def test_the_script_and_the_core_agree(
     async def act() -> None:
         buckets = held(shared_redis)
         now = START
-        first = Ask(name, limits[0])
+        first = BucketDraw(name, limits[0])
         model: TokenBucket = bucket_of(first, level=level, fraction=7, level_at=now)
-        seed = [Seen("", level, 7, 0)]
+        seed = [BucketSeen("", level, 7, 0)]
         with shared_redis.client() as client:
             client.flushall()
         for number, (pause, choice) in enumerate(steps):
@@ -105,7 +97,7 @@ def test_the_script_and_the_core_agree(
             expected = draw(model, 1, now)
             answer = await draw_at(
                 buckets,
-                [Ask(name, limit)],
+                [BucketDraw(name, limit)],
                 now,
                 seen=seed if number == 0 else None,
                 may_make=number == 0,
@@ -127,7 +119,7 @@ def test_all_buckets_of_a_request_are_drawn_from_or_none(shared_redis: RedisServ
         for levels in ([3, 0], [0, 3]):
             with shared_redis.client() as client:
                 client.flushall()
-            seeds = [Seen("", level, 0, 0) for level in levels]
+            seeds = [BucketSeen("", level, 0, 0) for level in levels]
             answer = await draw_at(buckets, asks, START, seen=seeds, may_make=True)
             assert answer.is_there
             assert not answer.is_drawn
@@ -143,7 +135,7 @@ def test_nothing_is_made_from_nothing(shared_redis: RedisServer) -> None:
     async def act() -> None:
         buckets = held(shared_redis)
         key, org = ask(), ask(holder=Holder.ORG)
-        await draw_at(buckets, [key], START, seen=[Seen("", 3, 0, 0)], may_make=True)
+        await draw_at(buckets, [key], START, seen=[BucketSeen("", 3, 0, 0)], may_make=True)
         answer = await draw_at(buckets, [key, org], START)
         assert not answer.is_there
         assert [level for level, _, _ in answer.buckets] == [2, -1]
@@ -163,12 +155,12 @@ def test_who_knows_of_less_is_believed_after_a_bucket_was_made_anew(
     async def act() -> None:
         buckets = held(shared_redis)
         bucket = ask()
-        made = await draw_at(buckets, [bucket], START, seen=[Seen("", 9, 0, 0)], may_make=True)
+        made = await draw_at(buckets, [bucket], START, seen=[BucketSeen("", 9, 0, 0)], may_make=True)
         assert made.buckets[0][0] == 8
-        lower = await draw_at(buckets, [bucket], START, seen=[Seen("before", 2, 0, 0)])
+        lower = await draw_at(buckets, [bucket], START, seen=[BucketSeen("before", 2, 0, 0)])
         assert lower.buckets[0][0] == 1
         epoch = lower.buckets[0][2]
-        same = await draw_at(buckets, [bucket], START, seen=[Seen(epoch, 0, 0, 0)])
+        same = await draw_at(buckets, [bucket], START, seen=[BucketSeen(epoch, 0, 0, 0)])
         assert same.is_drawn  # of a bucket that it has seen, Redis knows best
         await buckets.close()
 
@@ -181,7 +173,7 @@ def test_a_clock_that_went_back_freezes_no_bucket(shared_redis: RedisServer) -> 
     async def act() -> None:
         buckets = held(shared_redis)
         bucket = ask(capacity=1, refill_per_hour=3_600)
-        await draw_at(buckets, [bucket], START, seen=[Seen("", 1, 0, 0)], may_make=True)
+        await draw_at(buckets, [bucket], START, seen=[BucketSeen("", 1, 0, 0)], may_make=True)
         earlier = START - 3_600_000_000
         assert not (await draw_at(buckets, [bucket], earlier)).is_drawn
         assert not (await draw_at(buckets, [bucket], earlier + 999_999)).is_drawn
@@ -197,7 +189,7 @@ def test_the_script_is_sent_again_when_redis_has_lost_it(shared_redis: RedisServ
     async def act() -> None:
         buckets = held(shared_redis)
         bucket = ask()
-        await draw_at(buckets, [bucket], START, seen=[Seen("", 9, 0, 0)], may_make=True)
+        await draw_at(buckets, [bucket], START, seen=[BucketSeen("", 9, 0, 0)], may_make=True)
         with shared_redis.client() as client:
             client.script_flush()
         assert (await draw_at(buckets, [bucket], START)).buckets[0][0] == 7
@@ -211,7 +203,7 @@ def test_idle_buckets_leave_redis(shared_redis: RedisServer) -> None:
 
     async def act() -> None:
         buckets = RedisBuckets(shared_redis.url, timeout_s=PATIENT_S)
-        await buckets.draw([ask()], [Seen("", 9, 0, 0)], may_make=True)
+        await buckets.draw([ask()], [BucketSeen("", 9, 0, 0)], may_make=True)
         await buckets.close()
 
     asyncio.run(act())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucredits.store.connection import Pool
+from gpucredits.store.database.connection import Pool
 from support.limits import admitted, ask, play, shared_limiter
 from support.postgres import temporary_directory
 from support.redis_server import RedisServer

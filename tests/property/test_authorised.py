@@ -17,7 +17,7 @@ from gpucredits.core import command as commands
 from gpucredits.core.account import Model, Status
 from gpucredits.core.command import Settle
 from gpucredits.core.entry import EntryType
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved, Closed, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
@@ -120,7 +120,7 @@ class Day:
         known.seq += 1
         command = Settle(reservation_id=number, seq=known.seq, used_ms=used_ms)
         outcome = ledger.do(command if ends else Beat(number, known.seq, used_ms))
-        if not isinstance(outcome, Beaten | Closed):
+        if not isinstance(outcome, BeatResult | Closed):
             return
         charged = sum(
             entry.amount
@@ -204,8 +204,8 @@ def test_forty_credits_pay_for_forty() -> None:
     lease = ledger.lease("acme", window_ms=10_000).reservation_id
     for seq in range(1, 11):
         ledger.wait(ms=8_052)
-        ledger.accept(Beat(lease, seq, 0), Beaten)
-    beaten = ledger.accept(Beat(lease, 11, 80_520), Beaten)
+        ledger.accept(Beat(lease, seq, 0), BeatResult)
+    beaten = ledger.accept(Beat(lease, 11, 80_520), BeatResult)
     assert (beaten.settled, beaten.flagged) == (40 * CREDIT, "used_ms_beyond_authorised")
     account = ledger.account("acme")
     assert (account.spent, account.available, account.overrun) == (40 * CREDIT, 0, 0)

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpucredits.timeline import active_credits, audit_trail, balances
+from gpucredits.library.timeline import active_credits, audit_trail, balances
 from oracle.slow_history import SlowCharge, SlowGrant, SlowHistory
 
 adds = st.tuples(st.integers(0, 9), st.integers(-5, 30), st.integers(0, 20))

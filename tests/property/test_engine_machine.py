@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gpucredits import ArgumentValueError
-from gpucredits.timeline import Shortage, Timeline, engine, future, log, pool, revision
+from gpucredits.library.timeline import Shortage, Timeline, engine, future, log, pool, revision
 from oracle.slow_history import SlowCharge, SlowGrant, SlowHistory, SlowRefund
 
 times = st.integers(0, 60)

@@ -15,7 +15,7 @@ from gpucredits.core.account import Funding, Model, Status
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.core.command import Command
 from gpucredits.core.grant import Source
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.reasons import Refused
@@ -220,7 +220,7 @@ class Walk:
         elapsed = (self.ledger.now - before.admitted_at) // 1_000
         room = {path: self.ledger.account(path).spendable for path in TREE}
         answer = self.do(Beat(number, self.leases[number], elapsed))
-        assert isinstance(answer, Beaten)
+        assert isinstance(answer, BeatResult)
         after = self.ledger.reservation(number)
         paths = {each: row.path for each, row in self.ledger.stored.accounts.items()}
         was, now_pays = paths[before.payer_id], paths[after.payer_id]

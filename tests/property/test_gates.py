@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gpucredits.core import command as commands
 from gpucredits.core.command import Command
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import (
     Boosted,
     Closed,
@@ -203,7 +203,7 @@ class Gates(RuleBasedStateMachine):
         used_ms = self.model.authorised(lease, stored.used_ms, told_ms, self.now)
         expected = self.model.renews(lease, used_ms, self.now) if lease.live else None
         outcome = self.run(Beat(lease.number, stored.seq + 1, told_ms))
-        assert isinstance(outcome, Beaten)
+        assert isinstance(outcome, BeatResult)
         if not lease.live:
             assert outcome.decision == "stop"
             self.charged_late(lease, outcome.settled, used_ms)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucredits.core.command import Settle
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Closed
 from gpucredits.core.reservation import Decision
 from support.claims import check_claims
@@ -136,7 +136,7 @@ def spent_of_each(price: int, given: list[Lot], running: list[Job], *, fresh: bo
                 ).reservation_id
             elif at in job.beats:
                 seqs[place] = seqs.get(place, 0) + 1
-                told = ledger.accept(Beat(leases[place], seqs[place], job.used(at)), Beaten)
+                told = ledger.accept(Beat(leases[place], seqs[place], job.used(at)), BeatResult)
                 assert told.decision is Decision.CONTINUE
             elif job.ends == at:
                 bill = ledger.accept(

@@ -142,7 +142,7 @@ def build(folder: Path, mask: int) -> str:
     assert done.returncode == 0, done.stderr
     [wheel] = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert "gpucredits/store/verify.py" in archive.namelist()
+        assert "gpucredits/store/verify/rules.py" in archive.namelist()
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpucredits.core.book import Book
 from gpucredits.core.grant import GrantState
-from gpucredits.core.heartbeat import Beaten
+from gpucredits.core.heartbeat import BeatResult
 from gpucredits.core.outcome import (
     Accepted,
     Adjusted,
@@ -19,7 +19,7 @@ from gpucredits.core.outcome import (
     Transferred,
 )
 from gpucredits.core.reasons import Refused
-from gpucredits.core.rules.funding import stretches
+from gpucredits.core.rules.credit.funding import stretches
 from oracle.ledger_model import Model
 
 Told = dict[str, Any]
@@ -51,7 +51,7 @@ def told_accepted(outcome: Accepted) -> Told:
                 "held": lease.held,
                 "ends": lease.expires_at,
             }
-        case Beaten():
+        case BeatResult():
             answer = {
                 "decision": outcome.decision.value,
                 "settled": outcome.settled,

@@ -10,8 +10,8 @@ from gpucredits.core.command import CreateAccount, ReviewStanding, Settle, TopUp
 from gpucredits.core.outcome import AccountSaved, ToppedUp
 from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.statements import Statements
-from gpucredits.service import statements
-from gpucredits.service.statements import Owner, Seen, StatementFilter
+from gpucredits.service.billing import statements
+from gpucredits.service.billing.statements import Owner, StatementAt, StatementFilter
 from support.scene import CREDIT, Scene
 
 ALL = StatementFilter(before=2**62)
@@ -64,7 +64,7 @@ async def past_due(stage: Scene) -> None:
     await stage.advance(DUE_DAYS * 86_400 + 1)
 
 
-async def listed(stage: Scene) -> list[Seen]:
+async def listed(stage: Scene) -> list[StatementAt]:
     """Statements, the oldest first."""
     return (await statements.list_statements(stage.pool, ALL))[::-1]
 
@@ -94,7 +94,7 @@ async def review(stage: Scene) -> ReviewStanding:
     return await statements.review_of(stage.pool, Owner(org_id, account.account_id, account.path))
 
 
-def lines(seen: Seen) -> tuple[int, ...]:
+def lines(seen: StatementAt) -> tuple[int, ...]:
     """Opening, charges, payments, other credits, closing and what it asks for, in credits."""
     row = seen.row
     numbers = (row.opening, row.charges, row.payments, row.credits, row.closing, row.amount)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gpucredits.core.reasons import InvariantBroken
-from gpucredits.service.asking import Asking
-from gpucredits.service.errors import Busy
-from gpucredits.service.ledger import Ledger
+from gpucredits.service.dispatch.ledger_calls import Asking
+from gpucredits.service.write.errors import Busy
+from gpucredits.service.write.ledger import Ledger
 from support.waiting import HANGS_S
 
 

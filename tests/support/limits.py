@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from gpucredits.core.request_limit import Ask, BucketName, Holder, RequestLimit
-from gpucredits.service.bucket_levels import Levels, monotonic_us
-from gpucredits.service.limiter import Limiter
-from gpucredits.service.redis_limiter import RedisLimiter
-from gpucredits.store.connection import Pool
-from gpucredits.store.pool import PoolOptions, open_pool
-from gpucredits.store.redis_buckets import RedisBuckets
+from gpucredits.core.request_limit import BucketDraw, BucketName, Holder, RequestLimit
+from gpucredits.service.limits.bucket_levels import Levels, monotonic_us
+from gpucredits.service.limits.limiter import Limiter
+from gpucredits.service.limits.redis_limiter import RedisLimiter
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.limits.redis_buckets import RedisBuckets
 
 PATIENT_S = 60.0  # a busy machine is no outage
 Result = TypeVar("Result")
@@ -27,10 +27,10 @@ def ask(  # one argument for each knob
     org: str = "acme",
     org_id: int = 1,
     holder: Holder = Holder.KEY,
-) -> Ask:
+) -> BucketDraw:
     """A bucket that hardly refills, unless said otherwise."""
     name = BucketName(org_id, holder, 0 if holder is Holder.ORG else number, org)
-    return Ask(name, RequestLimit(capacity, refill_per_hour))
+    return BucketDraw(name, RequestLimit(capacity, refill_per_hour))
 
 
 class HeldClock:
@@ -48,7 +48,7 @@ class HeldClock:
         self.now += int(seconds * 1_000_000)
 
 
-async def admitted(limiter: Limiter, *asks: Ask, tries: int) -> int:
+async def admitted(limiter: Limiter, *asks: BucketDraw, tries: int) -> int:
     """How many of some requests in a row pass."""
     count = 0
     for _ in range(tries):

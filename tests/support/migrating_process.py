@@ -8,7 +8,7 @@ from pathlib import Path
 
 import asyncpg
 
-from gpucredits.store.migrate import migrate, read_migrations
+from gpucredits.store.database.migrate import migrate, read_migrations
 
 
 async def main(dsn: str, folder: Path) -> None:

@@ -32,10 +32,10 @@ from gpucredits.core.decide import decide
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
-from gpucredits.service import batch
-from gpucredits.service.outcomes import detached
-from gpucredits.store.book_save import save_if
-from gpucredits.store.guard import Verdict
+from gpucredits.service.write import batch
+from gpucredits.service.write.stored_answers import detached
+from gpucredits.store.book.save import save_if
+from gpucredits.store.book.guard import GuardResult
 from support.scene import CREDIT, HOUR_US, PRICE
 
 PATHS = ("acme", "acme/p", "acme/q", "acme/p/u", "acme/q/v")
@@ -64,7 +64,7 @@ class Shadow:
                 self.book = before
                 raise
 
-        async def saved(*everything: Any) -> Verdict:
+        async def saved(*everything: Any) -> GuardResult:
             verdict = await save_if(*everything)
             if not verdict.holds:
                 self.book = before

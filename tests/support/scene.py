@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 
 from gpucredits.core import ids
 from gpucredits.core.command import Command, CreateAccount, Issue, Reserve
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Outcome, Reserved
-from gpucredits.service.funnel import FunnelOptions
-from gpucredits.service.ledger import Ledger, Request
-from gpucredits.service.reads import Balance, Reads
-from gpucredits.service.verify import verify
-from gpucredits.store import audit
-from gpucredits.store.audit import AuditNote
+from gpucredits.service.write.group_commit import FunnelOptions
+from gpucredits.service.write.ledger import Ledger, Request
+from gpucredits.service.reads.books import Balance, Reads
+from gpucredits.service.reads.verify import verify
+from gpucredits.store.access import audit
+from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.clock import advance_clock
-from gpucredits.store.connection import Pool
-from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.database.connections import PoolOptions, open_pool
 from gpucredits.wire.scalars import format_instant
 
 CREDIT = 1_000_000
@@ -65,13 +65,13 @@ class Scene:
         assert isinstance(outcome, Reserved), outcome
         return outcome
 
-    async def beat(self, lease: Reserved, seq: int, used_ms: int) -> Beaten:
+    async def beat(self, lease: Reserved, seq: int, used_ms: int) -> BeatResult:
         """One heartbeat of an org ``acme`` lease."""
         org_id = await self.ledger.org_id("acme")
         assert org_id is not None
         beat = Beat(lease.reservation.reservation_id, seq, used_ms)
         [outcome] = await self.ledger.beat([(org_id, beat)])
-        assert isinstance(outcome, Beaten), outcome
+        assert isinstance(outcome, BeatResult), outcome
         return outcome
 
     async def balance(self, path: str = "acme", **asked: Any) -> Balance:

@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.embedded.server import EmbeddedPostgres
 
 
 def main(data_dir: Path) -> None:

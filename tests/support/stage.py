@@ -8,12 +8,12 @@ from typing import Any
 
 from gpucredits.core.command import CreateAccount, Issue, Reserve, Settle
 from gpucredits.core.outcome import Closed, Queued
-from gpucredits.service.acts import Act
-from gpucredits.service.dispatcher import Dispatcher
-from gpucredits.service.pools import GpuPools
-from gpucredits.service.queue import Line, Wish
-from gpucredits.store.pools import GpuPool
-from gpucredits.store.queue import QueueState, Ticket
+from gpucredits.service.write.acts import Act
+from gpucredits.service.dispatch.cycle import Dispatcher
+from gpucredits.service.dispatch.pools import GpuPools
+from gpucredits.service.dispatch.queue import QueueOptions, RequestQueue
+from gpucredits.store.dispatch.pools import GpuPool
+from gpucredits.store.dispatch.queue import QueueState, QueuedRequest
 from support.scene import CREDIT, Scene
 
 CAPACITY = 8
@@ -24,7 +24,7 @@ class Stage:
 
     def __init__(self, base: Scene) -> None:
         self.base = base
-        self.line = Line(base.pool)
+        self.line = RequestQueue(base.pool)
         self.pools = GpuPools(base.pool)
         self.pool_id = 0
         self.asked = 0
@@ -58,12 +58,12 @@ class Stage:
             gpu_count=gpus,
             window_ms=3_600_000,
         )
-        wish = Wish(reserve=reserve, pool_id=self.pool_id, **({"is_patient": True} | more))
+        wish = QueueOptions(reserve=reserve, pool_id=self.pool_id, **({"is_patient": True} | more))
         outcome, _ = await self.line.join(Act(org_id=org_id), [wish], actor="tester", request_id="")
         assert isinstance(outcome, Queued)
         return org_id, outcome.queue_id
 
-    async def ticket(self, key: tuple[int, int]) -> Ticket:
+    async def ticket(self, key: tuple[int, int]) -> QueuedRequest:
         """A request as it stands."""
         ticket = await self.line.read(key)
         assert ticket is not None

@@ -9,9 +9,9 @@ import asyncio
 from unittest.mock import patch
 
 from gpucredits.cli.main import main
-from gpucredits.service import redis_limiter
-from gpucredits.service.redis_limiter import RedisLimiter
-from gpucredits.store.redis_buckets import RedisAway, RedisBuckets
+from gpucredits.service.limits import redis_limiter
+from gpucredits.service.limits.redis_limiter import RedisLimiter
+from gpucredits.store.limits.redis_buckets import RedisAway, RedisBuckets
 
 
 async def fail(*_: object, **__: object) -> None:

@@ -23,20 +23,20 @@ from gpucredits.core.command import (
 from gpucredits.core.outcome import Boosted, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.core.request import Ask, RequestKind, RequestState, Terms
+from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms
 from gpucredits.core.request_limit import Holder, RequestLimit
 from gpucredits.jobs.statements import Statements
-from gpucredits.service import anomalies, requests
-from gpucredits.service.acts import Act
-from gpucredits.service.key_acts import Caller, create_key, revoke_key
-from gpucredits.service.keys import Keyring
-from gpucredits.service.pools import GpuPools
-from gpucredits.service.prices import NewPrice, PriceEnd, add_price, end_price
-from gpucredits.service.request_limits import Target, change_limit
-from gpucredits.service.requests import Asker
-from gpucredits.service.usage import UsageRow, record_use
-from gpucredits.store.anomalies import TermsRow
-from gpucredits.store.pools import GpuPool, Weight
+from gpucredits.service.billing import anomalies, budget_requests
+from gpucredits.service.write.acts import Act
+from gpucredits.service.access.key_acts import Caller, create_key, revoke_key
+from gpucredits.service.access.keys import Keyring
+from gpucredits.service.dispatch.pools import GpuPools
+from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price
+from gpucredits.service.limits.request_limits import LimitTarget, change_limit
+from gpucredits.service.billing.budget_requests import Asker
+from gpucredits.service.billing.usage import UsageRow, record_use
+from gpucredits.store.billing.anomalies import TermsRow
+from gpucredits.store.dispatch.pools import GpuPool, Weight
 from support.damage import open_books
 from support.scene import CREDIT, HOUR_US, Scene
 
@@ -233,10 +233,10 @@ async def make_keys(stage: Scene) -> None:
         await revoke_key(stage.pool, Act(org_id=1), caller, keyring, key_id=gone, scope="")
     number = made["member"].row.key_id
     for target in (
-        Target(
+        LimitTarget(
             org_id=1, holder=Holder.KEY, number=number, resource=f"key_1_{number}", scope="acme"
         ),
-        Target(org_id=1, holder=Holder.ORG, number=0, resource="acme", scope="acme"),
+        LimitTarget(org_id=1, holder=Holder.ORG, number=0, resource="acme", scope="acme"),
     ):
         for wanted in (RequestLimit(10, 3_600), None, RequestLimit(20, 7_200)):
             await change_limit(stage.pool, keyring, Act(org_id=1), caller, target, wanted=wanted)
@@ -305,15 +305,15 @@ async def ask_for_more(stage: Scene) -> None:
     }
     asked: dict[str, Any] = {"kind": RequestKind.CREDITS, "amount": 5 * CREDIT}
     made = [
-        (await requests.ask(stage.pool, Act(org_id=1), STAFF, Ask(**usual, **asked)))[0]
+        (await budget_requests.ask(stage.pool, Act(org_id=1), STAFF, BudgetRequest(**usual, **asked)))[0]
         for _ in range(3)
     ]
     _, approved, declined = made
-    terms = Terms(amount=4 * CREDIT)
-    await requests.approve(
+    terms = RequestTerms(amount=4 * CREDIT)
+    await budget_requests.approve(
         stage.ledger, Act(org_id=1), STAFF, approved.request_id, terms=terms, note="fine"
     )
-    await requests.close(
+    await budget_requests.close(
         stage.pool,
         Act(org_id=1),
         STAFF,

@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from gpucredits.cli.demo.server import DemoServer
+from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.cli.main import main
 
 

@@ -12,8 +12,8 @@ from unittest.mock import patch
 
 from gpucredits import app
 from gpucredits.cli.main import main
-from gpucredits.store import durability
-from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.database import durability
+from gpucredits.store.embedded.server import EmbeddedPostgres
 
 UNSAFE = {"synchronous_commit": "off", "wal_writer_delay": "2s"}
 UNCHECKED = "--unchecked"
@@ -30,6 +30,6 @@ if __name__ == "__main__":
     check = durability.require_durable if is_checked else accept_anything
     with (
         patch.object(app, "EmbeddedPostgres", unsafe),
-        patch("gpucredits.store.pool.require_durable", check),
+        patch("gpucredits.store.database.connections.require_durable", check),
     ):
         main()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucredits.store.cluster import binaries
-from gpucredits.store.run_as import DEDICATED, RunAs
+from gpucredits.store.embedded.cluster import binaries
+from gpucredits.store.embedded.run_as import DEDICATED, RunAs
 from support.waiting import HANGS_S
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as other users")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gpucredits import ArgumentTypeError, ArgumentValueError
-from gpucredits.timeline import active_credits, audit_trail, balances
+from gpucredits.library.timeline import active_credits, audit_trail, balances
 
 ACTIVE = [
     ([], [0, 10], [0, 0]),

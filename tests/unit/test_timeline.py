@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpucredits import ArgumentValueError
-from gpucredits.timeline import Grant, Shortage, Timeline, Window, log
-from gpucredits.timeline.event import ADD, CHARGE
+from gpucredits.library.timeline import Grant, Shortage, Timeline, Window, log
+from gpucredits.library.timeline.event import ADD, CHARGE
 
 
 def steady(size: int, length: int = 50) -> Any:

@@ -7,37 +7,14 @@ fit a request the one listed first serves it.
 
 from __future__ import annotations
 
-from gpucredits.api import (
-    accounts,
-    admissions,
-    anomalies,
-    balances,
-    boosts,
-    budgets,
-    credit,
-    entries,
-    grants,
-    heartbeats,
-    keys,
-    leases,
-    limits,
-    pools,
-    prices,
-    queue,
-    quotas,
-    rate_limits,
-    request_limits,
-    requests,
-    reservations,
-    shares,
-    statements,
-    system,
-    topups,
-    transfers,
-    usage,
-)
-from gpucredits.api.call import Route
-from gpucredits.api.openapi import openapi_document
+from gpucredits.api import system
+from gpucredits.api.access import keys
+from gpucredits.api.billing import anomalies, budget_requests, prices, statements, usage
+from gpucredits.api.dispatch import pools, queue, shares
+from gpucredits.api.ledger import accounts, balances, credit, entries, explanations, grants, heartbeats, leases, reservations, topups, transfers
+from gpucredits.api.limits import boosts, budgets, overview, quotas, rate_limits, request_limits
+from gpucredits.api.http.call import Route
+from gpucredits.api.http.openapi import openapi_document
 
 
 def routes(*, has_test_clock: bool = False) -> list[Route]:
@@ -49,11 +26,11 @@ def routes(*, has_test_clock: bool = False) -> list[Route]:
         *reservations.ROUTES,
         *credit.ROUTES,
         *prices.ROUTES,
-        *requests.ROUTES,
+        *budget_requests.ROUTES,
         *statements.ROUTES,
         *anomalies.ROUTES,
-        *admissions.ROUTES,
-        *limits.ROUTES,
+        *explanations.ROUTES,
+        *overview.ROUTES,
         *quotas.ROUTES,
         *rate_limits.ROUTES,
         *boosts.ROUTES,

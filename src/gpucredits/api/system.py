@@ -5,12 +5,12 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from gpucredits.api.call import Call, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.core.bounds import SECOND_US
-from gpucredits.service.access import Permission
-from gpucredits.service.acts import Act
-from gpucredits.service.clock import move_clock
-from gpucredits.service.health import alarms_of, check_health
+from gpucredits.service.access.permissions import Permission
+from gpucredits.service.write.acts import Act
+from gpucredits.service.reads.test_clock import move_clock
+from gpucredits.service.reads.health import alarms_of, check_health
 from gpucredits.store.clock import read_clock, read_offset
 from gpucredits.version import __version__
 from gpucredits.wire.scalars import format_instant
@@ -26,7 +26,7 @@ from gpucredits.wire.system import (
 SYSTEM = 0  # the org of what belongs to no org
 
 
-async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
+async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
     """Whether work is moving; 503 when it is not."""
     status, detail = await check_health(call.services.pool, call.services.ledger.funnel)
     if status != "ok":
@@ -46,12 +46,12 @@ async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
     )
 
 
-async def get_clock(call: Call[None, NoQuery]) -> TimeAnswer:
+async def get_clock(call: ApiRequest[None, NoQuery]) -> TimeAnswer:
     """What time it is here: whoever counts from now counts from this."""
     return TimeAnswer(now=format_instant(await read_clock(call.services.pool)))
 
 
-async def post_test_clock(call: Call[ClockRequest, NoQuery]) -> ClockAnswer:
+async def post_test_clock(call: ApiRequest[ClockRequest, NoQuery]) -> ClockAnswer:
     """Move the server's time on; it never goes back."""
     pool = call.services.pool
     if call.dry_run or not call.body.advance_seconds:
@@ -74,7 +74,7 @@ class Description:
     def __init__(self) -> None:
         self.document: dict[str, Any] = {}
 
-    async def __call__(self, call: Call[None, NoQuery]) -> dict[str, Any]:
+    async def __call__(self, call: ApiRequest[None, NoQuery]) -> dict[str, Any]:
         """The document as it was made when the server started."""
         del call
         return self.document

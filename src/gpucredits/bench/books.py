@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpucredits.service.verify import Verification
-from gpucredits.service.verify import verify as verify_ledger
-from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.service.reads.verify import Verification
+from gpucredits.service.reads.verify import verify as verify_ledger
+from gpucredits.store.database.connections import PoolOptions, open_pool
 
 PATIENT = PoolOptions(statement_timeout_ms=3_600_000, command_timeout_s=3_605.0)
 

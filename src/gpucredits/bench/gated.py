@@ -19,7 +19,7 @@ from gpucredits.bench.heartbeats import spec_of, time_syncs, workplace
 from gpucredits.bench.load import Spec
 from gpucredits.bench.options import Options, Progress
 from gpucredits.bench.server import Server, Window, run_alone, run_load, serving, wal_position
-from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.embedded.server import EmbeddedPostgres
 
 ORDER = ("plain", "gated", "gated", "plain")  # a machine that drifts does not favour one of them
 

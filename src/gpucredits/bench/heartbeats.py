@@ -35,7 +35,7 @@ from gpucredits.bench.server import (
     wal_position,
 )
 from gpucredits.bench.workload import dealt
-from gpucredits.store.embedded import EmbeddedPostgres
+from gpucredits.store.embedded.server import EmbeddedPostgres
 
 ADMISSION_LINES = 32
 SEQ_STEP = 1_000_000  # apart, so that every phase reports higher than the one before

@@ -28,16 +28,16 @@ from gpucredits.bench.workload import (
     scopes,
 )
 from gpucredits.core.command import Command, CreateAccount, Issue, Reserve
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision
-from gpucredits.service.acts import Act
-from gpucredits.service.ledger import Ledger, Request, Undecided
-from gpucredits.service.prices import NewPrice, add_price
-from gpucredits.store.audit import SYSTEM
-from gpucredits.store.migrate import migrate, read_migrations
-from gpucredits.store.pool import open_pool
+from gpucredits.service.write.acts import Act
+from gpucredits.service.write.ledger import Ledger, Request, Undecided
+from gpucredits.service.billing.prices import NewPrice, add_price
+from gpucredits.store.access.audit import SYSTEM
+from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.connections import open_pool
 
 RESERVE_CHUNK = 500
 SEEDERS = 8
@@ -204,8 +204,8 @@ def check(
     """Complain about an answer that is not what the formula says."""
     first = outcomes[0]
     due = some[0].job.charge(used_ms)
-    if not isinstance(first, Beaten) or first.settled != due:
+    if not isinstance(first, BeatResult) or first.settled != due:
         tally.complain(f"{first} for {used_ms} ms of {some[0]}: {due} is due")
     for outcome in outcomes:
-        if not isinstance(outcome, Beaten) or outcome.decision is not Decision.CONTINUE:
+        if not isinstance(outcome, BeatResult) or outcome.decision is not Decision.CONTINUE:
             tally.complain(str(outcome))

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-from gpucredits.cli.grammar import Command, Group
+from gpucredits.cli.terminal.grammar import Command, Group
 from gpucredits.version import __version__
 
 EXIT_INTERRUPTED: Final = 130  # as a shell reports a program that SIGINT ended
@@ -24,42 +24,42 @@ JSON_WANTED: Final = "gpucredits.json"
 
 # Where each command lives, in the order that help lists them.
 COMMANDS: Final = {
-    "demo": "gpucredits.cli.demo",
-    "serve": "gpucredits.cli.serve",
-    "account": "gpucredits.cli.account",
-    "grant": "gpucredits.cli.grant",
-    "topup": "gpucredits.cli.topup",
-    "transfer": "gpucredits.cli.transfer",
-    "transfers": "gpucredits.cli.transfer",
-    "balance": "gpucredits.cli.balance",
-    "ledger": "gpucredits.cli.ledger",
-    "usage": "gpucredits.cli.usage",
-    "price": "gpucredits.cli.price",
-    "explain": "gpucredits.cli.explain",
-    "reserve": "gpucredits.cli.reservation",
-    "heartbeat": "gpucredits.cli.reservation",
-    "settle": "gpucredits.cli.reservation",
-    "cancel": "gpucredits.cli.reservation",
-    "refund": "gpucredits.cli.correction",
-    "adjust": "gpucredits.cli.correction",
-    "reservation": "gpucredits.cli.reservation",
-    "request": "gpucredits.cli.request",
-    "statement": "gpucredits.cli.statement",
-    "anomaly": "gpucredits.cli.anomaly",
-    "quota": "gpucredits.cli.quota",
-    "limit": "gpucredits.cli.limit",
-    "budget": "gpucredits.cli.budget",
-    "boost": "gpucredits.cli.boost",
-    "pool": "gpucredits.cli.pool",
-    "queue": "gpucredits.cli.queue",
-    "share": "gpucredits.cli.share",
-    "key": "gpucredits.cli.key",
-    "audit": "gpucredits.cli.audit",
-    "verify": "gpucredits.cli.verify",
-    "backup": "gpucredits.cli.backup",
-    "restore": "gpucredits.cli.restore",
-    "bench": "gpucredits.cli.bench",
-    "completion": "gpucredits.cli.completion",
+    "demo": "gpucredits.cli.server.demo",
+    "serve": "gpucredits.cli.server.serve",
+    "account": "gpucredits.cli.commands.account",
+    "grant": "gpucredits.cli.commands.grant",
+    "topup": "gpucredits.cli.commands.topup",
+    "transfer": "gpucredits.cli.commands.transfer",
+    "transfers": "gpucredits.cli.commands.transfer",
+    "balance": "gpucredits.cli.commands.balance",
+    "ledger": "gpucredits.cli.commands.ledger",
+    "usage": "gpucredits.cli.commands.usage",
+    "price": "gpucredits.cli.commands.price",
+    "explain": "gpucredits.cli.commands.explain",
+    "reserve": "gpucredits.cli.commands.reservation",
+    "heartbeat": "gpucredits.cli.commands.reservation",
+    "settle": "gpucredits.cli.commands.reservation",
+    "cancel": "gpucredits.cli.commands.reservation",
+    "refund": "gpucredits.cli.commands.correction",
+    "adjust": "gpucredits.cli.commands.correction",
+    "reservation": "gpucredits.cli.commands.reservation",
+    "request": "gpucredits.cli.commands.request",
+    "statement": "gpucredits.cli.commands.statement",
+    "anomaly": "gpucredits.cli.commands.anomaly",
+    "quota": "gpucredits.cli.commands.quota",
+    "limit": "gpucredits.cli.commands.limit",
+    "budget": "gpucredits.cli.commands.budget",
+    "boost": "gpucredits.cli.commands.boost",
+    "pool": "gpucredits.cli.commands.pool",
+    "queue": "gpucredits.cli.commands.queue",
+    "share": "gpucredits.cli.commands.share",
+    "key": "gpucredits.cli.commands.key",
+    "audit": "gpucredits.cli.commands.audit",
+    "verify": "gpucredits.cli.server.verify",
+    "backup": "gpucredits.cli.server.backup",
+    "restore": "gpucredits.cli.server.restore",
+    "bench": "gpucredits.cli.server.bench",
+    "completion": "gpucredits.cli.commands.completion",
 }
 
 
@@ -86,7 +86,7 @@ def told(*, as_json: bool) -> Iterator[None]:
     except click.ClickException as error:
         if not as_json:
             raise
-        from gpucredits.cli.failure import print_failure  # noqa: PLC0415  # it needs the client
+        from gpucredits.cli.terminal.failure import print_failure  # noqa: PLC0415  # it needs the client
 
         print_failure(error)
         raise click.exceptions.Exit(error.exit_code) from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gpucredits.core import bounds
 from gpucredits.core.authority import Authority
-from gpucredits.core.token_bucket import Terms, TokenBucket
+from gpucredits.core.token_bucket import BucketTerms, TokenBucket
 
 
 @dataclass(slots=True)
@@ -45,12 +45,12 @@ def next_change(boosts: Iterable[Boost], now: int) -> int:
     return min(edges, default=bounds.NEVER_US)
 
 
-def bucket_terms(bucket: TokenBucket, boosts: Iterable[Boost]) -> tuple[Terms, ...]:
+def bucket_terms(bucket: TokenBucket, boosts: Iterable[Boost]) -> tuple[BucketTerms, ...]:
     """A bucket's terms from each instant at which one of its boosts begins or ends."""
     known = tuple(boosts)
     edges = sorted({edge for boost in known for edge in (boost.starts_at, boost.ends_at)})
     return tuple(
-        Terms(
+        BucketTerms(
             edge,
             boosted(bucket.capacity, known, edge),
             bucket.refill_per_hour

@@ -13,7 +13,7 @@ from gpucredits.core.account import Funding, Model, Status
 from gpucredits.core.authority import Authority
 from gpucredits.core.budget import Rollover
 from gpucredits.core.change import Named
-from gpucredits.core.gate import Verdict
+from gpucredits.core.gate import FairShareVerdict
 from gpucredits.core.grant import Source
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.period import Calendar
@@ -153,7 +153,7 @@ class Reserve:
     exhaustion: Exhaustion = Exhaustion.DRAIN
     grace_ms: int = 0
     overdraft: int = 0
-    fair_share: Verdict | None = None
+    fair_share: FairShareVerdict | None = None
     metadata: Metadata = field(default_factory=dict)
     scope: str = ""
 

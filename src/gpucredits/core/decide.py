@@ -14,23 +14,10 @@ from gpucredits.core.command import Command
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.core.rules import (
-    accounts,
-    boosts,
-    budgets,
-    corrections,
-    grants,
-    heartbeats,
-    quotas,
-    rate_limits,
-    replacements,
-    reservations,
-    standing,
-    stops,
-    topups,
-    transfers,
-)
-from gpucredits.core.rules.roll import roll
+from gpucredits.core.rules.credit import accounts, corrections, grants, standing, topups, transfers
+from gpucredits.core.rules.leases import heartbeats, reservations, stops
+from gpucredits.core.rules.limits import boosts, budgets, quotas, rate_limits, replacements
+from gpucredits.core.rules.upkeep.roll import roll
 
 __all__ = ["decide", "decide_beats", "roll"]
 

@@ -25,7 +25,7 @@ class Gate(StrEnum):
     FAIR_SHARE = "fair_share"
 
 
-class Unit(StrEnum):
+class GateUnit(StrEnum):
     """What a report's numbers count; credits are in micro-credits."""
 
     CREDITS = "credits"
@@ -44,7 +44,7 @@ class ScopeShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FairShareVerdict:
     """What fair share says of a request; whoever runs the pool makes it and passes it in.
 
     ``limit`` and ``current`` are the pool's; ``shares``, from the org down, are the tenants'.
@@ -74,7 +74,7 @@ class GateReport:
     scope: str
     account: str
     name: str
-    unit: Unit
+    unit: GateUnit
     limit: int
     current: int
     requested: int
@@ -150,7 +150,7 @@ class GateReport:
         return count_of(self._number(value), self.unit)
 
     def _number(self, value: int) -> str:
-        return format_credits(value) if self.unit is Unit.CREDITS else str(value)
+        return format_credits(value) if self.unit is GateUnit.CREDITS else str(value)
 
 
 def first_failing(reports: tuple[GateReport, ...]) -> GateReport | None:

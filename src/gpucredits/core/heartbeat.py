@@ -20,7 +20,7 @@ class Beat:
 
 
 @dataclass(slots=True)
-class Beaten:
+class BeatResult:
     """The answer to a heartbeat: what was charged so far, and whether to go on.
 
     The lease ends in ``expires_in_ms``: for one that drains that is the kill, and the job is

@@ -15,7 +15,7 @@ from gpucredits.core.book import Book
 from gpucredits.core.boost import Boost, boosted, bucket_terms
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.quota import Dimension, Quota, window_at
-from gpucredits.core.rules.gates import quota_name, quota_order, used_at
+from gpucredits.core.rules.limits.gates import quota_name, quota_order, used_at
 from gpucredits.core.token_bucket import TokenBucket, advance, clears_at
 
 

@@ -23,7 +23,7 @@ PER_WINDOW = Dimension.CREDITS_PER_WINDOW
 
 
 @dataclass(slots=True)
-class Lane:
+class LimitChain:
     """The limits that leases of one account and GPU type meet, org first.
 
     Beats whose slice lies within [since, until) may use the numbers here as they are. ``cap`` is
@@ -58,7 +58,7 @@ class Limits:
     buckets: dict[int, TokenBucket] = field(default_factory=dict)
     ended: dict[int, list[TokenBucket]] = field(default_factory=dict)
     boosts: dict[int, list[Boost]] = field(default_factory=dict)
-    lanes: dict[tuple[int, str], Lane] = field(default_factory=dict)
+    lanes: dict[tuple[int, str], LimitChain] = field(default_factory=dict)
 
     def index(self, row: LimitRow) -> None:
         """Take in a row."""
@@ -114,7 +114,7 @@ class Limits:
             self.ended.setdefault(row.account_id, []).append(before)
         self.buckets[row.account_id] = row
 
-    def lane(self, account_ids: tuple[int, ...], gpu_type: str, now: int) -> Lane:
+    def lane(self, account_ids: tuple[int, ...], gpu_type: str, now: int) -> LimitChain:
         """The lane of an account, given with those above it, org first."""
         key = (account_ids[-1], gpu_type)
         lane = self.lanes.get(key)
@@ -122,8 +122,8 @@ class Limits:
             lane = self.lanes[key] = self._make_lane(account_ids, gpu_type, now)
         return lane
 
-    def _make_lane(self, account_ids: tuple[int, ...], gpu_type: str, now: int) -> Lane:
-        lane = Lane(0, bounds.NEVER_US, NO_CAP, [], [], [])
+    def _make_lane(self, account_ids: tuple[int, ...], gpu_type: str, now: int) -> LimitChain:
+        lane = LimitChain(0, bounds.NEVER_US, NO_CAP, [], [], [])
         boosts = self.boosts
         for account_id in account_ids:
             for quota in self.quotas.get(account_id, ()):
@@ -137,7 +137,7 @@ class Limits:
                 self._add_bucket(lane, bucket, now)
         return lane
 
-    def _boosted(self, quota: Quota, lane: Lane, now: int) -> int:
+    def _boosted(self, quota: Quota, lane: LimitChain, now: int) -> int:
         limit = quota.limit
         for boost in self.boosts[quota.quota_id]:
             if boost.starts_at <= now < boost.ends_at:
@@ -145,7 +145,7 @@ class Limits:
         lane.until = min(lane.until, next_change(self.boosts[quota.quota_id], now))
         return limit
 
-    def _add_quota(self, lane: Lane, quota: Quota, limit: int) -> None:
+    def _add_quota(self, lane: LimitChain, quota: Quota, limit: int) -> None:
         dimension = quota.dimension
         if dimension is PER_JOB:
             lane.cap = min(lane.cap, limit)
@@ -162,7 +162,7 @@ class Limits:
         if counter.leaving or counter.count > limit:
             lane.until = 0  # some lease has to go, so every beat is looked at closely
 
-    def _add_bucket(self, lane: Lane, bucket: TokenBucket, now: int) -> None:
+    def _add_bucket(self, lane: LimitChain, bucket: TokenBucket, now: int) -> None:
         capacity, refill = bucket.capacity, bucket.refill_per_hour
         boosts = self.boosts.get(bucket.bucket_id)
         if boosts:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from gpucredits.core.account import Account, Funding
 from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget
-from gpucredits.core.gate import GateReport, Unit
+from gpucredits.core.gate import GateReport, GateUnit
 from gpucredits.core.grant import Grant
-from gpucredits.core.heartbeat import Beaten
+from gpucredits.core.heartbeat import BeatResult
 from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Reservation, ReservationState
@@ -207,7 +207,7 @@ class Boosted:
 
     boost: Boost
     path: str
-    unit: Unit = Unit.CREDITS
+    unit: GateUnit = GateUnit.CREDITS
     is_rate_limit: bool = False
 
 
@@ -235,7 +235,7 @@ Accepted = (
     | ToppedUp
     | Transferred
     | Reserved
-    | Beaten
+    | BeatResult
     | Closed
     | Stopping
     | Resumed

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from gpucredits.core.authority import Authority
 from gpucredits.core.bounds import MINUTE_US
-from gpucredits.core.gate import Unit
+from gpucredits.core.gate import GateUnit
 from gpucredits.core.period import Calendar, period_at
 
 CELLS = 60  # a rolling window moves on in steps of a sixtieth: n minutes for n hours
@@ -27,15 +27,15 @@ class Dimension(IntEnum):
     CREDITS_PER_WINDOW = 3
 
 
-def unit_of(dimension: Dimension) -> Unit:
+def unit_of(dimension: Dimension) -> GateUnit:
     """What the numbers of a quota count."""
     match dimension:
         case Dimension.CONCURRENT_GPUS:
-            return Unit.GPUS
+            return GateUnit.GPUS
         case Dimension.CONCURRENT_JOBS:
-            return Unit.JOBS
+            return GateUnit.JOBS
         case Dimension.CREDITS_PER_JOB | Dimension.CREDITS_PER_WINDOW:
-            return Unit.CREDITS
+            return GateUnit.CREDITS
 
 
 @dataclass(slots=True)

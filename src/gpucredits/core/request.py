@@ -20,7 +20,7 @@ from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.rules.accounts import find
+from gpucredits.core.rules.credit.accounts import find
 
 OPEN_US: Final = 14 * bounds.DAY_US  # an open request that nobody decided on ends after so long
 OPEN_MAX: Final = 20  # open requests of one account
@@ -46,7 +46,7 @@ class RequestState(IntEnum):
     EXPIRED = 5
 
 
-class Unit(IntEnum):
+class RequestUnit(IntEnum):
     """What the amount of a request counts: micro-credits, or things."""
 
     CREDITS = 0
@@ -55,13 +55,13 @@ class Unit(IntEnum):
 
 
 UNITS: Final = {
-    Dimension.CONCURRENT_GPUS: Unit.GPUS,
-    Dimension.CONCURRENT_JOBS: Unit.JOBS,
+    Dimension.CONCURRENT_GPUS: RequestUnit.GPUS,
+    Dimension.CONCURRENT_JOBS: RequestUnit.JOBS,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RequestTerms:
     """How much, how fast more of it comes (rate limits only), and until when.
 
     Credits may be taken from another account of the org; what moves keeps its own windows.
@@ -74,7 +74,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class BudgetRequest:
     """A request as it stands.
 
     ``target_id`` is the quota or bucket to be raised, ``budget`` the name of the budget. The
@@ -87,7 +87,7 @@ class Ask:
     request_id: int
     account: str
     kind: RequestKind
-    unit: Unit = Unit.CREDITS
+    unit: RequestUnit = RequestUnit.CREDITS
     target_id: int = 0
     budget: str = ""
     amount: int
@@ -116,14 +116,14 @@ class Ask:
         return f"request {self.request_id} {self.attempt}"
 
     @property
-    def asked(self) -> Terms:
+    def asked(self) -> RequestTerms:
         """What was asked for."""
-        return Terms(amount=self.amount, refill_per_hour=self.refill_per_hour, ends_at=self.ends_at)
+        return RequestTerms(amount=self.amount, refill_per_hour=self.refill_per_hour, ends_at=self.ends_at)
 
     @property
-    def given(self) -> Terms:
+    def given(self) -> RequestTerms:
         """What was approved."""
-        return Terms(
+        return RequestTerms(
             amount=self.given_amount,
             refill_per_hour=self.given_refill_per_hour,
             ends_at=self.given_ends_at,
@@ -132,17 +132,17 @@ class Ask:
 
     def shown(self, amount: int) -> str:
         """An amount of this request as people write it."""
-        return format_credits(amount) if self.unit is Unit.CREDITS else str(amount)
+        return format_credits(amount) if self.unit is RequestUnit.CREDITS else str(amount)
 
 
-def state_at(ask: Ask, now: int) -> RequestState:
+def state_at(ask: BudgetRequest, now: int) -> RequestState:
     """Where a request stands at an instant: its time may be over, written down or not."""
     if ask.state is RequestState.OPEN and ask.expires_at <= now:
         return RequestState.EXPIRED
     return ask.state
 
 
-def aim(ask: Ask, book: Book) -> Ask | Refused:
+def aim(ask: BudgetRequest, book: Book) -> BudgetRequest | Refused:
     """Find what a new request is about; its amount is given in millionths until its unit is known.
 
     A quota or rate limit must be the account's own: those above ask for theirs.
@@ -160,14 +160,14 @@ def aim(ask: Ask, book: Book) -> Ask | Refused:
     return ask
 
 
-def aim_at_quota(ask: Ask, account: Account, book: Book) -> Ask | Refused:
+def aim_at_quota(ask: BudgetRequest, account: Account, book: Book) -> BudgetRequest | Refused:
     """Find the quota that a new request is about, and what it counts."""
     quotas = book.limits.quotas.get(account.account_id, ())
     quota = next((each for each in quotas if each.quota_id == ask.target_id), None)
     if quota is None or quota.ended_at:
         return no_limit(ask.account, "such quota")
-    unit = UNITS.get(quota.dimension, Unit.CREDITS)
-    if unit is Unit.CREDITS:
+    unit = UNITS.get(quota.dimension, RequestUnit.CREDITS)
+    if unit is RequestUnit.CREDITS:
         return ask
     number, rest = divmod(ask.amount, MICROS_PER_CREDIT)
     if rest:
@@ -184,7 +184,7 @@ def no_limit(account: str, what: str) -> Refused:
     return Refused(Reason.LIMIT_UNKNOWN, f"{account} has no {what}.", {"account": account})
 
 
-def check_new(account: str, terms: Terms, *, open_now: int, now: int) -> Refused | None:
+def check_new(account: str, terms: RequestTerms, *, open_now: int, now: int) -> Refused | None:
     """Refuse a request that could never be approved, or one too many."""
     if terms.ends_at <= now:
         return ended(account)
@@ -198,8 +198,8 @@ def check_new(account: str, terms: Terms, *, open_now: int, now: int) -> Refused
 
 
 def approve(  # which request, on which terms, and who says so
-    ask: Ask, terms: Terms, *, actor: str, note: str, now: int, by: Authority = Authority.SYSTEM
-) -> Ask | Refused:
+    ask: BudgetRequest, terms: RequestTerms, *, actor: str, note: str, now: int, by: Authority = Authority.SYSTEM
+) -> BudgetRequest | Refused:
     """Decide for it, on these terms; the ledger has the last word."""
     if wrong := not_open(ask, now):
         return wrong
@@ -221,31 +221,31 @@ def approve(  # which request, on which terms, and who says so
     )
 
 
-def close(ask: Ask, state: RequestState, *, actor: str, note: str, now: int) -> Ask | Refused:
+def close(ask: BudgetRequest, state: RequestState, *, actor: str, note: str, now: int) -> BudgetRequest | Refused:
     """Decline or cancel it."""
     if wrong := not_open(ask, now):
         return wrong
     return replace(ask, state=state, decided_by=actor, decided_at=now, note=note)
 
 
-def applied(ask: Ask, result: str) -> Ask:
+def applied(ask: BudgetRequest, result: str) -> BudgetRequest:
     """The ledger has carried it out."""
     return replace(ask, state=RequestState.APPROVED, result=result)
 
 
-def reopened(ask: Ask, refusal: str) -> Ask:
+def reopened(ask: BudgetRequest, refusal: str) -> BudgetRequest:
     """The ledger has refused it: it is open again, with what was said."""
     return replace(
         ask, state=RequestState.OPEN, decided_by="", decided_at=0, note="", refusal=refusal
     )
 
 
-def expired(ask: Ask) -> Ask:
+def expired(ask: BudgetRequest) -> BudgetRequest:
     """Write down that its time is over; it was over at that instant."""
     return replace(ask, state=RequestState.EXPIRED, decided_at=ask.expires_at)
 
 
-def not_open(ask: Ask, now: int) -> Refused | None:
+def not_open(ask: BudgetRequest, now: int) -> Refused | None:
     """Refuse to decide twice."""
     state = state_at(ask, now)
     if state is RequestState.OPEN:
@@ -267,7 +267,7 @@ def ended(account: str) -> Refused:
     )
 
 
-def command_of(ask: Ask) -> Issue | Transfer | AddBoost | SetBudget:
+def command_of(ask: BudgetRequest) -> Issue | Transfer | AddBoost | SetBudget:
     """What an approval does."""
     terms = ask.given
     match ask.kind:
@@ -286,7 +286,7 @@ def command_of(ask: Ask) -> Issue | Transfer | AddBoost | SetBudget:
             return budget_command(ask)
 
 
-def credit_command(ask: Ask) -> Issue | Transfer:
+def credit_command(ask: BudgetRequest) -> Issue | Transfer:
     """New credits, or those of another account."""
     terms = ask.given
     label = {"request": ids.format_id(ids.REQUEST, ask.org_id, ask.request_id)}
@@ -297,7 +297,7 @@ def credit_command(ask: Ask) -> Issue | Transfer:
     return Issue(account=ask.account, amount=terms.amount, expires_at=terms.ends_at, metadata=label)
 
 
-def budget_command(ask: Ask) -> SetBudget:
+def budget_command(ask: BudgetRequest) -> SetBudget:
     """The budget with its new allowance; one that is new is monthly in UTC."""
     terms = ask.given
     named = {"allowance"} if terms.ends_at >= bounds.NEVER_US else {"allowance", "ends_at"}

@@ -50,7 +50,7 @@ class RequestLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class BucketDraw:
     """One bucket that a request draws a token from, by the terms in force."""
 
     name: BucketName
@@ -61,7 +61,7 @@ class Ask:
 class RequestStanding:
     """How a bucket stands: its whole tokens, and in how long it is full; None where unknown."""
 
-    ask: Ask
+    ask: BucketDraw
     left: int | None = None
     full_in_us: int | None = None
 
@@ -111,7 +111,7 @@ def asks_of(
     own: RequestLimit | None,
     of_org: RequestLimit | None,
     defaults: Defaults,
-) -> tuple[Ask, ...]:
+) -> tuple[BucketDraw, ...]:
     """The buckets that a key's requests draw from; ``key`` is its org's number and its own.
 
     Keys for the whole system draw from no org's bucket.
@@ -119,13 +119,13 @@ def asks_of(
     org_id, number = key
     asks = []
     if limit := own or defaults.key:
-        asks.append(Ask(BucketName(org_id, Holder.KEY, number, org), limit))
+        asks.append(BucketDraw(BucketName(org_id, Holder.KEY, number, org), limit))
     if org and (limit := of_org or defaults.org):
-        asks.append(Ask(BucketName(org_id, Holder.ORG, 0, org), limit))
+        asks.append(BucketDraw(BucketName(org_id, Holder.ORG, 0, org), limit))
     return tuple(asks)
 
 
-def standing_of(ask: Ask, bucket: TokenBucket | None) -> RequestStanding:
+def standing_of(ask: BucketDraw, bucket: TokenBucket | None) -> RequestStanding:
     """How a bucket stands that was brought to now, or one of which nothing is known."""
     if bucket is None:
         return RequestStanding(ask)
@@ -135,7 +135,7 @@ def standing_of(ask: Ask, bucket: TokenBucket | None) -> RequestStanding:
     )
 
 
-def bucket_of(ask: Ask, *, level: int, fraction: int, level_at: int) -> TokenBucket:
+def bucket_of(ask: BucketDraw, *, level: int, fraction: int, level_at: int) -> TokenBucket:
     """A bucket of requests that held so much at an instant."""
     limit = ask.limit
     return TokenBucket(

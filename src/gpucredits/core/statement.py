@@ -52,7 +52,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class StatementLines:
     """The lines of a statement: ``opening + charges - payments - credits = closing``.
 
     Positive numbers are owed. ``amount`` is what this statement asks for: what is owed and
@@ -90,13 +90,13 @@ def month_from(starts_at: int, zone: str) -> tuple[int, int]:
     return starts_at, ends_at
 
 
-def figures(before: Totals, after: Totals) -> Figures:
+def figures(before: Totals, after: Totals) -> StatementLines:
     """The lines of a statement, from what was so at its start and at its end."""
     opening, closing = -before.balance, -after.balance
     charges = after.charged - before.charged
     payments = after.payments - before.payments
     asked_before = max(0, before.charged - after.received)
-    return Figures(
+    return StatementLines(
         opening=opening,
         charges=charges,
         payments=payments,

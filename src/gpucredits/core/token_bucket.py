@@ -46,7 +46,7 @@ class TokenBucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class BucketTerms:
     """A capacity and a refill that hold from an instant on: a bucket's own, or boosted."""
 
     since: int
@@ -84,12 +84,12 @@ def resize(bucket: TokenBucket, *, capacity: int, refill_per_hour: int, now: int
     _spill(bucket, capacity)
 
 
-def advance(bucket: TokenBucket, changes: tuple[Terms, ...], now: int) -> Terms:
+def advance(bucket: TokenBucket, changes: tuple[BucketTerms, ...], now: int) -> BucketTerms:
     """Bring ``level`` to ``now`` through every change of terms on the way; the terms in force.
 
     ``changes`` are in order of time; before the first one the bucket's own terms hold.
     """
-    terms = Terms(0, bucket.capacity, bucket.refill_per_hour)
+    terms = BucketTerms(0, bucket.capacity, bucket.refill_per_hour)
     for change in changes:
         if change.since > now:
             break
@@ -104,7 +104,7 @@ def advance(bucket: TokenBucket, changes: tuple[Terms, ...], now: int) -> Terms:
     return terms
 
 
-def _refill(bucket: TokenBucket, terms: Terms, until: int) -> None:
+def _refill(bucket: TokenBucket, terms: BucketTerms, until: int) -> None:
     gained = bucket.fraction + terms.refill_per_hour * (until - bucket.level_at)
     whole, bucket.fraction = divmod(gained, HOUR_US)
     bucket.level += whole

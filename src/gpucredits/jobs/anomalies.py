@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.anomalies import hour_now, judge_hour, suspend_pending
-from gpucredits.service.ledger import Ledger
-from gpucredits.store.due import Place
+from gpucredits.service.billing.anomalies import hour_now, judge_hour, suspend_pending
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.store.ledger.due import DueCursor
 
 
 class Anomalies(Paced):
@@ -15,7 +15,7 @@ class Anomalies(Paced):
         super().__init__(rest_s=rest_s)
         self.ledger = ledger
         self.walk_max = walk_max
-        self.place = Place()
+        self.place = DueCursor()
         self.hour = -1  # the last hour that is done, or that the walk is about
         self.is_walking = False
 
@@ -23,11 +23,11 @@ class Anomalies(Paced):
         """Judge the hour that is over, of the next accounts; suspend who is to be suspended."""
         over = await hour_now(self.ledger.pool) - 1
         if not self.is_walking and over > self.hour:
-            self.hour, self.place, self.is_walking = over, Place(), True
+            self.hour, self.place, self.is_walking = over, DueCursor(), True
         if self.is_walking:
             _, self.place = await judge_hour(
                 self.ledger.pool, self.place, hour=self.hour, walk_max=self.walk_max
             )
-            self.is_walking = self.place != Place()
+            self.is_walking = self.place != DueCursor()
         await suspend_pending(self.ledger, limit=self.walk_max)
         return self.is_walking

@@ -7,8 +7,8 @@ import logging
 from typing import Final
 
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.limiter import Limiter
-from gpucredits.store.errors import Conflict, Unavailable
+from gpucredits.service.limits.limiter import Limiter
+from gpucredits.store.database.errors import Conflict, Unavailable
 
 STOP_TIMEOUT_S: Final = 5.0
 

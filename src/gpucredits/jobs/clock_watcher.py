@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gpucredits.jobs.pace import Paced
 from gpucredits.store.clock import read_clock_and_offset
-from gpucredits.store.connection import Pool
-from gpucredits.store.steadiness import Steadiness, steady_us
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.book.cache.clock_check import ClockCheck, steady_us
 
 
 class ClockWatcher(Paced):
     """Compares the database's clock with this machine's; notices when it is right again too."""
 
-    def __init__(self, pool: Pool, steadiness: Steadiness, *, rest_s: float = 1.0) -> None:
+    def __init__(self, pool: Pool, steadiness: ClockCheck, *, rest_s: float = 1.0) -> None:
         super().__init__(rest_s=rest_s)
         self.pool = pool
         self.steadiness = steadiness

@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 
-from gpucredits.service.errors import Busy
-from gpucredits.store.errors import Conflict, Unavailable
+from gpucredits.service.write.errors import Busy
+from gpucredits.store.database.errors import Conflict, Unavailable
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from gpucredits.jobs.pace import Paced
-from gpucredits.store.connection import Pool
-from gpucredits.store.history import orgs_behind, take_snapshots
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.ledger.history import orgs_behind, take_snapshots
 
 MEASURES_MAX: Final = 10  # between two snapshots of an account, however many others move
 

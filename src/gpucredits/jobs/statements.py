@@ -7,15 +7,9 @@ from typing import Final
 
 from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.ledger import Ledger
-from gpucredits.service.statements import (
-    ZONE,
-    Step,
-    close_months,
-    months_over,
-    review_standings,
-)
-from gpucredits.store.due import Place
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.billing.statements import Step, ZONE, close_months, months_over, review_standings
+from gpucredits.store.ledger.due import DueCursor
 
 MONTHS_EVERY_S: Final = 60.0
 
@@ -43,8 +37,8 @@ class Statements(Paced):
         self.walk_max = walk_max
         self.zone = zone
         self.due_days = due_days
-        self.place = Place()
-        self.month_place = Place()
+        self.place = DueCursor()
+        self.month_place = DueCursor()
         self.is_closing = False
         self._until = 0  # the months that the last walk was about
         self._again_at = 0.0
@@ -54,7 +48,7 @@ class Statements(Paced):
         """Close months, then look at who is overdue; go on at once until all were looked at."""
         closed = await self._close()
         self.place = await review_standings(self.ledger, self._step(self.place))
-        return closed > 0 or self.place != Place()
+        return closed > 0 or self.place != DueCursor()
 
     async def _close(self) -> int:
         """Close months of the next accounts, if it is time to; of how many."""
@@ -73,9 +67,9 @@ class Statements(Paced):
             due_days=self.due_days,
         )
         self._closed += closed
-        if self.month_place == Place():  # who had a month to close may have another
+        if self.month_place == DueCursor():  # who had a month to close may have another
             self.is_closing, self._closed = self._closed > 0, 0
         return closed
 
-    def _step(self, after: Place) -> Step:
+    def _step(self, after: DueCursor) -> Step:
         return Step(after, self.walk_max, self.accounts_max)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpucredits.jobs.pace import Paced
-from gpucredits.store.connection import Pool
-from gpucredits.store.statistics import analyze_grown
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.database.statistics import analyze_grown
 
 
 class Statistician(Paced):

@@ -13,9 +13,9 @@ from functools import partial
 
 from gpucredits.core.outcome import Swept
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.asking import Asking
-from gpucredits.service.ledger import Ledger
-from gpucredits.store.due import Place, find_due, find_warned
+from gpucredits.service.dispatch.ledger_calls import Asking
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.store.ledger.due import DueCursor, find_due, find_warned
 
 
 class Sweeper(Paced):
@@ -42,13 +42,13 @@ class Sweeper(Paced):
         self.grace_us = grace_us
         self.asking = Asking()
         self.after = 0
-        self.budget_place = Place()
+        self.budget_place = DueCursor()
         self.entries = 0
         self._left_over = False  # an org moved on in this round and has more than fits into a turn
 
     async def tick(self) -> bool:
         """Sweep what is due in the next orgs; go on at once until all of them are swept."""
-        warned: list[Place] = []
+        warned: list[DueCursor] = []
         if not self.after:
             self._left_over = False
             warned, self.budget_place = await find_warned(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpucredits.service.keys import Keyring
-from gpucredits.service.ledger import Ledger
-from gpucredits.service.limiter import Limiter
-from gpucredits.service.orgs import Directory
-from gpucredits.service.pools import GpuPools
-from gpucredits.service.queue import Line
-from gpucredits.service.reads import Reads
-from gpucredits.store.connection import Pool
+from gpucredits.service.access.keys import Keyring
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.limits.limiter import Limiter
+from gpucredits.service.reads.orgs import Directory
+from gpucredits.service.dispatch.pools import GpuPools
+from gpucredits.service.dispatch.queue import RequestQueue
+from gpucredits.service.reads.books import Reads
+from gpucredits.store.database.connection import Pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,4 +28,4 @@ class Services:
     directory: Directory
     limiter: Limiter
     gpu_pools: GpuPools
-    line: Line
+    line: RequestQueue

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpucredits.store.audit import SYSTEM
-from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.errors import driver_errors
+from gpucredits.store.access.audit import SYSTEM
+from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.errors import driver_errors
 
 ADVANCE = """
 WITH moved AS (UPDATE clock SET offset_us = offset_us + $1 RETURNING offset_us), noted AS (

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from gpucredits.core import ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.boost import Boost
-from gpucredits.core.gate import Unit
+from gpucredits.core.gate import GateUnit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Boosted
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
@@ -106,7 +106,7 @@ def boosted_to_wire(org_id: int, outcome: Boosted) -> BoostAnswer:
 
 
 def boost_to_wire(
-    org_id: int, path: str, boost: Boost, *, unit: Unit, is_rate_limit: bool
+    org_id: int, path: str, boost: Boost, *, unit: GateUnit, is_rate_limit: bool
 ) -> BoostAnswer:
     """A boost as it is shown."""
     prefix = ids.RATE_LIMIT if is_rate_limit else ids.QUOTA

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from gpucredits.core.gate import Gate, GateReport, Unit
+from gpucredits.core.gate import Gate, GateReport, GateUnit
 from gpucredits.core.money import format_credits
 from gpucredits.wire.scalars import InstantText, format_instant
 
@@ -23,11 +23,11 @@ _GATES: dict[Gate, GateName] = {
     Gate.RATE_LIMIT: "rate_limit",
     Gate.FAIR_SHARE: "fair_share",
 }
-_UNITS: dict[Unit, UnitName] = {
-    Unit.CREDITS: "credits",
-    Unit.GPUS: "GPUs",
-    Unit.JOBS: "jobs",
-    Unit.REQUESTS: "requests",
+_UNITS: dict[GateUnit, UnitName] = {
+    GateUnit.CREDITS: "credits",
+    GateUnit.GPUS: "GPUs",
+    GateUnit.JOBS: "jobs",
+    GateUnit.REQUESTS: "requests",
 }
 
 
@@ -74,11 +74,11 @@ def gates_to_wire(reports: Iterable[GateReport]) -> list[GateAnswer]:
     ]
 
 
-def unit_name(unit: Unit) -> UnitName:
+def unit_name(unit: GateUnit) -> UnitName:
     """The word for a unit."""
     return _UNITS[unit]
 
 
-def format_quantity(value: int, unit: Unit) -> str:
+def format_quantity(value: int, unit: GateUnit) -> str:
     """A number of credits, GPUs, jobs or requests as text."""
-    return format_credits(value) if unit is Unit.CREDITS else str(value)
+    return format_credits(value) if unit is GateUnit.CREDITS else str(value)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from gpucredits.core import ids
 from gpucredits.core.account import Account, Model
 from gpucredits.core.book import Book
-from gpucredits.core.gate import Unit
+from gpucredits.core.gate import GateUnit
 from gpucredits.core.limit_standing import (
     BudgetStanding,
     QuotaStanding,
@@ -89,7 +89,7 @@ def request_limit_to_wire(path: str, standing: RequestStanding, now: int) -> Lim
         scope="key" if is_key else "org",
         account=path,
         name=f"requests of {key_id}" if is_key else "requests of all keys",
-        unit=unit_name(Unit.REQUESTS),
+        unit=unit_name(GateUnit.REQUESTS),
         cap=str(cap),
         used=None if left is None else str(cap - left),
         left=None if left is None else str(left),
@@ -161,7 +161,7 @@ def _rate_limit(org_id: int, path: str, standing: RateLimitStanding) -> LimitAns
         scope=scope_name(path),
         account=path,
         name="rate limit",
-        unit=unit_name(Unit.CREDITS),
+        unit=unit_name(GateUnit.CREDITS),
         cap=format_credits(standing.cap),
         used=format_credits(standing.cap - standing.level),
         left=format_credits(max(standing.level, 0)),

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, structs
 from gpucredits.core import bounds, ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.command import ReplaceQuotas, SetQuota
-from gpucredits.core.gate import Unit
+from gpucredits.core.gate import GateUnit
 from gpucredits.core.limit_standing import QuotaStanding
 from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
@@ -60,7 +60,7 @@ class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
         """Refuse what contradicts itself."""
         check_window(self.calendar, self.zone)
         dimension = DIMENSIONS[self.dimension]
-        if unit_of(dimension) is not Unit.CREDITS and self.limit % MICROS_PER_CREDIT:
+        if unit_of(dimension) is not GateUnit.CREDITS and self.limit % MICROS_PER_CREDIT:
             raise ValueError(f"limit must be a whole number for {self.dimension}")
 
 
@@ -127,9 +127,9 @@ def check_window(calendar: str | None, zone: str | None) -> None:
         raise ValueError("zone is for a calendar: give calendar too, or leave zone out")
 
 
-def quantity_from_wire(value: int, unit: Unit) -> int:
+def quantity_from_wire(value: int, unit: GateUnit) -> int:
     """A number as the core has it: credits are in micro-credits, all else is counted."""
-    return int(value) if unit is Unit.CREDITS else int(value) // MICROS_PER_CREDIT
+    return int(value) if unit is GateUnit.CREDITS else int(value) // MICROS_PER_CREDIT
 
 
 def quota_from_wire(account: str, request: QuotaRequest, by: Authority) -> SetQuota:

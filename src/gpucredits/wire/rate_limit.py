@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType, structs
 from gpucredits.core import ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.command import SetRateLimit
-from gpucredits.core.gate import Unit
+from gpucredits.core.gate import GateUnit
 from gpucredits.core.limit_standing import RateLimitStanding
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import RateLimitSaved
@@ -108,7 +108,7 @@ def rate_limit_standing_to_wire(
         level=format_credits(standing.level),
         full_at=None if standing.full_at is None else format_instant(standing.full_at),
         boosts=[
-            boost_to_wire(org_id, path, boost, unit=Unit.CREDITS, is_rate_limit=True)
+            boost_to_wire(org_id, path, boost, unit=GateUnit.CREDITS, is_rate_limit=True)
             for boost in standing.boosts
         ],
         as_of=format_instant(now),

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from gpucredits.core import bounds, ids
-from gpucredits.core.request import Ask, RequestKind, RequestState, Terms, Unit
+from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms, RequestUnit
 from gpucredits.wire.scalars import (
     AccountPath,
     Amount,
@@ -41,7 +41,7 @@ STATES: dict[RequestStateName, RequestState] = {
 }
 _KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 _STATE_NAMES = {state: name for name, state in STATES.items()}
-_UNITS: dict[Unit, UnitName] = {Unit.CREDITS: "credits", Unit.GPUS: "GPUs", Unit.JOBS: "jobs"}
+_UNITS: dict[RequestUnit, UnitName] = {RequestUnit.CREDITS: "credits", RequestUnit.GPUS: "GPUs", RequestUnit.JOBS: "jobs"}
 
 
 class AskRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -119,21 +119,21 @@ class RequestPage(Struct, kw_only=True):
     next_cursor: str | None = None
 
 
-def asked_terms(body: AskRequest) -> Terms:
+def asked_terms(body: AskRequest) -> RequestTerms:
     """What is asked for."""
-    return Terms(
+    return RequestTerms(
         amount=int(body.amount),
         refill_per_hour=int(body.refill_per_hour or 0),
         ends_at=bounds.NEVER_US if body.ends_at is None else int(body.ends_at),
     )
 
 
-def given_terms(body: ApproveRequest, row: Ask) -> Terms:
+def given_terms(body: ApproveRequest, row: BudgetRequest) -> RequestTerms:
     """What is approved: what was asked for, but for what is given."""
     asked = row.asked
     amount = asked.amount if body.amount is None else amount_of(row.unit, body.amount)
     refill = body.refill_per_hour
-    return Terms(
+    return RequestTerms(
         amount=amount,
         refill_per_hour=asked.refill_per_hour if refill is None else int(refill),
         ends_at=asked.ends_at if body.ends_at is None else int(body.ends_at),
@@ -141,9 +141,9 @@ def given_terms(body: ApproveRequest, row: Ask) -> Terms:
     )
 
 
-def amount_of(unit: Unit, amount: Amount) -> int:
+def amount_of(unit: RequestUnit, amount: Amount) -> int:
     """An amount in its unit; ValueError when it must be whole and is not."""
-    if unit is Unit.CREDITS:
+    if unit is RequestUnit.CREDITS:
         return int(amount)
     number, rest = divmod(int(amount), 1_000_000)
     if rest:
@@ -151,7 +151,7 @@ def amount_of(unit: Unit, amount: Amount) -> int:
     return number
 
 
-def request_to_wire(row: Ask) -> RequestAnswer:
+def request_to_wire(row: BudgetRequest) -> RequestAnswer:
     """The request as it is shown."""
     is_quota = row.kind is RequestKind.QUOTA
     return RequestAnswer(
@@ -178,7 +178,7 @@ def request_to_wire(row: Ask) -> RequestAnswer:
     )
 
 
-def _terms_to_wire(row: Ask, terms: Terms) -> TermsAnswer:
+def _terms_to_wire(row: BudgetRequest, terms: RequestTerms) -> TermsAnswer:
     has_refill = row.kind is RequestKind.RATE_LIMIT
     return TermsAnswer(
         amount=row.shown(terms.amount),

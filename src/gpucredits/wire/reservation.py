@@ -13,7 +13,7 @@ from gpucredits.core.gpu_type import REGION_DEFAULT
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Closed, Reserved
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
-from gpucredits.core.rules.funding import shares_paid
+from gpucredits.core.rules.credit.funding import shares_paid
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.scalars import (

@@ -9,8 +9,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucredits.api.duplicates import repeated_field
-from gpucredits.api.heartbeats import has_no_repeats
+from gpucredits.api.http.duplicates import repeated_field
+from gpucredits.api.ledger.heartbeats import has_no_repeats
 from gpucredits.wire.heartbeat import HeartbeatsRequest
 
 NAMES = st.sampled_from(["reservation_id", "seq", "used_ms"])

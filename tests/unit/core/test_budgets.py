@@ -11,7 +11,7 @@ from gpucredits.core.account import Model
 from gpucredits.core.budget import Rollover
 from gpucredits.core.command import EndBudget, Reserve, SetBudget, Sweep
 from gpucredits.core.entry import EntryType
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import BudgetSaved, Swept
 from gpucredits.core.period import Calendar
 from gpucredits.core.reasons import Reason
@@ -182,7 +182,7 @@ def test_a_hold_over_the_end_of_a_period_keeps_its_credits(ledger: Ledger) -> No
         *(2_000_000, 1_200_000),
         3_200_000,
     )
-    answer = ledger.accept(Beat(lease, 1, 60_000), Beaten)
+    answer = ledger.accept(Beat(lease, 1, 60_000), BeatResult)
     assert answer.decision == "continue"
     assert ledger.account("acme").spent == 600_000
 
@@ -339,7 +339,7 @@ def test_warnings_are_told_once_each_period(ledger: Ledger) -> None:
     assert swept_warnings(ledger) == []
     for seq, (used_ms, told) in enumerate([(110_000, []), (120_000, [50]), (230_000, [80])], 1):
         ledger.now = us("2026-03-27T12:00") + used_ms * 1_000
-        ledger.accept(Beat(lease, seq, used_ms), Beaten)
+        ledger.accept(Beat(lease, seq, used_ms), BeatResult)
         assert swept_warnings(ledger) == told
         assert swept_warnings(ledger) == []
 

@@ -17,7 +17,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import GrantState
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Adjusted, BudgetSaved, Closed, Explained, ToppedUp
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Decision, Exhaustion, ReservationState
@@ -35,12 +35,12 @@ def test_what_nobody_can_have_used_expires_at_once(ledger: Ledger) -> None:
     first = ledger.lease("acme").reservation_id
     second = ledger.lease("acme").reservation_id
     ledger.wait(s=50)
-    ledger.accept(Beat(second, 1, 50_000), Beaten)
+    ledger.accept(Beat(second, 1, 50_000), BeatResult)
     ledger.wait(s=10)
     assert ledger.lot(ending).remaining == 70 * A_SECOND
     assert ledger.reservation(first).kept == ((ending, 60 * A_SECOND, START + 60 * SECOND),)
     assert ledger.reservation(second).kept == ((ending, 10 * A_SECOND, START + 60 * SECOND),)
-    ledger.accept(Beat(first, 1, 0), Beaten)
+    ledger.accept(Beat(first, 1, 0), BeatResult)
     assert ledger.lot(ending).remaining == 10 * A_SECOND
     check_claims(ledger.view())
 
@@ -60,7 +60,7 @@ def test_a_lease_that_uses_nothing_keeps_ended_credits_to_its_present_end(ledger
     lease = ledger.lease("acme").reservation_id
     for seq, at in enumerate((70, 90, 110), start=1):
         ledger.now = START + at * SECOND
-        told = ledger.accept(Beat(lease, seq, 0), Beaten)
+        told = ledger.accept(Beat(lease, seq, 0), BeatResult)
         assert (told.decision, told.reason) == (Decision.DRAIN, "insufficient_credits")
         assert told.expires_in_ms == (120 - at) * 1_000
         assert ledger.lot(ending).remaining == told.held == (120 - at) * A_SECOND
@@ -74,7 +74,7 @@ def test_a_running_lease_uses_what_was_kept_up_to_its_present_end(ledger: Ledger
     ending = ledger.grant("acme", A_WINDOW, expires_at=START + 60 * SECOND).grant_id
     lease = ledger.lease("acme").reservation_id
     ledger.wait(s=100)
-    told = ledger.accept(Beat(lease, 1, 100_000), Beaten)
+    told = ledger.accept(Beat(lease, 1, 100_000), BeatResult)
     assert (told.decision, told.expires_in_ms) == (Decision.DRAIN, 20_000)
     ledger.wait(us=20 * SECOND - 1)
     ledger.accept(Settle(reservation_id=lease, used_ms=119_999), Closed)
@@ -89,7 +89,7 @@ def test_active_credits_take_over_at_the_next_renewal(ledger: Ledger) -> None:
     ledger.wait(s=80)
     fresh = ledger.grant("acme", A_WINDOW).grant_id
     ledger.wait(s=10)
-    told = ledger.accept(Beat(lease, 1, 90_000), Beaten)
+    told = ledger.accept(Beat(lease, 1, 90_000), BeatResult)
     assert (told.decision, told.held) == (Decision.CONTINUE, A_WINDOW)
     assert ledger.reservation(lease).paid == ((ending, 90 * A_SECOND),)
     assert (ledger.lot(ending).remaining, ledger.lot(fresh).remaining) == (0, A_WINDOW)
@@ -104,10 +104,10 @@ def test_some_active_credits_carry_a_lease_beyond_what_was_kept(ledger: Ledger) 
     ledger.wait(s=80)
     ledger.grant("acme", 50 * A_SECOND)
     ledger.wait(s=10)
-    told = ledger.accept(Beat(lease, 1, 90_000), Beaten)
+    told = ledger.accept(Beat(lease, 1, 90_000), BeatResult)
     assert (told.decision, told.expires_in_ms) == (Decision.DRAIN, 80_000)
     ledger.wait(s=60)
-    told = ledger.accept(Beat(lease, 2, 90_000), Beaten)
+    told = ledger.accept(Beat(lease, 2, 90_000), BeatResult)
     assert (told.held, told.expires_in_ms) == (50 * A_SECOND, 50_000)
     assert ledger.lot(ending).remaining == 0
 
@@ -127,7 +127,7 @@ def test_nobody_else_takes_what_is_held_over(ledger: Ledger) -> None:
     told = ledger.accept(Adjust(reservation_id=lease, amount=1), Adjusted)
     assert told.lots == ((-1, 1),)
     ledger.wait(s=10)
-    ledger.accept(Beat(late, 1, 10_000), Beaten)
+    ledger.accept(Beat(late, 1, 10_000), BeatResult)
     assert ledger.reservation(late).paid == ((other, 10 * A_SECOND),)
     assert ledger.lot(ending).remaining == 2 * A_WINDOW
 
@@ -142,7 +142,7 @@ def test_a_postpaid_account_owes_rather_than_take_what_is_kept_for_another(
     ledger.wait(s=61)
     second = ledger.lease("acme/post").reservation_id
     ledger.wait(s=10)
-    ledger.accept(Beat(second, 1, 10_000), Beaten)
+    ledger.accept(Beat(second, 1, 10_000), BeatResult)
     assert ledger.account("acme/post").debt == 10 * A_SECOND
     ledger.accept(Cancel(reservation_id=first), Closed)
     assert ledger.lot(ending).remaining == 0
@@ -162,7 +162,7 @@ def test_what_a_budget_may_have_paid_does_not_roll_over(ledger: Ledger) -> None:
     ledger.accept(budget, BudgetSaved)
     lease = ledger.lease("acme").reservation_id
     ledger.wait(s=70)
-    told = ledger.accept(Beat(lease, 1, 35_000), Beaten)
+    told = ledger.accept(Beat(lease, 1, 35_000), BeatResult)
     assert told.decision is Decision.CONTINUE
     [first, rolled] = ledger.stored.lots.values()
     assert rolled.amount == 2 * CREDIT - 60 * A_SECOND
@@ -182,7 +182,7 @@ def test_a_reversed_payment_leaves_what_leases_claim_of_it(ledger: Ledger) -> No
     ledger.wait(s=90)
     ledger.accept(ReverseTopUp(topup_id=paid.topup.topup_id), ToppedUp)
     check_claims(ledger.view())
-    ledger.accept(Beat(lease, 1, 90_000), Beaten)
+    ledger.accept(Beat(lease, 1, 90_000), BeatResult)
     assert paid.grant is not None
     assert ledger.reservation(lease).paid == (
         (paid.grant.grant_id, 60 * A_SECOND),
@@ -196,7 +196,7 @@ def test_a_suspended_lease_drains_on_what_was_kept(ledger: Ledger) -> None:
     lease = ledger.lease("acme", grace_ms=120_000).reservation_id
     ledger.wait(s=70)
     ledger.do(UpdateAccount(path="acme", delinquent=True))
-    told = ledger.accept(Beat(lease, 1, 70_000), Beaten)
+    told = ledger.accept(Beat(lease, 1, 70_000), BeatResult)
     assert (told.decision, told.expires_in_ms, told.held) == (Decision.DRAIN, 50_000, 50 * A_SECOND)
     check_claims(ledger.view())
 
@@ -209,6 +209,6 @@ def test_a_job_that_may_overdraw_goes_on_when_kept_credits_end(ledger: Ledger) -
     lease = ledger.lease("acme", **terms).reservation_id
     for seq, at in enumerate((80, 160), start=1):
         ledger.now = START + at * SECOND
-        told = ledger.accept(Beat(lease, seq, at * 1_000), Beaten)
+        told = ledger.accept(Beat(lease, seq, at * 1_000), BeatResult)
         assert (told.decision, told.reason) == (Decision.CONTINUE, "overdraft")
     check_claims(ledger.view())

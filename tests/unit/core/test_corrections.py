@@ -8,7 +8,7 @@ from gpucredits.core.account import Model
 from gpucredits.core.command import Adjust, Refund, Settle, Sweep
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import DEBT, OVERRUN
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Adjusted, Closed, Refunded, Swept
 from gpucredits.core.reasons import Reason
 from support.ledger import CREDIT, SECOND, START, Ledger
@@ -67,10 +67,10 @@ def test_a_refund_during_the_job_does_not_change_its_bill(ledger: Ledger) -> Non
     ledger.grant("acme", 5 * CREDIT)
     lease = ledger.lease("acme").reservation_id
     ledger.wait(s=10)
-    ledger.accept(Beat(lease, 1, 10_000), Beaten)
+    ledger.accept(Beat(lease, 1, 10_000), BeatResult)
     refund(ledger, lease, 60_000)
     ledger.wait(s=10)
-    assert ledger.accept(Beat(lease, 2, 20_000), Beaten).settled == 200_000
+    assert ledger.accept(Beat(lease, 2, 20_000), BeatResult).settled == 200_000
     assert ledger.account("acme").spent == 140_000
 
 
@@ -153,7 +153,7 @@ def test_an_adjustment_leaves_holds_alone(ledger: Ledger) -> None:
     account = ledger.account("acme")
     assert (account.available, account.reserved, account.overrun) == (0, 1_200_000, 4)
     ledger.wait(s=60)
-    assert ledger.accept(Beat(lease, 1, 60_000), Beaten).settled == 600_000
+    assert ledger.accept(Beat(lease, 1, 60_000), BeatResult).settled == 600_000
 
 
 def test_a_refund_of_an_overrun_collected_since_is_available(ledger: Ledger) -> None:

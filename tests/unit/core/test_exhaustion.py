@@ -6,7 +6,7 @@ import pytest
 
 from gpucredits.core.account import Status
 from gpucredits.core.command import Reserve, SetQuota, Settle, UpdateAccount
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved, Closed, QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
@@ -18,9 +18,9 @@ A_WINDOW = 1_200_000
 STOP, DRAIN, FINISH = Exhaustion.STOP, Exhaustion.DRAIN, Exhaustion.FINISH
 
 
-def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> BeatResult:
     """A heartbeat that is answered."""
-    return ledger.accept(Beat(lease, seq, used_ms), Beaten)
+    return ledger.accept(Beat(lease, seq, used_ms), BeatResult)
 
 
 def allow_overdraft(ledger: Ledger, amount: int) -> None:

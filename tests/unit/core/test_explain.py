@@ -15,7 +15,7 @@ from gpucredits.core.command import (
     Settle,
     UpdateAccount,
 )
-from gpucredits.core.gate import Gate, Verdict
+from gpucredits.core.gate import FairShareVerdict, Gate
 from gpucredits.core.outcome import (
     AccountSaved,
     Boosted,
@@ -34,7 +34,7 @@ from support.ledger import CREDIT, SECOND, START, Ledger
 
 SCOPES = ["acme", "acme/vision", ALICE]
 A_WINDOW = 1_200_000
-NO_TURN = Verdict(
+NO_TURN = FairShareVerdict(
     passes=False,
     limit=8,
     current=8,
@@ -71,7 +71,7 @@ def test_every_gate_at_every_scope_is_reported_in_order(ledger: Ledger) -> None:
     """Budget, then quotas from org to user, then rate limits, then fair share."""
     ledger.grant("acme", 100 * CREDIT)
     limit_everything(ledger, 100 * CREDIT)
-    turn = Verdict(passes=True, limit=8, current=2, requested=1, sentence="There is room.")
+    turn = FairShareVerdict(passes=True, limit=8, current=2, requested=1, sentence="There is room.")
     explained = explain(ledger, ask(fair_share=turn))
     assert [(report.gate, report.account) for report in explained.reports] == [
         (Gate.BUDGET, "acme"),
@@ -164,7 +164,7 @@ def test_fair_share_is_refused_in_the_words_of_the_pool(ledger: Ledger) -> None:
 
 def test_a_tenant_within_its_share_still_needs_credits(ledger: Ledger) -> None:
     """The gates are independent: fairness says yes, the budget says no."""
-    turn = Verdict(passes=True, limit=8, current=0, requested=1, sentence="There is room.")
+    turn = FairShareVerdict(passes=True, limit=8, current=0, requested=1, sentence="There is room.")
     ledger.grant("acme", 1)
     assert ledger.reason(ask(fair_share=turn)) is Reason.INSUFFICIENT_CREDITS
 

@@ -19,7 +19,7 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.decide import decide
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import (
     AccountSaved,
     Adjusted,
@@ -33,8 +33,8 @@ from gpucredits.core.outcome import (
 from gpucredits.core.period import Calendar
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Exhaustion
-from gpucredits.core.rules.funding import shares_paid
-from gpucredits.core.rules.roll import live_leases
+from gpucredits.core.rules.credit.funding import shares_paid
+from gpucredits.core.rules.upkeep.roll import live_leases
 from support.asking import ALICE, alone, ask
 from support.ledger import CREDIT, SECOND, START, Ledger
 
@@ -43,11 +43,11 @@ A_WINDOW = 1_200_000
 SLICE = 100_000  # ten seconds of an h100
 
 
-def beat(ledger: Ledger, lease: int, seq: int, *, wait_s: int = 10) -> Beaten:
+def beat(ledger: Ledger, lease: int, seq: int, *, wait_s: int = 10) -> BeatResult:
     """A heartbeat of a job that runs without a pause, ten seconds after the last."""
     ledger.wait(s=wait_s)
     elapsed = (ledger.now - ledger.reservation(lease).admitted_at) // 1_000
-    return ledger.accept(Beat(lease, seq, elapsed), Beaten)
+    return ledger.accept(Beat(lease, seq, elapsed), BeatResult)
 
 
 def payer_of(ledger: Ledger, lease: int) -> str:

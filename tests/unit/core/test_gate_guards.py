@@ -20,8 +20,8 @@ from gpucredits.core.command import (
     Sweep,
     UpdateAccount,
 )
-from gpucredits.core.gate import Verdict
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.gate import FairShareVerdict
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.limits import NO_CAP
 from gpucredits.core.outcome import (
     AccountSaved,
@@ -36,7 +36,10 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Exhaustion
-from gpucredits.core.rules import accounts, gates, heartbeats, renewals, reservations, roll
+from gpucredits.core.rules.credit import accounts
+from gpucredits.core.rules.leases import heartbeats, renewals, reservations
+from gpucredits.core.rules.limits import gates
+from gpucredits.core.rules.upkeep import roll
 from support.asking import alone
 from support.ledger import CREDIT, SECOND, Ledger
 
@@ -78,7 +81,7 @@ def admitted(ledger: Ledger, **fields: Any) -> int:
 
 def told(ledger: Ledger, lease: int, seq: int, used_ms: int, decision: str) -> None:
     """A beat that must be answered so."""
-    assert ledger.accept(Beat(lease, seq, used_ms), Beaten).decision == decision
+    assert ledger.accept(Beat(lease, seq, used_ms), BeatResult).decision == decision
 
 
 def no_credits(ledger: Ledger) -> None:
@@ -104,7 +107,7 @@ def empty_bucket(ledger: Ledger) -> None:
 
 def no_turn(ledger: Ledger) -> None:
     """Work whose turn it is not does not start."""
-    verdict = Verdict(passes=False, limit=0, current=0, requested=1, sentence="Not yet.")
+    verdict = FairShareVerdict(passes=False, limit=0, current=0, requested=1, sentence="Not yet.")
     refused(ledger, fair_share=verdict)
 
 

@@ -9,7 +9,7 @@ from gpucredits.core.account import Model
 from gpucredits.core.command import Cancel, Issue, Settle, Sweep
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState, Source, consumption_order
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Closed, Granted, Swept
 from gpucredits.core.reasons import Reason
 from support.ledger import CREDIT, SECOND, START, Ledger
@@ -83,7 +83,7 @@ def test_the_order_of_consumption(ledger: Ledger, better: dict[str, object]) -> 
     first = ledger.grant("acme", CREDIT, **{**FIRST, **better})
     lease = ledger.lease("acme").reservation_id
     ledger.wait(s=1)
-    ledger.accept(Beat(lease, 1, 1_000), Beaten)
+    ledger.accept(Beat(lease, 1, 1_000), BeatResult)
     assert ledger.reservation(lease).paid == ((first.grant_id, 10_000),)
     assert ledger.lot(second.grant_id).remaining == CREDIT
 
@@ -102,7 +102,7 @@ def test_a_charge_over_several_grants_records_each(ledger: Ledger) -> None:
     large = ledger.grant("acme", 2 * CREDIT).grant_id
     lease = ledger.lease("acme").reservation_id
     ledger.wait(s=1)
-    ledger.accept(Beat(lease, 1, 1_000), Beaten)
+    ledger.accept(Beat(lease, 1, 1_000), BeatResult)
     assert ledger.reservation(lease).paid == ((small, 4_000), (large, 6_000))
     settled = [e for e in ledger.entries() if e.type is EntryType.SETTLE]
     assert [(e.grant_id, e.amount, e.reserve) for e in settled] == [
@@ -121,7 +121,7 @@ def test_a_grant_that_ends_under_a_live_hold_honours_it(ledger: Ledger) -> None:
     assert (grant.remaining, grant.state) == (A_WINDOW, GrantState.HELD_OVER)
     fresh = ledger.grant("acme", CREDIT, priority=1).grant_id
     ledger.wait(s=1)
-    ledger.accept(Beat(lease, 1, 61_000), Beaten)
+    ledger.accept(Beat(lease, 1, 61_000), BeatResult)
     assert ledger.reservation(lease).paid == ((ending, 610_000),)
     closed = ledger.accept(Settle(reservation_id=lease), Closed)
     assert closed.settled == 610_000
@@ -151,7 +151,7 @@ def test_other_credits_carry_the_hold_when_they_can(ledger: Ledger) -> None:
     assert ledger.lot(ending).remaining == 10_000
     assert ledger.reservation(lease).kept == ((ending, 10_000, START + SECOND),)
     ledger.wait(s=1)
-    ledger.accept(Beat(lease, 1, 0), Beaten)
+    ledger.accept(Beat(lease, 1, 0), BeatResult)
     assert ledger.lot(ending).state is GrantState.ENDED
     assert ledger.account("acme").available == 0
 
@@ -162,9 +162,9 @@ def test_an_expiring_grant_never_takes_from_another(ledger: Ledger) -> None:
     other = ledger.grant("acme", 2 * CREDIT).grant_id
     lease = ledger.lease("acme").reservation_id
     ledger.wait(ms=999)
-    ledger.accept(Beat(lease, 1, 999), Beaten)
+    ledger.accept(Beat(lease, 1, 999), BeatResult)
     ledger.wait(ms=1)
-    ledger.accept(Beat(lease, 2, 1_000), Beaten)
+    ledger.accept(Beat(lease, 2, 1_000), BeatResult)
     assert ledger.lot(ending).remaining == 0
     expired = [e.amount for e in ledger.entries() if e.type is EntryType.EXPIRE]
     assert expired == [15_000 - 10_000]

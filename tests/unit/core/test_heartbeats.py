@@ -10,18 +10,18 @@ from gpucredits.core.account import Model, Status
 from gpucredits.core.book import Book
 from gpucredits.core.command import Command, Settle, UpdateAccount
 from gpucredits.core.entry import EntryType
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved, Closed
 from gpucredits.core.reservation import Decision, ReservationState
-from gpucredits.core.rules import heartbeats
+from gpucredits.core.rules.leases import heartbeats
 from support.ledger import CREDIT, SECOND, START, Ledger
 
 A_WINDOW = 1_200_000
 
 
-def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> BeatResult:
     """A heartbeat that is answered."""
-    return ledger.accept(Beat(lease, seq, used_ms), Beaten)
+    return ledger.accept(Beat(lease, seq, used_ms), BeatResult)
 
 
 def test_a_beat_settles_and_renews_in_one_row(ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ from gpucredits.core.command import (
     Settle,
 )
 from gpucredits.core.gate import Gate, GateReport
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import (
     Boosted,
     Closed,
@@ -31,7 +31,7 @@ from gpucredits.core.outcome import (
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import NO_PART, Reservation, ReservationState
-from gpucredits.core.rules import job_caps
+from gpucredits.core.rules.limits import job_caps
 from support.ledger import CREDIT, SECOND, START, Ledger
 
 ALICE = "acme/vision/alice"
@@ -51,13 +51,13 @@ def cap(ledger: Ledger, limit: int, account: str = "acme", gpu_type: str = "") -
     return ledger.accept(command, QuotaSaved).quota.quota_id
 
 
-def run(ledger: Ledger, lease: Reservation | int, s: int) -> Beaten:
+def run(ledger: Ledger, lease: Reservation | int, s: int) -> BeatResult:
     """Let time pass and report all of it."""
     number = lease if isinstance(lease, int) else lease.reservation_id
     ledger.wait(s=s)
     known = ledger.reservation(number)
     outcome = ledger.do(Beat(number, known.seq + 1, known.used_ms + s * 1_000))
-    assert isinstance(outcome, Beaten)
+    assert isinstance(outcome, BeatResult)
     return outcome
 
 
@@ -133,7 +133,7 @@ def test_what_one_lease_leaves_the_other_may_use(ledger: Ledger) -> None:
     ledger.accept(Cancel(reservation_id=third.reservation_id), Closed)
     run(ledger, first, 100)
     finish(ledger, first)
-    ledger.accept(Beat(second.reservation_id, 1, 100_000), Beaten)
+    ledger.accept(Beat(second.reservation_id, 1, 100_000), BeatResult)
     for _ in range(7):
         assert run(ledger, second, 100).decision in ("continue", "drain")
     assert job_cost(ledger) == 10 * CREDIT
@@ -146,8 +146,8 @@ def test_a_lease_that_idles_does_not_keep_its_part_from_the_other(ledger: Ledger
     idle, busy = ledger.lease(ALICE), ledger.lease(ALICE)
     for at in range(1, 9):
         ledger.wait(s=100)
-        ledger.accept(Beat(idle.reservation_id, at, 0), Beaten)
-        answer = ledger.accept(Beat(busy.reservation_id, at, at * 100_000), Beaten)
+        ledger.accept(Beat(idle.reservation_id, at, 0), BeatResult)
+        answer = ledger.accept(Beat(busy.reservation_id, at, at * 100_000), BeatResult)
     assert answer.settled == 8 * CREDIT
     assert job_cost(ledger) <= 10 * CREDIT
 
@@ -274,14 +274,14 @@ def test_a_lease_that_idles_at_its_end_does_not_ask_again(
     lease = ledger.lease(ALICE).reservation_id
     monkeypatch.setattr(job_caps, "divide", divide)
     ledger.wait(s=1)
-    assert ledger.accept(Beat(lease, 1, 1_000), Beaten).decision == "drain"
+    assert ledger.accept(Beat(lease, 1, 1_000), BeatResult).decision == "drain"
     assert asked == [lease]
     for seq in range(2, 5):
         ledger.wait(s=1)
-        assert ledger.accept(Beat(lease, seq, 1_000), Beaten).decision == "drain"
+        assert ledger.accept(Beat(lease, seq, 1_000), BeatResult).decision == "drain"
     assert asked == [lease]
     ledger.wait(s=1)
-    ledger.accept(Beat(lease, 5, 2_000), Beaten)
+    ledger.accept(Beat(lease, 5, 2_000), BeatResult)
     assert asked == [lease, lease]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpucredits.core.account import Status
 from gpucredits.core.command import Reserve, ReviewStanding, Settle, UpdateAccount
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved, Closed, Reviewed
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import ReservationState
@@ -104,12 +104,12 @@ def test_a_longer_lease_shrinks_at_its_next_renewal(ledger: Ledger, set_bound: A
         set_bound(ledger, 600_000)
     ledger.wait(s=30)
     assert ledger.reservation(lease).expires_at == ledger.now + 3_570 * SECOND
-    beaten = ledger.accept(Beat(lease, 1, 30_000), Beaten)
+    beaten = ledger.accept(Beat(lease, 1, 30_000), BeatResult)
     assert (beaten.decision, beaten.expires_in_ms) == ("continue", 600_000)
     assert (beaten.held, ledger.reservation(lease).window_ms) == (6 * CREDIT, 600_000)
-    assert ledger.accept(Beat(other, 1, 30_000), Beaten).expires_in_ms == 60_000
+    assert ledger.accept(Beat(other, 1, 30_000), BeatResult).expires_in_ms == 60_000
     ledger.wait(s=30)
-    assert ledger.accept(Beat(lease, 2, 60_000), Beaten).expires_in_ms == 600_000
+    assert ledger.accept(Beat(lease, 2, 60_000), BeatResult).expires_in_ms == 600_000
 
 
 @pytest.mark.parametrize("suspended", ["acme", "acme/vision", ALICE])
@@ -129,7 +129,7 @@ def test_a_suspension_shortens_every_lease_below_at_once(ledger: Ledger, suspend
     ends = now if suspended == "acme" else now + 60 * SECOND
     assert ledger.reservation(elsewhere).expires_at == ends
     ledger.wait(s=20)
-    beaten = ledger.accept(Beat(silent, 1, 20_000), Beaten)
+    beaten = ledger.accept(Beat(silent, 1, 20_000), BeatResult)
     assert (beaten.decision, beaten.reason) == ("drain", "account_suspended")
     assert beaten.expires_in_ms == 10_000
     ledger.wait(s=10)
@@ -144,7 +144,7 @@ def test_a_lease_that_has_not_ended_goes_on_after_a_resumption(ledger: Ledger) -
     for status in (Status.SUSPENDED, Status.ACTIVE):
         ledger.accept(UpdateAccount(path="acme", status=status), AccountSaved)
     ledger.wait(s=30)
-    beaten = ledger.accept(Beat(lease, 1, 30_000), Beaten)
+    beaten = ledger.accept(Beat(lease, 1, 30_000), BeatResult)
     assert (beaten.decision, beaten.expires_in_ms, beaten.reason) == ("continue", 120_000, "")
 
 
@@ -155,4 +155,4 @@ def test_an_unpaid_statement_shortens_leases_as_well(ledger: Ledger) -> None:
     ledger.accept(ReviewStanding(path="acme", bills=(bill,)), Reviewed)
     assert ledger.reservation(lease).expires_at == ledger.now + 5 * SECOND
     ledger.wait(s=1)
-    assert ledger.accept(Beat(lease, 1, 1_000), Beaten).reason == "account_delinquent"
+    assert ledger.accept(Beat(lease, 1, 1_000), BeatResult).reason == "account_delinquent"

@@ -8,7 +8,7 @@ import pytest
 
 from gpucredits.core.account import Model
 from gpucredits.core.command import Adjust, Cancel, Settle
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Adjusted, Closed
 from gpucredits.core.reservation import Decision, Exhaustion, ReservationState
 from support.ledger import CREDIT, SECOND, START, Ledger
@@ -44,7 +44,7 @@ def by_lapsing(ledger: Ledger, lease: int) -> None:
 
 def by_renewing_less(ledger: Ledger, lease: int) -> None:
     """A lease that is to stop at its cap is renewed for nothing."""
-    assert ledger.accept(Beat(lease, 1, 0), Beaten).decision is Decision.STOP
+    assert ledger.accept(Beat(lease, 1, 0), BeatResult).decision is Decision.STOP
 
 
 ENDS = (by_canceling, by_settling, by_lapsing, by_renewing_less)
@@ -134,7 +134,7 @@ def test_pending_credits_do_not_pay(ledger: Ledger) -> None:
     pending = ledger.grant("acme/post", CREDIT, starts_at=START + 60 * SECOND).grant_id
     lease = ledger.lease("acme/post").reservation_id
     ledger.wait(s=1)
-    ledger.accept(Beat(lease, 1, 1_000), Beaten)
+    ledger.accept(Beat(lease, 1, 1_000), BeatResult)
     assert ledger.lot(pending).remaining == CREDIT
     assert ledger.account("acme/post").debt == 10_000
     ledger.wait(s=59)

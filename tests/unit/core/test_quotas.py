@@ -14,7 +14,7 @@ from gpucredits.core.command import (
     SetQuota,
     Settle,
 )
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Boosted, Closed, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension
@@ -152,7 +152,7 @@ def test_a_new_quota_counts_what_already_runs(ledger: Ledger) -> None:
     assert (counter(ledger, gpus).count, counter(ledger, jobs).count) == (3, 2)
     assert ledger.reason(ask(job_id="c")) is Reason.QUOTA_EXCEEDED
     ledger.wait(s=10)
-    assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "continue"
+    assert ledger.accept(Beat(lease, 1, 10_000), BeatResult).decision == "continue"
 
 
 def test_a_quota_that_is_taken_away_limits_nothing(ledger: Ledger) -> None:
@@ -175,12 +175,12 @@ def test_a_lowered_limit_drains_no_more_than_it_has_to(ledger: Ledger) -> None:
     leases = [ledger.lease(ALICE, gpu_count=2, job_id=f"{n}").reservation_id for n in range(4)]
     quota = set_quota(ledger, "acme", GPUS, 6)
     ledger.wait(s=10)
-    answers = [ledger.accept(Beat(lease, 1, 10_000), Beaten) for lease in leases]
+    answers = [ledger.accept(Beat(lease, 1, 10_000), BeatResult) for lease in leases]
     assert [answer.decision for answer in answers] == ["drain", *["continue"] * 3]
     assert (answers[0].reason, answers[0].expires_in_ms) == ("quota_exceeded", 110_000)
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (8, 2)
     ledger.wait(s=50)
-    answers = [ledger.accept(Beat(lease, 2, 60_000), Beaten) for lease in leases]
+    answers = [ledger.accept(Beat(lease, 2, 60_000), BeatResult) for lease in leases]
     assert [answer.decision for answer in answers] == ["drain", *["continue"] * 3]
     assert answers[0].expires_in_ms == 60_000, "its deadline stands"
     ledger.wait(s=60)
@@ -193,9 +193,9 @@ def test_a_limit_raised_again_lets_work_stay(ledger: Ledger) -> None:
     lease = ledger.lease(ALICE).reservation_id
     set_quota(ledger, "acme", JOBS, 0)
     ledger.wait(s=10)
-    assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "drain"
+    assert ledger.accept(Beat(lease, 1, 10_000), BeatResult).decision == "drain"
     set_quota(ledger, "acme", JOBS, 1)
-    answer = ledger.accept(Beat(lease, 2, 10_000), Beaten)
+    answer = ledger.accept(Beat(lease, 2, 10_000), BeatResult)
     assert (answer.decision, answer.expires_in_ms) == ("continue", 120_000)
     assert counter(ledger, quota).leaving == 0
 
@@ -208,7 +208,7 @@ def test_a_job_of_two_nodes_leaves_as_one_job(ledger: Ledger) -> None:
     set_quota(ledger, "acme", JOBS, 0)
     ledger.wait(s=10)
     for lease in (*pair, other):
-        assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "drain"
+        assert ledger.accept(Beat(lease, 1, 10_000), BeatResult).decision == "drain"
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (2, 2)
     ledger.accept(Settle(reservation_id=pair[0]), Closed)
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (2, 2)
@@ -227,11 +227,11 @@ def test_a_lowered_limit_on_jobs_drains_whole_jobs(ledger: Ledger, nodes: int) -
     for seq in (1, 2):
         ledger.wait(s=10)
         for job in "ba" if seq == 2 else "ab":
-            told = [ledger.accept(Beat(each, seq, seq * 10_000), Beaten) for each in leases[job]]
+            told = [ledger.accept(Beat(each, seq, seq * 10_000), BeatResult) for each in leases[job]]
             assert {answer.decision for answer in told} == {"drain" if job == "a" else "continue"}
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (2, 1)
     ledger.wait(s=115)  # the nodes of a ended where their leases did
-    told = [ledger.accept(Beat(each, 3, 135_000), Beaten) for each in leases["b"]]
+    told = [ledger.accept(Beat(each, 3, 135_000), BeatResult) for each in leases["b"]]
     assert {answer.decision for answer in told} == {"continue"}
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (1, 0)
 
@@ -244,10 +244,10 @@ def test_a_job_that_has_to_go_may_stay_with_all_its_nodes(ledger: Ledger) -> Non
     set_quota(ledger, "acme", JOBS, 1)
     ledger.wait(s=10)
     for lease in pair:
-        assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "drain"
+        assert ledger.accept(Beat(lease, 1, 10_000), BeatResult).decision == "drain"
     ledger.accept(Settle(reservation_id=other), Closed)
     for lease in pair:
-        assert ledger.accept(Beat(lease, 2, 10_000), Beaten).decision == "continue"
+        assert ledger.accept(Beat(lease, 2, 10_000), BeatResult).decision == "continue"
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (1, 0)
 
 
@@ -263,10 +263,10 @@ def test_a_boost_lapses_by_itself(ledger: Ledger) -> None:
     ledger.wait(s=10)
     second = ledger.lease(ALICE, job_id="b").reservation_id
     ledger.wait(s=49)
-    assert ledger.accept(Beat(second, 1, 49_000), Beaten).decision == "continue"
+    assert ledger.accept(Beat(second, 1, 49_000), BeatResult).decision == "continue"
     ledger.wait(s=1)
-    assert ledger.accept(Beat(second, 2, 50_000), Beaten).decision == "drain"
-    assert ledger.accept(Beat(first, 1, 60_000), Beaten).decision == "continue"
+    assert ledger.accept(Beat(second, 2, 50_000), BeatResult).decision == "drain"
+    assert ledger.accept(Beat(first, 1, 60_000), BeatResult).decision == "continue"
     assert ledger.reason(ask(job_id="c")) is Reason.QUOTA_EXCEEDED
 
 
@@ -294,9 +294,9 @@ def test_one_job_may_cost_no_more_than_its_cap(ledger: Ledger) -> None:
     set_quota(ledger, ALICE, PER_JOB, 2 * CREDIT)
     lease = ledger.lease(ALICE).reservation_id
     ledger.wait(s=60)
-    assert ledger.accept(Beat(lease, 1, 60_000), Beaten).decision == "continue"
+    assert ledger.accept(Beat(lease, 1, 60_000), BeatResult).decision == "continue"
     ledger.wait(s=60)
-    answer = ledger.accept(Beat(lease, 2, 120_000), Beaten)
+    answer = ledger.accept(Beat(lease, 2, 120_000), BeatResult)
     assert (answer.decision, answer.reason) == (Decision.DRAIN, "quota_exceeded")
     assert (answer.settled + answer.held, answer.expires_in_ms) == (2 * CREDIT, 80_000)
 

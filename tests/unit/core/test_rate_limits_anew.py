@@ -12,7 +12,7 @@ from gpucredits.core.command import (
     Settle,
 )
 from gpucredits.core.decide import decide
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Closed, QuotaSaved, RateLimitSaved
 from gpucredits.core.quota import Dimension
 from support.asking import ALICE, SLOW, left, limit
@@ -27,9 +27,9 @@ def plenty(ledger: Ledger) -> None:
     ledger.grant("acme", 1_000_000 * CREDIT)
 
 
-def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> BeatResult:
     """A heartbeat that is answered."""
-    return ledger.accept(Beat(lease, seq, used_ms), Beaten)
+    return ledger.accept(Beat(lease, seq, used_ms), BeatResult)
 
 
 @pytest.mark.parametrize("end", ["settle", "cancel", "lapse", "cut"])

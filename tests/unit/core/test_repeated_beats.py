@@ -15,7 +15,7 @@ from gpucredits.core.command import (
     StopLease,
     UpdateAccount,
 )
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
@@ -111,12 +111,12 @@ def test_a_repeated_beat_is_told_the_same(
     """The answer was lost: the second one says the same, less the time that has passed."""
     lease = way(ledger)
     ledger.wait(s=20)
-    first = ledger.accept(Beat(lease, 1, 20_000), Beaten)
+    first = ledger.accept(Beat(lease, 1, 20_000), BeatResult)
     assert (first.decision, first.reason) == WAYS[way]
     entries = len(ledger.entries())
-    assert ledger.accept(Beat(lease, 1, 20_000), Beaten) == replace(first, duplicate=True)
+    assert ledger.accept(Beat(lease, 1, 20_000), BeatResult) == replace(first, duplicate=True)
     ledger.wait(s=1)
-    later = ledger.accept(Beat(lease, 1, 20_000), Beaten)
+    later = ledger.accept(Beat(lease, 1, 20_000), BeatResult)
     assert later == replace(
         first,
         duplicate=True,
@@ -131,12 +131,12 @@ def test_a_reason_is_gone_with_what_it_was_for(ledger: Ledger) -> None:
     """Credits arrive: the next beat goes on without a reason, and so does its repetition."""
     lease = short(ledger)
     ledger.wait(s=20)
-    assert ledger.accept(Beat(lease, 1, 20_000), Beaten).reason == "insufficient_credits"
+    assert ledger.accept(Beat(lease, 1, 20_000), BeatResult).reason == "insufficient_credits"
     ledger.grant("acme", 100 * CREDIT)
     for _ in range(2):
-        answer = ledger.accept(Beat(lease, 2, 20_000), Beaten)
+        answer = ledger.accept(Beat(lease, 2, 20_000), BeatResult)
         assert (answer.decision, answer.reason) == ("continue", "")
     ledger.wait(s=1)
     for _ in range(2):
-        answer = ledger.accept(Beat(lease, 3, 21_000), Beaten)
+        answer = ledger.accept(Beat(lease, 3, 21_000), BeatResult)
         assert (answer.decision, answer.reason) == ("continue", "")

@@ -14,8 +14,8 @@ from gpucredits.core.command import (
     SetQuota,
     SetRateLimit,
 )
-from gpucredits.core.gate import Unit
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.gate import GateUnit
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.limit_standing import (
     budget_standings,
     quota_standings,
@@ -33,7 +33,7 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Decision
-from gpucredits.core.rules.roll import roll_due
+from gpucredits.core.rules.upkeep.roll import roll_due
 from support.ledger import CREDIT, SECOND, Ledger
 
 ORG = "acme"
@@ -137,7 +137,7 @@ def test_there_is_a_most_of_each(ledger: Ledger) -> None:
     assert ledger.accept(gpus(2, "t0"), QuotaSaved).quota.limit == 2
     boost = AddBoost(target_id=made.quota_id, amount=1, ends_at=ledger.now + SECOND)
     for _ in range(bounds.BOOSTS_MAX):
-        assert ledger.accept(boost, Boosted).unit is Unit.GPUS
+        assert ledger.accept(boost, Boosted).unit is GateUnit.GPUS
     assert ledger.reason(boost) is Reason.LIMIT_INVALID
     for number in range(bounds.BUDGETS_MAX):
         ledger.accept(monthly(f"b{number}"), BudgetSaved)
@@ -207,5 +207,5 @@ def test_tokens_that_take_ages_have_no_instant(ledger: Ledger) -> None:
     assert (refused.reason, "clears_at" in refused.detail) == (Reason.RATE_LIMITED, False)
     assert refused.reports[-1].sentence
     ledger.wait(s=60)
-    told = ledger.accept(Beat(lease.reservation_id, 1, 60_000), Beaten)
+    told = ledger.accept(Beat(lease.reservation_id, 1, 60_000), BeatResult)
     assert (told.decision, told.clears_in_ms) == (Decision.THROTTLE, 0)

@@ -12,27 +12,14 @@ from gpucredits.core.budget import Budget, Rollover
 from gpucredits.core.command import AddBoost, Issue, SetBudget, Transfer
 from gpucredits.core.period import Calendar
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.request import (
-    OPEN_MAX,
-    Ask,
-    RequestKind,
-    RequestState,
-    Terms,
-    applied,
-    approve,
-    check_new,
-    close,
-    command_of,
-    reopened,
-    state_at,
-)
-from gpucredits.core.rules.budgets import whole_budget
+from gpucredits.core.request import BudgetRequest, OPEN_MAX, RequestKind, RequestState, RequestTerms, applied, approve, check_new, close, command_of, reopened, state_at
+from gpucredits.core.rules.limits.budgets import whole_budget
 
 NOW, LATER = 1_000, 2_000
-TERMS = Terms(amount=7, ends_at=LATER)
+TERMS = RequestTerms(amount=7, ends_at=LATER)
 
 
-def ask(**change: Any) -> Ask:
+def ask(**change: Any) -> BudgetRequest:
     """An open request of acme for five micro-credits until LATER."""
     usual: dict[str, Any] = {
         "org_id": 1,
@@ -45,17 +32,17 @@ def ask(**change: Any) -> Ask:
         "asked_at": 0,
         "expires_at": LATER,
     }
-    return Ask(**(usual | change))
+    return BudgetRequest(**(usual | change))
 
 
-def approved(**change: Any) -> Ask:
+def approved(**change: Any) -> BudgetRequest:
     """A request that was approved with TERMS."""
     row = approve(ask(**change), TERMS, actor="boss", note="", now=NOW)
-    assert isinstance(row, Ask)
+    assert isinstance(row, BudgetRequest)
     return row
 
 
-def reason(answer: Ask | Refused | None) -> Reason | None:
+def reason(answer: BudgetRequest | Refused | None) -> Reason | None:
     """Why not, or None."""
     return answer.reason if isinstance(answer, Refused) else None
 
@@ -73,14 +60,14 @@ def test_an_open_request_ends_at_its_instant() -> None:
     """One microsecond before it is open, at it no longer; a decided one does not expire."""
     assert state_at(ask(), LATER - 1) is RequestState.OPEN
     assert state_at(ask(), LATER) is RequestState.EXPIRED
-    late = approve(ask(), Terms(amount=1), actor="b", note="", now=LATER)
+    late = approve(ask(), RequestTerms(amount=1), actor="b", note="", now=LATER)
     assert reason(late) is Reason.REQUEST_STATE
     assert state_at(approved(), LATER) is RequestState.APPROVING
 
 
 def test_an_end_that_has_passed_is_refused() -> None:
     """Neither asked for nor approved."""
-    past = Terms(amount=1, ends_at=NOW)
+    past = RequestTerms(amount=1, ends_at=NOW)
     assert reason(check_new("acme", past, open_now=0, now=NOW)) is Reason.WINDOW_ENDED
     assert reason(approve(ask(), past, actor="b", note="", now=NOW)) is Reason.WINDOW_ENDED
     assert check_new("acme", replace(past, ends_at=NOW + 1), open_now=0, now=NOW) is None
@@ -99,7 +86,7 @@ def test_each_attempt_has_a_key_of_its_own() -> None:
     again = reopened(first, "said why")
     assert (again.state, again.decided_by, again.refusal) == (RequestState.OPEN, "", "said why")
     second = approve(again, TERMS, actor="b", note="", now=NOW)
-    assert isinstance(second, Ask)
+    assert isinstance(second, BudgetRequest)
     assert (first.key, second.key, second.refusal) == ("request 9 1", "request 9 2", "")
     assert applied(second, "grt_1_1").state is RequestState.APPROVED
 

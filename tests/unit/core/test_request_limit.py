@@ -7,18 +7,7 @@ from fractions import Fraction
 import pytest
 
 from gpucredits.core.bounds import HOUR_US
-from gpucredits.core.request_limit import (
-    BURST_MAX,
-    PER_HOUR_MAX,
-    Ask,
-    BucketName,
-    Defaults,
-    Holder,
-    RequestLimit,
-    asks_of,
-    bucket_of,
-    limit_of,
-)
+from gpucredits.core.request_limit import BURST_MAX, BucketDraw, BucketName, Defaults, Holder, PER_HOUR_MAX, RequestLimit, asks_of, bucket_of, limit_of
 from gpucredits.core.token_bucket import Tokens
 
 ONE, TWO, THREE, FOUR = (RequestLimit(n, n) for n in (1, 2, 3, 4))
@@ -70,12 +59,12 @@ def test_a_key_draws_from_its_own_bucket_and_its_orgs() -> None:
     org = BucketName(7, Holder.ORG, 0, "acme")
     defaults = Defaults(key=THREE, org=FOUR)
     assert asks_of(key=(7, 42), org="acme", own=ONE, of_org=TWO, defaults=defaults) == (
-        Ask(key, ONE),
-        Ask(org, TWO),
+        BucketDraw(key, ONE),
+        BucketDraw(org, TWO),
     )
     assert asks_of(key=(7, 42), org="acme", own=None, of_org=None, defaults=defaults) == (
-        Ask(key, THREE),
-        Ask(org, FOUR),
+        BucketDraw(key, THREE),
+        BucketDraw(org, FOUR),
     )
     assert asks_of(key=(7, 42), org="acme", own=None, of_org=None, defaults=Defaults()) == ()
 
@@ -83,12 +72,12 @@ def test_a_key_draws_from_its_own_bucket_and_its_orgs() -> None:
 def test_keys_of_the_whole_system_belong_to_no_org() -> None:
     """They have a bucket of their own, and no other."""
     asks = asks_of(key=(0, 1), org="", own=None, of_org=TWO, defaults=Defaults(key=ONE, org=FOUR))
-    assert asks == (Ask(BucketName(0, Holder.KEY, 1, ""), ONE),)
+    assert asks == (BucketDraw(BucketName(0, Holder.KEY, 1, ""), ONE),)
 
 
 def test_a_bucket_never_holds_more_than_its_terms_allow() -> None:
     """A level from before a limit was lowered is cut to it, with its fraction."""
-    ask = Ask(BucketName(1, Holder.KEY, 1, "acme"), THREE)
+    ask = BucketDraw(BucketName(1, Holder.KEY, 1, "acme"), THREE)
     bucket = bucket_of(ask, level=9, fraction=5, level_at=0)
     assert (bucket.level, bucket.fraction, bucket.kind) == (3, 0, Tokens.REQUESTS)
     bucket = bucket_of(ask, level=2, fraction=5, level_at=0)

@@ -18,7 +18,7 @@ from gpucredits.core.command import (
     UpdateAccount,
 )
 from gpucredits.core.entry import EntryType
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Closed, Reserved, Swept
 from gpucredits.core.reasons import Reason, kind_of
@@ -97,7 +97,7 @@ def test_the_payer(ledger: Ledger, funded: list[str], named: str, pays: str) -> 
     if pays == "acme":
         ledger.grant(ALICE, 5 * CREDIT)
         ledger.wait(s=1)
-        ledger.accept(Beat(lease.reservation_id, 1, 1_000), Beaten)
+        ledger.accept(Beat(lease.reservation_id, 1, 1_000), BeatResult)
         assert ledger.account(pays).spent == 10_000
 
 
@@ -128,7 +128,7 @@ def test_the_price_is_pinned(ledger: Ledger) -> None:
     assert (discounted.held, full.held) == (A_WINDOW // 2, A_WINDOW)
     ledger.price("h100", 72 * CREDIT, since=START + 1, account="acme/vision")
     ledger.wait(s=10)
-    beaten = ledger.accept(Beat(discounted.reservation_id, 1, 10_000), Beaten)
+    beaten = ledger.accept(Beat(discounted.reservation_id, 1, 10_000), BeatResult)
     assert beaten.settled == 50_000
     assert ledger.lease(ALICE).held == 2 * A_WINDOW
 
@@ -182,7 +182,7 @@ def test_a_job_that_ran_is_not_canceled(ledger: Ledger) -> None:
     ledger.grant("acme", 10 * CREDIT)
     lease = ledger.lease(ALICE).reservation_id
     ledger.wait(s=1)
-    ledger.accept(Beat(lease, 1, 1), Beaten)
+    ledger.accept(Beat(lease, 1, 1), BeatResult)
     assert ledger.reason(Cancel(reservation_id=lease)) is Reason.RESERVATION_STARTED
     assert ledger.reason(Cancel(reservation_id=999)) is Reason.RESERVATION_UNKNOWN
 
@@ -193,7 +193,7 @@ def test_the_end_of_a_job_is_a_report_of_its_own(ledger: Ledger, seq: int | None
     ledger.grant("acme", 10 * CREDIT)
     lease = ledger.lease(ALICE).reservation_id
     ledger.wait(s=20)
-    ledger.accept(Beat(lease, 5, 10_000), Beaten)
+    ledger.accept(Beat(lease, 5, 10_000), BeatResult)
     closed = ledger.accept(Settle(reservation_id=lease, seq=seq, used_ms=20_000), Closed)
     assert (closed.settled, closed.used_ms) == (200_000, 20_000)
     assert ledger.reservation(lease).seq == 6
@@ -206,8 +206,8 @@ def test_what_no_report_ended_names_none(ledger: Ledger) -> None:
     ledger.grant("acme", 10 * CREDIT)
     silent, canceled = (ledger.lease(ALICE).reservation_id for _ in range(2))
     ledger.wait(s=1)
-    ledger.accept(Beat(silent, 1, 1_000), Beaten)
-    ledger.accept(Beat(canceled, 1, 0), Beaten)
+    ledger.accept(Beat(silent, 1, 1_000), BeatResult)
+    ledger.accept(Beat(canceled, 1, 0), BeatResult)
     ledger.accept(Cancel(reservation_id=canceled), Closed)
     ledger.wait(s=121)
     ledger.lease(ALICE)
@@ -294,7 +294,7 @@ def test_a_credit_limit_is_lowered_below_the_debt(ledger: Ledger) -> None:
     assert f"has used {used} of its credit limit of {limit}" in refused.message
     assert refused.detail["available"] == format_credits(-A_WINDOW)
     ledger.wait(s=60)
-    told = ledger.accept(Beat(lease.reservation_id, 1, 60_000), Beaten)
+    told = ledger.accept(Beat(lease.reservation_id, 1, 60_000), BeatResult)
     assert told.decision is Decision.DRAIN
     assert ledger.account("acme/post").available == -A_WINDOW
     ledger.wait(s=120)

@@ -8,7 +8,7 @@ import pytest
 
 from gpucredits.core.account import Status
 from gpucredits.core.command import Explain, Reserve, UpdateAccount
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.risk import AnomalyTerms, Statement, check_spend, hourly_sums, standing
@@ -86,11 +86,11 @@ def test_a_delinquent_account_is_paused_until_it_pays(ledger: Ledger) -> None:
         )
         assert refused.detail == {"account": "acme", "as_of": ledger.now}
     ledger.wait(s=10)
-    beaten = ledger.accept(Beat(lease, 1, 10_000), Beaten)
+    beaten = ledger.accept(Beat(lease, 1, 10_000), BeatResult)
     assert (beaten.decision, beaten.reason) == ("drain", "account_delinquent")
     ledger.accept(UpdateAccount(path="acme", delinquent=False), AccountSaved)
     ledger.lease("acme/vision")
-    assert ledger.accept(Beat(lease, 2, 10_000), Beaten).decision == "continue"
+    assert ledger.accept(Beat(lease, 2, 10_000), BeatResult).decision == "continue"
 
 
 def test_payment_does_not_resume_what_an_operator_suspended(ledger: Ledger) -> None:

@@ -14,7 +14,7 @@ from gpucredits.core.grant import GrantState
 from gpucredits.core.outcome import Reserved, Swept
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.rules.roll import roll_due
+from gpucredits.core.rules.upkeep.roll import roll_due
 from support.ledger import CREDIT, SECOND, START, Ledger
 
 A_WINDOW = 1_200_000

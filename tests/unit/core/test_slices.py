@@ -6,7 +6,7 @@ import pytest
 
 from gpucredits.core.account import Model
 from gpucredits.core.command import Settle
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Closed
 from support.ledger import CREDIT, SECOND, START, Ledger
 
@@ -24,7 +24,7 @@ def test_a_grant_pays_up_to_its_end_however_often_a_job_reports(
     lease = ledger.lease("acme").reservation_id
     for seq, at in enumerate(beats, start=1):
         ledger.now = START + at * SECOND
-        ledger.accept(Beat(lease, seq, at * 1_000), Beaten)
+        ledger.accept(Beat(lease, seq, at * 1_000), BeatResult)
     ledger.now = START + 100 * SECOND
     ledger.accept(Settle(reservation_id=lease, used_ms=100_000), Closed)
     assert ledger.reservation(lease).paid == ((ending, 60 * A_SECOND), (lasting, 40 * A_SECOND))
@@ -40,7 +40,7 @@ def test_use_before_a_grant_began_is_not_paid_by_it(ledger: Ledger) -> None:
     ledger.wait(s=50)
     issued = ledger.grant("acme", CREDIT, starts_at=START - SECOND, priority=0).grant_id
     ledger.wait(s=10)
-    ledger.accept(Beat(lease, 1, 60_000), Beaten)
+    ledger.accept(Beat(lease, 1, 60_000), BeatResult)
     assert ledger.reservation(lease).paid == (
         (lasting, 30 * A_SECOND),
         (starting, 20 * A_SECOND),
@@ -54,7 +54,7 @@ def test_use_is_spread_evenly_over_its_slice(ledger: Ledger) -> None:
     lasting = ledger.grant("acme", 10 * CREDIT).grant_id
     lease = ledger.lease("acme").reservation_id
     ledger.wait(s=90)
-    ledger.accept(Beat(lease, 1, 30_000), Beaten)
+    ledger.accept(Beat(lease, 1, 30_000), BeatResult)
     assert ledger.reservation(lease).paid == ((ending, 20 * A_SECOND), (lasting, 10 * A_SECOND))
     assert ledger.lot(ending).remaining == 0
 
@@ -83,6 +83,6 @@ def test_what_the_grants_of_then_lack_others_pay(ledger: Ledger) -> None:
     lease = ledger.lease("acme/post").reservation_id
     ledger.wait(s=100)
     late = ledger.grant("acme/post", 30 * A_SECOND).grant_id
-    ledger.accept(Beat(lease, 1, 100_000), Beaten)
+    ledger.accept(Beat(lease, 1, 100_000), BeatResult)
     paid = ledger.reservation(lease).paid
     assert paid == ((small, A_SECOND), (late, 30 * A_SECOND), (0, 69 * A_SECOND))

@@ -6,7 +6,7 @@ import pytest
 
 from gpucredits.core.account import Status
 from gpucredits.core.command import ResumeLease, Settle, StopLease, UpdateAccount
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved, Closed, Resumed, Stopping
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import ReservationState
@@ -18,7 +18,7 @@ def running(ledger: Ledger) -> int:
     ledger.grant("acme", 100 * CREDIT)
     lease = ledger.lease("acme", grace_ms=60_000).reservation_id
     ledger.wait(s=10)
-    assert ledger.accept(Beat(lease, 1, 10_000), Beaten).decision == "continue"
+    assert ledger.accept(Beat(lease, 1, 10_000), BeatResult).decision == "continue"
     return lease
 
 
@@ -38,7 +38,7 @@ def test_the_next_heartbeat_says_drain_with_the_deadline(ledger: Ledger) -> None
     lease = running(ledger)
     stop(ledger, lease, in_s=30)
     ledger.wait(s=5)
-    answer = ledger.accept(Beat(lease, 2, 15_000), Beaten)
+    answer = ledger.accept(Beat(lease, 2, 15_000), BeatResult)
     assert (answer.decision, answer.reason) == ("drain", "preempted")
     assert (answer.expires_in_ms, answer.signal_in_ms) == (25_000, 0)
     assert answer.settled == 150_000
@@ -50,11 +50,11 @@ def test_no_renewal_goes_beyond_the_deadline(ledger: Ledger) -> None:
     stop(ledger, lease, in_s=30)
     for seq in range(2, 7):
         ledger.wait(s=5)
-        answer = ledger.accept(Beat(lease, seq, 10_000 + (seq - 1) * 5_000), Beaten)
+        answer = ledger.accept(Beat(lease, seq, 10_000 + (seq - 1) * 5_000), BeatResult)
         assert answer.decision == "drain"
         assert answer.expires_in_ms == 30_000 - (seq - 1) * 5_000
     ledger.wait(s=5)
-    answer = ledger.accept(Beat(lease, 7, 40_000), Beaten)
+    answer = ledger.accept(Beat(lease, 7, 40_000), BeatResult)
     assert (answer.decision, answer.state) == ("stop", ReservationState.EXPIRED)
     assert ledger.account("acme").reserved == 0
 
@@ -66,7 +66,7 @@ def test_a_lease_that_is_shorter_than_the_grace_is_renewed_within_it(ledger: Led
     stop(ledger, lease, in_s=30)
     for seq, left_ms in enumerate([10_000, 10_000, 10_000, 6_000], start=1):
         ledger.wait(s=6)
-        assert ledger.accept(Beat(lease, seq, seq * 6_000), Beaten).expires_in_ms == left_ms
+        assert ledger.accept(Beat(lease, seq, seq * 6_000), BeatResult).expires_in_ms == left_ms
 
 
 def test_an_order_shortens_the_lease_at_once(ledger: Ledger) -> None:
@@ -95,7 +95,7 @@ def test_an_order_without_grace_ends_the_lease(ledger: Ledger) -> None:
     stop(ledger, lease, in_s=0)
     assert ledger.stored.reservations[lease].state is ReservationState.EXPIRED
     assert ledger.stored.accounts[ledger.account("acme").account_id].reserved == 0
-    assert ledger.accept(Beat(lease, 2, 10_000), Beaten).decision == "stop"
+    assert ledger.accept(Beat(lease, 2, 10_000), BeatResult).decision == "stop"
 
 
 def test_the_earlier_order_stands(ledger: Ledger) -> None:
@@ -113,7 +113,7 @@ def test_a_repeated_heartbeat_hears_of_it_too(ledger: Ledger) -> None:
     lease = running(ledger)
     stop(ledger, lease, in_s=30)
     ledger.wait(s=20)
-    answer = ledger.accept(Beat(lease, 1, 10_000), Beaten)
+    answer = ledger.accept(Beat(lease, 1, 10_000), BeatResult)
     assert (answer.decision, answer.reason, answer.duplicate) == ("drain", "preempted", True)
     assert answer.expires_in_ms == 10_000
 
@@ -126,14 +126,14 @@ def test_an_order_that_is_taken_back_restores_the_lease(ledger: Ledger, *, hears
     stop(ledger, lease, in_s=30)
     ledger.wait(s=10)
     if hears:
-        assert ledger.accept(Beat(lease, seq, 20_000), Beaten).decision == "drain"
+        assert ledger.accept(Beat(lease, seq, 20_000), BeatResult).decision == "drain"
         last_beat, seq = ledger.now, 3
     ledger.wait(s=10)
     assert resume(ledger, lease).expires_at == last_beat + 120 * SECOND
     known = ledger.reservation(lease)
     assert (known.stopping_at, known.stopping_for, known.why) == (0, 0, "")
     ledger.wait(s=10)  # the deadline of the order
-    answer = ledger.accept(Beat(lease, seq, 40_000), Beaten)
+    answer = ledger.accept(Beat(lease, seq, 40_000), BeatResult)
     assert (answer.decision, answer.reason, answer.expires_in_ms) == ("continue", "", 120_000)
 
 
@@ -143,7 +143,7 @@ def test_an_order_given_again_for_another_request_is_not_taken_back(ledger: Ledg
     stop(ledger, lease, in_s=30)
     stop(ledger, lease, in_s=30, waiter=8)
     assert resume(ledger, lease, waiter=7).expires_at == ledger.now + 30 * SECOND
-    assert ledger.accept(Beat(lease, 2, 10_000), Beaten).decision == "drain"
+    assert ledger.accept(Beat(lease, 2, 10_000), BeatResult).decision == "drain"
 
 
 def test_a_lease_that_has_to_go_anyway_is_not_prolonged(ledger: Ledger) -> None:
@@ -154,7 +154,7 @@ def test_a_lease_that_has_to_go_anyway_is_not_prolonged(ledger: Ledger) -> None:
     end = ledger.reservation(lease).expires_at
     assert resume(ledger, lease).expires_at == end
     assert ledger.reservation(lease).why == "account_suspended"
-    answer = ledger.accept(Beat(lease, 2, 10_000), Beaten)
+    answer = ledger.accept(Beat(lease, 2, 10_000), BeatResult)
     assert (answer.decision, answer.reason) == ("drain", "account_suspended")
 
 
@@ -163,11 +163,11 @@ def test_a_lease_without_credits_goes_on_as_far_as_its_hold_pays(ledger: Ledger)
     ledger.grant("acme", CREDIT)
     lease = ledger.lease("acme", window_ms=60_000).reservation_id
     ledger.wait(s=50)
-    answer = ledger.accept(Beat(lease, 1, 50_000), Beaten)
+    answer = ledger.accept(Beat(lease, 1, 50_000), BeatResult)
     assert (answer.decision, answer.expires_in_ms) == ("drain", 50_000)
     stop(ledger, lease, in_s=10)
     assert resume(ledger, lease).expires_at == ledger.now + 50 * SECOND
-    answer = ledger.accept(Beat(lease, 1, 50_000), Beaten)
+    answer = ledger.accept(Beat(lease, 1, 50_000), BeatResult)
     assert (answer.decision, answer.reason) == ("drain", "insufficient_credits")
 
 

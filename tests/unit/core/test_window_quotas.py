@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gpucredits.core.command import AddBoost, SetQuota, Settle
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Boosted, Closed, QuotaSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension, Quota, spread, window_at
@@ -56,9 +56,9 @@ def tallies(ledger: Ledger, quota: int) -> dict[int, int]:
     return {row.starts_at: row.used for row in ledger.stored.limits.tallies[quota].values()}
 
 
-def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> Beaten:
+def beat(ledger: Ledger, lease: int, seq: int, used_ms: int) -> BeatResult:
     """A heartbeat that is answered."""
-    return ledger.accept(Beat(lease, seq, used_ms), Beaten)
+    return ledger.accept(Beat(lease, seq, used_ms), BeatResult)
 
 
 @pytest.mark.parametrize("scope", SCOPES)

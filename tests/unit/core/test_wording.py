@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.core.fairshare.decisions import Waiting, WaitReason, sentence
-from gpucredits.core.gate import Gate, GateReport, Unit
+from gpucredits.core.fairshare.decisions import WaitDecision, WaitReason, sentence
+from gpucredits.core.gate import Gate, GateReport, GateUnit
 from gpucredits.core.quota import Dimension, Quota
 from gpucredits.core.risk import AnomalyTerms, Standing, check_spend
-from gpucredits.core.rules.funding import overdraft_too_large
-from gpucredits.core.rules.gates import quota_name
+from gpucredits.core.rules.credit.funding import overdraft_too_large
+from gpucredits.core.rules.limits.gates import quota_name
 from gpucredits.core.wording import be, count, count_credits, count_of
 from support.ledger import CREDIT, START, Ledger
 
 
-def report(gate: Gate, unit: Unit, limit: int, current: int, requested: int) -> str:
+def report(gate: Gate, unit: GateUnit, limit: int, current: int, requested: int) -> str:
     """What a gate says of a request."""
     passes = current + requested <= limit
-    each = CREDIT if unit is Unit.CREDITS else 1
+    each = CREDIT if unit is GateUnit.CREDITS else 1
     numbers = (limit * each, current * each, requested * each)
     return GateReport(gate, "org", "acme", "cap", unit, *numbers, passes).sentence
 
 
 SENTENCES = {
-    "acme has 1 credit available, and 2 are needed.": (Gate.BUDGET, Unit.CREDITS, 1, 0, 2),
-    "acme has 0 credits available, and 1 is needed.": (Gate.BUDGET, Unit.CREDITS, 0, 0, 1),
-    "acme has taken 1 of the 1 GPU of its cap, and 1 more": (Gate.QUOTA, Unit.GPUS, 1, 1, 1),
-    "acme has taken 2 of the 2 jobs of its cap, and 1 more": (Gate.QUOTA, Unit.JOBS, 2, 2, 1),
+    "acme has 1 credit available, and 2 are needed.": (Gate.BUDGET, GateUnit.CREDITS, 1, 0, 2),
+    "acme has 0 credits available, and 1 is needed.": (Gate.BUDGET, GateUnit.CREDITS, 0, 0, 1),
+    "acme has taken 1 of the 1 GPU of its cap, and 1 more": (Gate.QUOTA, GateUnit.GPUS, 1, 1, 1),
+    "acme has taken 2 of the 2 jobs of its cap, and 1 more": (Gate.QUOTA, GateUnit.JOBS, 2, 2, 1),
     "acme is spending too fast: 1 of the 2 credits that its cap lets it draw at once is there, "
-    "and 2 are needed.": (Gate.RATE_LIMIT, Unit.CREDITS, 2, 1, 2),
+    "and 2 are needed.": (Gate.RATE_LIMIT, GateUnit.CREDITS, 2, 1, 2),
     "acme is spending too fast: 0 of the 1 credit that its cap lets it draw at once are there, "
-    "and 1 is needed.": (Gate.RATE_LIMIT, Unit.CREDITS, 1, 1, 1),
-    "acme passes its cap: 0 of 1 GPU are taken": (Gate.QUOTA, Unit.GPUS, 1, 0, 1),
-    "acme passes its cap: 1 of 4 GPUs is taken": (Gate.QUOTA, Unit.GPUS, 4, 1, 1),
+    "and 1 is needed.": (Gate.RATE_LIMIT, GateUnit.CREDITS, 1, 1, 1),
+    "acme passes its cap: 0 of 1 GPU are taken": (Gate.QUOTA, GateUnit.GPUS, 1, 0, 1),
+    "acme passes its cap: 1 of 4 GPUs is taken": (Gate.QUOTA, GateUnit.GPUS, 4, 1, 1),
 }
 
 
 @pytest.mark.parametrize(("words", "given"), SENTENCES.items())
-def test_gates_speak_of_one(words: str, given: tuple[Gate, Unit, int, int, int]) -> None:
+def test_gates_speak_of_one(words: str, given: tuple[Gate, GateUnit, int, int, int]) -> None:
     """What a gate says is right for one as for many."""
     assert report(*given).startswith(words)
 
@@ -87,4 +87,4 @@ WAITS = {
 @pytest.mark.parametrize(("words", "reason"), WAITS.items())
 def test_reasons_to_wait_speak_of_one(words: str, reason: WaitReason) -> None:
     """One GPU is free, one member is here."""
-    assert sentence(Waiting("que_1_2", "acme", 0, reason, "gpu", 2, 1, "que_1_1")) == words
+    assert sentence(WaitDecision("que_1_2", "acme", 0, reason, "gpu", 2, 1, "que_1_1")) == words

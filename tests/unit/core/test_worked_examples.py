@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.core.command import Settle, Transfer
-from gpucredits.core.heartbeat import Beat, Beaten
+from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Closed, Transferred
 from oracle.ledger_replay import Replay
 from support.ledger import CREDIT, Ledger
@@ -15,7 +15,7 @@ def minutes(ledger: Ledger, leases: dict[int, int], upto: int) -> None:
         ledger.wait(s=60)
         for lease, length in leases.items():
             if minute < length:
-                beaten = ledger.accept(Beat(lease, minute, minute * 60_000), Beaten)
+                beaten = ledger.accept(Beat(lease, minute, minute * 60_000), BeatResult)
                 assert beaten.settled == minute * CREDIT
             elif minute == length:
                 command = Settle(reservation_id=lease, seq=minute, used_ms=minute * 60_000)
@@ -51,7 +51,7 @@ def test_four_gpus_at_a_cent_a_second(ledger: Ledger) -> None:
     assert ledger.account("acme/vision/alice").available == 49_400_000
     for count in range(1, 96):
         ledger.wait(s=5)
-        beaten = ledger.accept(Beat(lease, count, count * 5_000), Beaten)
+        beaten = ledger.accept(Beat(lease, count, count * 5_000), BeatResult)
         assert (beaten.settled, beaten.held) == (count * 200_000, 600_000)
         if count == 1:
             assert ledger.account("acme/vision/alice").available == 49_200_000
@@ -69,5 +69,5 @@ def test_strict_pay_as_you_go_holds_one_slice(ledger: Ledger) -> None:
     lease = ledger.lease("acme", window_ms=5_000).reservation_id
     for count in range(1, 4):
         ledger.wait(ms=4_999)
-        beaten = ledger.accept(Beat(lease, count, count * 4_999), Beaten)
+        beaten = ledger.accept(Beat(lease, count, count * 4_999), BeatResult)
         assert beaten.held == 50_000

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from gpucredits.service.outcomes import KINDS
+from gpucredits.service.write.stored_answers import KINDS
 
 
 def classes_within(kind: Any, found: dict[str, type[Any]]) -> dict[str, type[Any]]:

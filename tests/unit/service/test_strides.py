@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gpucredits.service.strides import stride
+from gpucredits.service.write.loop_turns import long_step
 from support.waiting import HANGS_S
 
 
@@ -15,7 +15,7 @@ def test_between_two_long_steps_are_rounds_for_short_ones() -> None:
         seen: list[str] = []
 
         async def long(number: int) -> None:
-            await stride()
+            await long_step()
             seen.append(f"long {number}")
 
         async def short() -> None:
@@ -38,7 +38,7 @@ def test_who_gives_up_is_passed_over() -> None:
         seen: list[int] = []
 
         async def long(number: int) -> None:
-            await stride()
+            await long_step()
             seen.append(number)
 
         tasks = [asyncio.create_task(long(number)) for number in range(4)]
@@ -58,7 +58,7 @@ def test_a_batch_under_way_goes_before_those_that_begin() -> None:
         seen: list[str] = []
 
         async def long(name: str, batch: int | None = None) -> None:
-            await stride(batch)
+            await long_step(batch)
             seen.append(name)
 
         await asyncio.gather(long("first"), long("report"), long("batch", 0), long("answer"))
@@ -75,7 +75,7 @@ def test_batches_do_not_hold_each_other_up() -> None:
 
         async def batch(number: int) -> None:
             for _ in range(3):
-                await stride(number)
+                await long_step(number)
                 seen.append(number)
 
         await asyncio.gather(*(batch(number) for number in (2, 0, 1)))
@@ -92,11 +92,11 @@ def test_those_that_begin_are_not_starved_by_batches() -> None:
 
         async def batch(number: int) -> None:
             for _ in range(20):
-                await stride(number)
+                await long_step(number)
                 seen.append("batch")
 
         async def answer(number: int) -> None:
-            await stride()
+            await long_step()
             seen.append(f"answer {number}")
 
         await asyncio.gather(
@@ -117,7 +117,7 @@ def test_turns_that_nobody_else_wants_are_those_of_batches() -> None:
         seen: list[str] = []
 
         async def long(name: str, batch: int | None = None) -> None:
-            await stride(batch)
+            await long_step(batch)
             seen.append(name)
 
         gone = asyncio.create_task(long("gone"))

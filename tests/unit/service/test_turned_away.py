@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.decisions import WaitReason
 from gpucredits.core.fairshare.snapshot import PoolSnapshot, RunningJob, WaitingRequest
-from gpucredits.service.turned_away import as_told, shares_of, verdict_of
+from gpucredits.service.dispatch.refusal import as_told, shares_of, verdict_of
 
 HOUR = 3_600_000_000
 

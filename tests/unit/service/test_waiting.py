@@ -9,12 +9,12 @@ from collections import Counter
 import pytest
 
 from gpucredits.core.heartbeat import Beat
-from gpucredits.service.batch import Job
-from gpucredits.service.beats import BeatCall, BeatJob
-from gpucredits.service.errors import Busy
-from gpucredits.service.waiting import Terms, Waiting
+from gpucredits.service.write.batch import Job
+from gpucredits.service.write.heartbeats import BeatCall, BeatJob
+from gpucredits.service.write.errors import Busy
+from gpucredits.service.write.batch_queue import BatchQueue, BatchTerms
 
-TERMS = Terms(batch_max=100, turn_max=20, org_waiting_max=2_000)
+TERMS = BatchTerms(batch_max=100, turn_max=20, org_waiting_max=2_000)
 
 
 def job(org_id: int, size: int = 1) -> BeatJob:
@@ -34,7 +34,7 @@ def orgs_of(jobs: list[Job]) -> list[int]:
 
 def test_orgs_take_turns() -> None:
     """Behind a flood of one org, another org's beats are in the very next batch."""
-    waiting = Waiting(TERMS)
+    waiting = BatchQueue(TERMS)
     for _ in range(100):
         waiting.put(job(1, 10))
     waiting.put(job(2))
@@ -46,7 +46,7 @@ def test_orgs_take_turns() -> None:
 
 def test_one_org_never_fills_a_batch() -> None:
     """However much one org sends, a batch holds its part and no more; then it goes on."""
-    waiting = Waiting(Terms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000))
+    waiting = BatchQueue(BatchTerms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000))
     for org_id, count in ((1, 40), (2, 2)):
         for _ in range(count):
             waiting.put(job(org_id))
@@ -63,7 +63,7 @@ def test_one_org_never_fills_a_batch() -> None:
 
 def test_of_an_org_under_way_nothing_is_taken() -> None:
     """What comes for it waits until its batch is done, and is not counted as ready."""
-    waiting = Waiting(TERMS)
+    waiting = BatchQueue(TERMS)
     waiting.put(job(1))
     assert orgs_of(waiting.take()) == [1]
     waiting.put(job(1, 3))
@@ -78,7 +78,7 @@ def test_of_an_org_under_way_nothing_is_taken() -> None:
 
 def test_the_bound_counts_what_waits_behind_a_batch() -> None:
     """An org that is under way has no more room than any other."""
-    waiting = Waiting(Terms(batch_max=10, turn_max=10, org_waiting_max=5))
+    waiting = BatchQueue(BatchTerms(batch_max=10, turn_max=10, org_waiting_max=5))
     waiting.put(job(1, 5))
     waiting.take()
     waiting.put(job(1, 5))
@@ -90,8 +90,8 @@ def test_the_bound_counts_what_waits_behind_a_batch() -> None:
 def test_everything_is_taken_once_and_in_order(seed: int) -> None:
     """Whatever happens in what order: an org is in one batch, a job taken once, in its order."""
     dice = random.Random(seed)
-    terms = Terms(batch_max=12, turn_max=3, org_batch_max=5, org_waiting_max=1_000, many=6)
-    waiting = Waiting(terms)
+    terms = BatchTerms(batch_max=12, turn_max=3, org_batch_max=5, org_waiting_max=1_000, many=6)
+    waiting = BatchQueue(terms)
     sent: dict[int, list[Job]] = {org_id: [] for org_id in range(5)}
     taken: dict[int, list[Job]] = {org_id: [] for org_id in range(5)}
     batches: list[set[int]] = []
@@ -125,7 +125,7 @@ def test_everything_is_taken_once_and_in_order(seed: int) -> None:
     assert not waiting.waiting
 
 
-def beating(waiting: Waiting, *orgs: int) -> BeatCall:
+def beating(waiting: BatchQueue, *orgs: int) -> BeatCall:
     """One caller's heartbeats, one for each org named."""
     loop = asyncio.new_event_loop()
     call = BeatCall([None] * len(orgs), loop.create_future(), len(orgs))
@@ -136,7 +136,7 @@ def beating(waiting: Waiting, *orgs: int) -> BeatCall:
 
 def test_heartbeats_of_an_org_wait_together_whoever_sent_them() -> None:
     """One job of each org, whose answers find their callers and places."""
-    waiting = Waiting(TERMS)
+    waiting = BatchQueue(TERMS)
     first, second = beating(waiting, 1, 2, 1), beating(waiting, 1)
     assert waiting.ready == 4
     jobs = waiting.take()
@@ -149,7 +149,7 @@ def test_heartbeats_of_an_org_wait_together_whoever_sent_them() -> None:
 
 def test_heartbeats_join_nothing_that_is_full_or_under_way() -> None:
     """A job holds no more than a turn, and one that was taken does not grow."""
-    waiting = Waiting(Terms(batch_max=100, turn_max=3, org_waiting_max=2_000))
+    waiting = BatchQueue(BatchTerms(batch_max=100, turn_max=3, org_waiting_max=2_000))
     beating(waiting, *[1] * 7)
     assert [each.size for each in waiting.queues[1].jobs] == [3, 3, 1]
     taken = waiting.take()
@@ -161,7 +161,7 @@ def test_heartbeats_join_nothing_that_is_full_or_under_way() -> None:
 
 def test_heartbeats_without_room_are_busy_in_their_places() -> None:
     """The bound is the org's, and those that still fit are taken."""
-    waiting = Waiting(Terms(batch_max=100, turn_max=3, org_waiting_max=4))
+    waiting = BatchQueue(BatchTerms(batch_max=100, turn_max=3, org_waiting_max=4))
     call = beating(waiting, 1, 1, 1, 1, 1, 2, 1)
     assert [type(each) is Busy for each in call.results] == [False] * 4 + [True, False, True]
     assert waiting.ready == call.pending == 5
@@ -169,7 +169,7 @@ def test_heartbeats_without_room_are_busy_in_their_places() -> None:
 
 def test_a_batch_is_large_only_in_a_crowd() -> None:
     """What waits decides, that of orgs which are under way with it; the rest is left for others."""
-    waiting = Waiting(Terms(batch_max=8, calm_max=2, crowd=6, turn_max=1, org_waiting_max=2_000))
+    waiting = BatchQueue(BatchTerms(batch_max=8, calm_max=2, crowd=6, turn_max=1, org_waiting_max=2_000))
     beating(waiting, *range(6))
     assert orgs_of(waiting.take()) == [0, 1]
     beating(waiting, 0, 0, 0)  # of an org that is under way
@@ -180,7 +180,7 @@ def test_a_batch_is_large_only_in_a_crowd() -> None:
 
 def test_orgs_with_many_waiting_have_batches_of_their_own() -> None:
     """Large and small in turns, whoever keeps on sending; each kind in its order."""
-    waiting = Waiting(Terms(batch_max=100, turn_max=10, org_waiting_max=2_000, many=3))
+    waiting = BatchQueue(BatchTerms(batch_max=100, turn_max=10, org_waiting_max=2_000, many=3))
     beating(waiting, 1, 2, 2, 2, 3, 4, 4, 4, 4)
     assert [(each.org_id, each.size) for each in waiting.take()] == [(2, 3), (4, 4)]
     beating(waiting, 5, 5, 5)
@@ -195,7 +195,7 @@ def test_orgs_with_many_waiting_have_batches_of_their_own() -> None:
 
 def test_a_small_org_is_not_kept_waiting_by_large_ones_without_end() -> None:
     """Of two batches one is for the small, though the large are never done."""
-    waiting = Waiting(Terms(batch_max=4, turn_max=4, org_waiting_max=2_000, many=3))
+    waiting = BatchQueue(BatchTerms(batch_max=4, turn_max=4, org_waiting_max=2_000, many=3))
     beating(waiting, *[1] * 9, *[2] * 9, 3)
     first = orgs_of(waiting.take())
     assert first == [1]
@@ -205,7 +205,7 @@ def test_a_small_org_is_not_kept_waiting_by_large_ones_without_end() -> None:
 
 def test_orgs_of_both_kinds_keep_their_order_in_line() -> None:
     """Whoever is not taken is overtaken by nobody, also when it becomes one of the other kind."""
-    waiting = Waiting(Terms(batch_max=3, turn_max=3, org_waiting_max=2_000, many=3))
+    waiting = BatchQueue(BatchTerms(batch_max=3, turn_max=3, org_waiting_max=2_000, many=3))
     beating(waiting, *[1] * 3, 2, *[3] * 3, 4)
     assert orgs_of(waiting.take()) == [1]
     assert list(waiting.turns) == [2, 3, 4]
@@ -216,8 +216,8 @@ def test_orgs_of_both_kinds_keep_their_order_in_line() -> None:
 
 def test_both_kinds_go_together_unless_there_is_a_crowd() -> None:
     """A report of a large and a small org on a quiet server is one batch."""
-    terms = Terms(batch_max=100, crowd=50, turn_max=10, org_waiting_max=2_000, many=3)
-    waiting = Waiting(terms)
+    terms = BatchTerms(batch_max=100, crowd=50, turn_max=10, org_waiting_max=2_000, many=3)
+    waiting = BatchQueue(terms)
     beating(waiting, 1, 1, 1, 1, 2)
     assert orgs_of(waiting.take()) == [1, 2]
     assert not waiting.is_cut
@@ -225,7 +225,7 @@ def test_both_kinds_go_together_unless_there_is_a_crowd() -> None:
 
 def test_a_full_batch_leaves_the_line_of_others_as_it_was() -> None:
     """Those it has taken from leave the line; those it has not reached keep their order."""
-    waiting = Waiting(Terms(batch_max=6, turn_max=2, org_batch_max=5, org_waiting_max=2_000))
+    waiting = BatchQueue(BatchTerms(batch_max=6, turn_max=2, org_batch_max=5, org_waiting_max=2_000))
     for org_id in (1, 2, 3, 4, 5):
         for _ in range(4):
             waiting.put(job(org_id))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpucredits.core.book import Book, Org
-from gpucredits.store.book_rows import fill_suspended
-from gpucredits.store.page import Page, StoredRow
+from gpucredits.store.book.ledger_rows import fill_suspended
+from gpucredits.store.book.cached_book import CachedBook, StoredRow
 
 
 def suspended_row(path: str, status: int) -> StoredRow:
@@ -14,7 +14,7 @@ def suspended_row(path: str, status: int) -> StoredRow:
 
 def test_suspended_accounts_are_noted_one_by_one() -> None:
     """However many there are, none is copied for the sake of the next."""
-    page = Page(Book(Org(1, "acme")), 0, 1, 1)
+    page = CachedBook(Book(Org(1, "acme")), 0, 1, 1)
     noted = page.book.suspended
     fill_suspended(page, suspended_row("acme/gone", 1))
     fill_suspended(page, suspended_row("acme/owing", 0))

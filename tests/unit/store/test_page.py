@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, Org
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
-from gpucredits.store.page import Page, note, turn
-from gpucredits.store.shelf import Shelf
+from gpucredits.store.book.cached_book import CachedBook, note, turn
+from gpucredits.store.book.cache.book_cache import BookCache
 
 DRAINING = (ReservationState.ACTIVE, Decision.DRAIN)
 
@@ -16,9 +16,9 @@ def lease_of(number: int) -> Reservation:
     return Reservation(number, "org", 1, 1, "job", "h100", 1, "", "", 1, 1, 1_000, 0, 1_000_000)
 
 
-def page_of(*leases: Reservation) -> Page:
+def page_of(*leases: Reservation) -> CachedBook:
     """A page with one account and some leases that drain."""
-    page = Page(Book(Org(1, "org")), 0, 1, 1)
+    page = CachedBook(Book(Org(1, "org")), 0, 1, 1)
     page.book.load([Account(1, "org"), *leases])
     page.book.grants[1] = []
     page.lease_states = {lease.reservation_id: DRAINING for lease in leases}
@@ -43,6 +43,6 @@ def test_a_page_that_cannot_be_turned_is_dropped_and_nothing_else() -> None:
     page, older = page_of(), page_of(lease_of(2))
     older.book.accounts[7] = Account(7, "org/unsettled")  # without what was read with it
     page.older = older
-    shelf = Shelf()
+    shelf = BookCache()
     shelf.put({1: page, 2: page_of()})
     assert list(shelf.pages) == [2]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.store import recent
-from gpucredits.store.recent import Recent
+from gpucredits.store.book.cache import recent_orgs
+from gpucredits.store.book.cache.recent_orgs import RecentOrgs
 
 
 def test_an_org_is_remembered_for_a_while() -> None:
     """Those that were noticed are found among others; when the time is over they are not."""
-    lasting, over = Recent(60.0), Recent(0.0)
+    lasting, over = RecentOrgs(60.0), RecentOrgs(0.0)
     for each in (lasting, over):
         each.add([1, 2])
     assert lasting.among([2, 3]) == {2}
@@ -20,8 +20,8 @@ def test_an_org_is_remembered_for_a_while() -> None:
 
 def test_no_more_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """When they are too many, all are forgotten but the last."""
-    monkeypatch.setattr(recent, "REMEMBERED_MAX", 2)
-    some = Recent(60.0)
+    monkeypatch.setattr(recent_orgs, "REMEMBERED_MAX", 2)
+    some = RecentOrgs(60.0)
     some.add([1, 2, 3])
     some.add([4])
     assert some.among([1, 2, 3, 4]) == {4}

@@ -6,22 +6,22 @@ from gpucredits.core.account import Account
 from gpucredits.core.book import Book, Org
 from gpucredits.core.quota import Counter, Tally
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.rules.roll import roll
-from gpucredits.store.needs import Needs
-from gpucredits.store.page import Page, turn
-from gpucredits.store.shelf import PAGE_WEIGHT, Shelf, weight_of
+from gpucredits.core.rules.upkeep.roll import roll
+from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.cached_book import CachedBook, turn
+from gpucredits.store.book.cache.book_cache import BookCache, PAGE_WEIGHT, weight_of
 
 
-def page_of(org_id: int, *, accounts: int) -> Page:
+def page_of(org_id: int, *, accounts: int) -> CachedBook:
     """The page of an org with so many accounts and nothing else."""
-    page = Page(Book(Org(org_id, "org")), 0, 1, 1)
+    page = CachedBook(Book(Org(org_id, "org")), 0, 1, 1)
     page.book.load(Account(number, f"org/{number}") for number in range(accounts))
     return page
 
 
 def test_a_page_that_is_too_large_by_itself_drives_nobody_out() -> None:
     """An org of many wallets is read each time; the page of another stays where it is."""
-    shelf = Shelf(PAGE_WEIGHT + 5)
+    shelf = BookCache(PAGE_WEIGHT + 5)
     shelf.put({1: page_of(1, accounts=2)})
     shelf.put({2: page_of(2, accounts=6)})
     assert set(shelf.pages) == {1}
@@ -40,7 +40,7 @@ def test_what_limits_have_counted_takes_room() -> None:
 
 def test_a_page_that_was_turned_sees_leases_that_are_read_next() -> None:
     """What was sorted out by payers in one batch is not all that the next one has."""
-    page = Page(Book(Org(1, "org"), complete={1}), 0, 1, 1)
+    page = CachedBook(Book(Org(1, "org"), complete={1}), 0, 1, 1)
     book, payer = page.book, Account(1, "org", due_at=0)
     book.load([payer])
     roll(book, payer, 0)
@@ -55,7 +55,7 @@ def test_a_page_that_was_turned_sees_leases_that_are_read_next() -> None:
 
 def test_the_page_that_was_put_first_goes_first() -> None:
     """One that is taken and put again is the newest."""
-    shelf = Shelf(3 * (PAGE_WEIGHT + 1))
+    shelf = BookCache(3 * (PAGE_WEIGHT + 1))
     for org_id in (1, 2, 3):
         shelf.put({org_id: page_of(org_id, accounts=1)})
     needs = Needs()

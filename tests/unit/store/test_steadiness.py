@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.store import steadiness
-from gpucredits.store.steadiness import ClockJumped, Steadiness
+from gpucredits.store.book.cache import clock_check
+from gpucredits.store.book.cache.clock_check import ClockCheck, ClockJumped
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND  # of the database, when our clock stands at 100 s
@@ -23,7 +23,7 @@ class Clocks:
         """Our clock."""
         return self.ours
 
-    def read(self, checked: Steadiness, *, there_s: float = 0.0, back_s: float = 0.0) -> None:
+    def read(self, checked: ClockCheck, *, there_s: float = 0.0, back_s: float = 0.0) -> None:
         """Ask the database, which answers after some time, and hear of it after some more."""
         asked_at = self.ours
         self.ours += int(there_s * SECOND)
@@ -40,14 +40,14 @@ class Clocks:
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
     """Two clocks that agree."""
     made = Clocks()
-    monkeypatch.setattr(steadiness, "steady_us", made.steady_us)
+    monkeypatch.setattr(clock_check, "steady_us", made.steady_us)
     return made
 
 
 @pytest.mark.parametrize("jump_s", [86_400, 4, -4, -86_400])
 def test_a_jump_is_refused_until_the_time_is_right_again(clocks: Clocks, jump_s: int) -> None:
     """Ahead or back, by a day or by seconds: an error with the number, and then none any more."""
-    checked = Steadiness()
+    checked = ClockCheck()
     clocks.read(checked)
     clocks.pass_s(10)
     clocks.jump = jump_s * SECOND
@@ -63,7 +63,7 @@ def test_a_jump_is_refused_until_the_time_is_right_again(clocks: Clocks, jump_s:
 
 def test_an_answer_that_comes_late_is_no_jump(clocks: Clocks) -> None:
     """A question or an answer may be minutes under way, also the very first."""
-    checked = Steadiness()
+    checked = ClockCheck()
     for there_s, back_s in ((30, 90), (0, 0), (120, 0), (0, 120), (60, 60), (0, 0)):
         clocks.read(checked, there_s=there_s, back_s=back_s)
         clocks.pass_s(1)
@@ -72,7 +72,7 @@ def test_an_answer_that_comes_late_is_no_jump(clocks: Clocks) -> None:
 
 def test_a_jump_is_seen_although_answers_are_slow(clocks: Clocks) -> None:
     """The bounds of a slow answer are wide, and a day is wider."""
-    checked = Steadiness()
+    checked = ClockCheck()
     clocks.read(checked, there_s=5, back_s=5)
     clocks.jump = 86_400 * SECOND
     with pytest.raises(ClockJumped):
@@ -81,7 +81,7 @@ def test_a_jump_is_seen_although_answers_are_slow(clocks: Clocks) -> None:
 
 def test_a_clock_that_is_corrected_slowly_is_followed(clocks: Clocks) -> None:
     """Half a thousandth of drift for a day comes to 43 s, and no step of it is a jump."""
-    checked = Steadiness()
+    checked = ClockCheck()
     for _ in range(24 * 60):
         clocks.read(checked)
         clocks.pass_s(60)
@@ -91,7 +91,7 @@ def test_a_clock_that_is_corrected_slowly_is_followed(clocks: Clocks) -> None:
 
 def test_a_test_clock_that_moves_is_no_jump(clocks: Clocks) -> None:
     """Time that tests move on is known by its offset."""
-    checked = Steadiness()
+    checked = ClockCheck()
     clocks.read(checked)
     clocks.offset = 86_400 * SECOND
     clocks.read(checked)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 
-from gpucredits.store.turns import Turns
+from gpucredits.store.book.cache.org_turns import OrgTurns
 from support.waiting import HANGS_S
 
 
 def test_one_at_a_time_at_each_org_and_all_come_to_an_end() -> None:
     """Batches over random orgs overlap only where they share none."""
     dice = random.Random(7)
-    turns, inside, most = Turns(), set[int](), 0
+    turns, inside, most = OrgTurns(), set[int](), 0
 
     async def batch(orgs: set[int]) -> None:
         nonlocal most
@@ -36,7 +36,7 @@ def test_one_at_a_time_at_each_org_and_all_come_to_an_end() -> None:
 
 def test_who_came_first_goes_first() -> None:
     """The order at an org is that of arrival."""
-    turns, order = Turns(), list[int]()
+    turns, order = OrgTurns(), list[int]()
 
     async def batch(number: int) -> None:
         async with turns.at([1]):
@@ -52,7 +52,7 @@ def test_who_came_first_goes_first() -> None:
 
 def test_one_that_fails_or_gives_up_lets_the_next_go() -> None:
     """A turn ends however its batch ends."""
-    turns, done = Turns(), list[str]()
+    turns, done = OrgTurns(), list[str]()
 
     async def fail() -> None:
         async with turns.at([1]):

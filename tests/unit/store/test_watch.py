@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.store import watch
-from gpucredits.store.watch import Watch
+from gpucredits.store.book.cache import database_clock
+from gpucredits.store.book.cache.database_clock import DatabaseClock
 
 S = 1_000_000
 
@@ -25,18 +25,18 @@ class Own:
 def own(monkeypatch: pytest.MonkeyPatch) -> Own:
     """Our own clock, in the watch's hands."""
     clock = Own()
-    monkeypatch.setattr(watch, "time", clock)
+    monkeypatch.setattr(database_clock, "time", clock)
     return clock
 
 
 def test_nothing_is_known_at_first() -> None:
     """Without a word from the database there is no time."""
-    assert Watch().now() is None
+    assert DatabaseClock().now() is None
 
 
 def test_it_runs_on_from_what_was_told(own: Own) -> None:
     """Time passes between two answers as it does here."""
-    guess = Watch()
+    guess = DatabaseClock()
     guess.told(5_000 * S, 0)
     own.seconds += 2
     assert guess.now() == 5_002 * S
@@ -44,7 +44,7 @@ def test_it_runs_on_from_what_was_told(own: Own) -> None:
 
 def test_a_late_answer_does_not_set_it_back(own: Own) -> None:
     """Of two answers the one that took less time on its way is nearer to the truth."""
-    guess = Watch()
+    guess = DatabaseClock()
     guess.told(5_000 * S, 0)
     own.seconds += 1
     guess.told(5_000 * S + S // 2, 0)  # half a second old when it came
@@ -55,7 +55,7 @@ def test_a_late_answer_does_not_set_it_back(own: Own) -> None:
 
 def test_it_gives_way_to_a_clock_that_runs_slower(own: Own) -> None:
     """Answers that stay behind for long are believed in the end."""
-    guess = Watch()
+    guess = DatabaseClock()
     guess.told(5_000 * S, 0)
     for second in range(1, 2_001):
         own.seconds += 1
@@ -67,7 +67,7 @@ def test_it_gives_way_to_a_clock_that_runs_slower(own: Own) -> None:
 
 def test_a_test_clock_that_moved_on_is_followed_at_once(own: Own) -> None:
     """Another offset is another time."""
-    guess = Watch()
+    guess = DatabaseClock()
     guess.told(5_000 * S, 0)
     guess.told(9_000 * S, 4_000 * S)
     assert guess.now() == 9_000 * S
@@ -76,7 +76,7 @@ def test_a_test_clock_that_moved_on_is_followed_at_once(own: Own) -> None:
 
 def test_a_guess_that_was_wrong_is_forgotten(own: Own) -> None:
     """The database's clock was set back: the next answer counts, however late it came."""
-    guess = Watch()
+    guess = DatabaseClock()
     guess.told(5_000 * S, 0)
     guess.doubted()
     assert guess.now() is None

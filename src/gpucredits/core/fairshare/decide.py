@@ -8,20 +8,12 @@ from __future__ import annotations
 
 from operator import add, sub
 
-from gpucredits.core.fairshare.decisions import (
-    Admission,
-    Basis,
-    Decisions,
-    Preemption,
-    Share,
-    Waiting,
-    WaitReason,
-)
+from gpucredits.core.fairshare.decisions import Admission, Basis, Decisions, Preemption, Share, WaitDecision, WaitReason
 from gpucredits.core.fairshare.divisible import fill, share_of
 from gpucredits.core.fairshare.filling import Vector
-from gpucredits.core.fairshare.horizon import Guard, Horizon, Walk, fits
+from gpucredits.core.fairshare.horizon import HeadGuard, Horizon, Walk, fits
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
-from gpucredits.core.fairshare.tree import Node, Tree, Unit
+from gpucredits.core.fairshare.tree import Node, Tree, WorkUnit
 from gpucredits.core.fairshare.units import gather_units, ungated
 from gpucredits.core.fairshare.victims import Victim, Victims
 
@@ -70,13 +62,13 @@ class _Cycle:
             for job in victim.jobs
         ]
         self.admissions: list[Admission] = []
-        self.admitted: list[Unit] = []
+        self.admitted: list[WorkUnit] = []
         self.preemptions: list[Preemption] = []
-        self.waiting: list[Waiting] = []
-        self.ranked: list[tuple[Unit, int]] = []
+        self.waiting: list[WaitDecision] = []
+        self.ranked: list[tuple[WorkUnit, int]] = []
         self.position = 0
         self.gained: dict[Node, Vector] = {}
-        self.guard: Guard | None = None
+        self.guard: HeadGuard | None = None
         self.head_id = ""
         self.is_held_for_head = False
         self.behind_head = 0
@@ -128,7 +120,7 @@ class _Cycle:
                 self._wait(unit, fitting if fits(unit.need, free) else WaitReason.CAPACITY)
                 tree.advance(leaf, unit.need)
 
-    def _admit(self, unit: Unit, leaf: Node) -> None:
+    def _admit(self, unit: WorkUnit, leaf: Node) -> None:
         self.free = tuple(map(sub, self.free, unit.need))
         self.gained[leaf] = tuple(map(add, self.gained.get(leaf, self.tree.zero), unit.need))
         if unit.duration_ms is not None:
@@ -141,7 +133,7 @@ class _Cycle:
         for request in unit.requests:
             self.admissions.append(Admission(request.request_id, request.tenant, basis))
 
-    def _held_back(self, unit: Unit) -> WaitReason | None:
+    def _held_back(self, unit: WorkUnit) -> WaitReason | None:
         """Why a unit that would fit may not overtake the head; None when it may."""
         if self.guard is None:
             return None
@@ -153,7 +145,7 @@ class _Cycle:
             return WaitReason.WOULD_DELAY_HEAD
         return None
 
-    def _make_room(self, unit: Unit, leaf: Node) -> list[Victim] | None:
+    def _make_room(self, unit: WorkUnit, leaf: Node) -> list[Victim] | None:
         """Promise the unit what is coming free, stopping others' work if it must be."""
         if not max(self.coming) and (self.victims.are_spent or not self.policy.preemption):
             return None
@@ -177,7 +169,7 @@ class _Cycle:
         self._promise(unit, chosen, starts_at)
         return chosen
 
-    def _leaves_head_alone(self, unit: Unit, chosen: list[Victim], starts_at: int) -> bool:
+    def _leaves_head_alone(self, unit: WorkUnit, chosen: list[Victim], starts_at: int) -> bool:
         """Whether the head starts on time even so; what it did not count on may be taken."""
         guard = self.guard
         if guard is None or guard.starts_at is None:
@@ -190,7 +182,7 @@ class _Cycle:
         taken = tuple(max(amount, 0) for amount in taken)
         return guard.admits(taken, self._end(starts_at, unit))
 
-    def _promise(self, unit: Unit, chosen: list[Victim], starts_at: int) -> None:
+    def _promise(self, unit: WorkUnit, chosen: list[Victim], starts_at: int) -> None:
         self._wait(unit, WaitReason.MAKING_ROOM, starts_at)
         coming = self.coming
         for victim in chosen:
@@ -207,7 +199,7 @@ class _Cycle:
         if end is not None:
             self.horizon.add(end, unit.need)
 
-    def _preempt(self, victim: Victim, unit: Unit) -> None:
+    def _preempt(self, victim: Victim, unit: WorkUnit) -> None:
         held = share_of((max(victim.above.before), 1), self.tree)
         fair = share_of(victim.above.fair, self.tree)
         stop_at = self.snapshot.now + self.policy.grace_ms * 1_000
@@ -225,9 +217,9 @@ class _Cycle:
                 )
             )
 
-    def _make_head(self, unit: Unit, org: Node) -> None:
+    def _make_head(self, unit: WorkUnit, org: Node) -> None:
         walk = Walk(self.horizon, self.free, (self.coming_at, self.coming))
-        self.guard = Guard(walk, unit.need)
+        self.guard = HeadGuard(walk, unit.need)
         self.head_id = unit.requests[0].request_id
         waited_ms = (self.snapshot.now - unit.submitted_at) // 1_000
         self.is_held_for_head = (
@@ -236,19 +228,19 @@ class _Cycle:
             and org.below_share
         )
 
-    def _wait(self, unit: Unit, reason: WaitReason, starts_at: int | None = None) -> None:
+    def _wait(self, unit: WorkUnit, reason: WaitReason, starts_at: int | None = None) -> None:
         axis = 0
         while axis < len(self.free) - 1 and unit.need[axis] <= self.free[axis]:
             axis += 1
         self._queue(unit, reason, axis, self.free[axis], starts_at)
 
-    def _wait_for_entitlement(self, unit: Unit, org: Node) -> None:
+    def _wait_for_entitlement(self, unit: WorkUnit, org: Node) -> None:
         totals = tuple(map(add, org.held, unit.need))
         axis = totals.index(max(totals))
         self._queue(unit, WaitReason.BORROWING_OFF, axis, org.entitled - org.held[axis], None)
 
     def _queue(
-        self, unit: Unit, reason: WaitReason, axis: int, space: int, starts_at: int | None
+        self, unit: WorkUnit, reason: WaitReason, axis: int, space: int, starts_at: int | None
     ) -> None:
         """Give a unit its place in the queue, with the numbers of what it waits for."""
         self.position += 1
@@ -260,7 +252,7 @@ class _Cycle:
         place, behind = self.position, self.head_id
         for request in unit.requests:
             self.waiting.append(
-                Waiting(
+                WaitDecision(
                     request[0],
                     request[1],
                     place,
@@ -274,7 +266,7 @@ class _Cycle:
             )
 
     @staticmethod
-    def _end(start: int, unit: Unit) -> int | None:
+    def _end(start: int, unit: WorkUnit) -> int | None:
         return None if unit.duration_ms is None else start + unit.duration_ms * 1_000
 
     def decisions(self) -> Decisions:
@@ -290,10 +282,10 @@ class _Cycle:
             shares=self._shares(),
         )
 
-    def _unranked(self) -> list[Waiting]:
+    def _unranked(self) -> list[WaitDecision]:
         """What was too far behind to be looked at."""
         return [
-            Waiting(request.request_id, request.tenant, 0, WaitReason.NOT_RANKED)
+            WaitDecision(request.request_id, request.tenant, 0, WaitReason.NOT_RANKED)
             for _, leaf in sorted(self.tree.leaves.items())
             for unit in leaf.units[leaf.cursor :]
             for request in unit.requests

@@ -68,7 +68,7 @@ class Preemption(NamedTuple):
     overdue: bool = False
 
 
-class Waiting(NamedTuple):
+class WaitDecision(NamedTuple):
     """A request that waits: its place in the queue (0: none), why, and when it may start.
 
     ``resource``, ``needed`` and ``available`` are the numbers of the constraint: of the resource
@@ -107,7 +107,7 @@ class Decisions:
     now: int
     admissions: tuple[Admission, ...] = ()
     preemptions: tuple[Preemption, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitDecision, ...] = ()
     shares: tuple[Share, ...] = ()
 
 
@@ -132,7 +132,7 @@ _WORDS: Final = {
 }
 
 
-def sentence(row: Waiting) -> str:
+def sentence(row: WaitDecision) -> str:
     """Why a request waits, in words."""
     place = f"Number {row.position} in the queue: " if row.position else ""
     of_available = row.reason in {WaitReason.HELD_FOR_HEAD, WaitReason.DRAINED}

@@ -120,7 +120,7 @@ class Walk:
         return True
 
 
-class Guard:
+class HeadGuard:
     """What the head of the queue was promised, and who may overtake it all the same.
 
     ``starts_at`` is the head's start estimate and ``spare`` what will be free beside it then.

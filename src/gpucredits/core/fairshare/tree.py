@@ -30,7 +30,7 @@ from gpucredits.core.fairshare.snapshot import (
 Entry = tuple[bool, int, int, int, int, str, "Node"]
 
 
-class Unit(NamedTuple):
+class WorkUnit(NamedTuple):
     """What starts together: one request, or all members of a gang; sorts in its tenant's order."""
 
     rank: int  # the more important, the lower
@@ -94,9 +94,9 @@ class Node:
         self.twice = 0
         self.scale = 1
         self.heap: list[Entry] = []
-        self.units: list[Unit] = []
+        self.units: list[WorkUnit] = []
         self.cursor = 0
-        self.head: Unit | None = None
+        self.head: WorkUnit | None = None
 
     def hold(self, amounts: Vector) -> None:
         """Add to what this tenant holds."""
@@ -213,7 +213,7 @@ class Tree:
         orgs = [org.held for org in self.root.children.values()]
         return tuple(map(sum, zip(self.zero, *orgs, strict=True)))
 
-    def load_waiting(self, leaf: Node, units: list[Unit]) -> None:
+    def load_waiting(self, leaf: Node, units: list[WorkUnit]) -> None:
         """Queue a tenant's units in their order, and count them as demand."""
         units.sort()
         leaf.units = units

@@ -7,22 +7,15 @@ Must not: order tenants.
 from __future__ import annotations
 
 from gpucredits.core.account import lineage
-from gpucredits.core.fairshare.decisions import (
-    Admission,
-    Basis,
-    Decisions,
-    Share,
-    Waiting,
-    WaitReason,
-)
+from gpucredits.core.fairshare.decisions import Admission, Basis, Decisions, Share, WaitDecision, WaitReason
 from gpucredits.core.fairshare.snapshot import PoolSnapshot, Tenant, WaitingRequest
-from gpucredits.core.fairshare.tree import Tree, Unit
+from gpucredits.core.fairshare.tree import Tree, WorkUnit
 
 
-def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
+def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[WaitDecision]:
     """Queue every request that could start one day; give back the others with their reasons."""
-    outside: list[Waiting] = []
-    by_tenant: dict[str, list[Unit]] = {}
+    outside: list[WaitDecision] = []
+    by_tenant: dict[str, list[WorkUnit]] = {}
     gangs: dict[tuple[str, str, int], list[WaitingRequest]] = {}
     vector, capacity = tree.vector, tree.capacity
     for request in snapshot.waiting:
@@ -36,7 +29,7 @@ def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[Waiting]:
             if problem:
                 outside += problem
                 continue
-        unit = Unit(-priority, submitted_at, request_id, need, duration_ms, (request,))
+        unit = WorkUnit(-priority, submitted_at, request_id, need, duration_ms, (request,))
         if tenant in by_tenant:
             by_tenant[tenant].append(unit)
         else:
@@ -93,11 +86,11 @@ def _age(request: WaitingRequest) -> tuple[int, str]:
     return request.submitted_at, request.request_id
 
 
-def _gang_unit(members: list[WaitingRequest], tree: Tree) -> Unit:
+def _gang_unit(members: list[WaitingRequest], tree: Tree) -> WorkUnit:
     """All members as one: as important as the most important, as old as the oldest."""
     vectors = [tree.vector(member.amounts) for member in members]
     durations = [member.duration_ms for member in members if member.duration_ms is not None]
-    return Unit(
+    return WorkUnit(
         -max(member.priority for member in members),
         min(member.submitted_at for member in members),
         members[0].request_id,
@@ -107,7 +100,7 @@ def _gang_unit(members: list[WaitingRequest], tree: Tree) -> Unit:
     )
 
 
-def _problem(members: list[WaitingRequest], snapshot: PoolSnapshot) -> list[Waiting]:
+def _problem(members: list[WaitingRequest], snapshot: PoolSnapshot) -> list[WaitDecision]:
     """Why the members cannot start however long they wait here; empty when they can."""
     gates = sorted({member.held_by for member in members if member.held_by})
     if gates:
@@ -142,5 +135,5 @@ def _outside(
     needed: int = 0,
     available: int = 0,
     behind: str = "",
-) -> Waiting:
-    return Waiting(member.request_id, member.tenant, 0, reason, resource, needed, available, behind)
+) -> WaitDecision:
+    return WaitDecision(member.request_id, member.tenant, 0, reason, resource, needed, available, behind)

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from gpucredits.core.fairshare.filling import Vector
 from gpucredits.core.fairshare.snapshot import PoolSnapshot, RunningJob
-from gpucredits.core.fairshare.tree import Node, Tree, Unit
+from gpucredits.core.fairshare.tree import Node, Tree, WorkUnit
 
 CANDIDATES_MAX: Final = 1_000  # how much work that would not help is passed over for one unit
 
@@ -58,7 +58,7 @@ class Victims:
         """Whether this cycle's bounds leave no more to try."""
         return self._attempts <= 0 or self._left <= 0
 
-    def choose(self, unit: Unit, leaf: Node, lacking: Vector) -> list[Victim]:
+    def choose(self, unit: WorkUnit, leaf: Node, lacking: Vector) -> list[Victim]:
         """The work to stop so that the lacking amounts come free; empty when it cannot be done.
 
         What is chosen is taken from its tenants at once; their places in the queue are not yet
@@ -140,7 +140,7 @@ class Victims:
             self._give_back(victim)
             self._left += len(victim.jobs)
 
-    def _collect(self, unit: Unit, leaf: Node, lacking: Vector) -> tuple[list[Victim], Vector]:
+    def _collect(self, unit: WorkUnit, leaf: Node, lacking: Vector) -> tuple[list[Victim], Vector]:
         """Take victims in order until nothing lacks, none is left, or a bound is met."""
         heaps = self._candidates()
         chosen: list[Victim] = []

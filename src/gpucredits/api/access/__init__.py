@@ -1,0 +1,1 @@
+"""Handlers of API keys and of the audit log."""

@@ -1,0 +1,1 @@
+"""Handlers of prices, use, statements, budget requests and unusual spending."""

@@ -1,0 +1,147 @@
+"""Handlers of statements: what a month came to, and paying it."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import RefusedError
+from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
+from gpucredits.api.http.reasons import GRANTING
+from gpucredits.api.http.scope import AnyCall, account_filter, number_param, org_number
+from gpucredits.api.http.submit import accepted, submit_together
+from gpucredits.core import ids
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import Reviewed, ToppedUp
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.risk import Standing
+from gpucredits.service.access.permissions import Permission, sees
+from gpucredits.service.billing.statements import StatementAt, StatementFilter, list_statements, payment
+from gpucredits.wire.credit import topup_to_wire
+from gpucredits.wire.scalars import AccountPath, format_instant
+from gpucredits.wire.statement import (
+    PaymentAnswer,
+    PaymentRequest,
+    StatementAnswer,
+    StatementPage,
+    StatementStateName,
+)
+
+_UNKNOWN = Refused(Reason.STATEMENT_UNKNOWN, "There is no such statement.")
+
+
+class StatementQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Whose statements to list."""
+
+    account: AccountPath | None = None
+
+
+async def get_statements(call: ApiRequest[None, StatementQuery]) -> StatementPage:
+    """Statements within the caller's scope, the latest first."""
+    query = call.query
+    scope = account_filter(call, query.account)
+    listed = await list_statements(
+        call.services.pool,
+        StatementFilter(
+            scope=scope,
+            org_id=await org_number(call, scope) if scope else None,
+            before=number_cursor(query, LAST),
+            limit=query.limit + 1,
+        ),
+    )
+    listed, following = page(listed, query, lambda seen: seen.row.statement_id)
+    return StatementPage(statements=[to_wire(seen) for seen in listed], next_cursor=following)
+
+
+async def get_statement(call: ApiRequest[None, NoQuery]) -> StatementAnswer:
+    """One statement."""
+    return to_wire(await _found(call))
+
+
+async def post_statement_pay(call: ApiRequest[PaymentRequest, NoQuery]) -> PaymentAnswer:
+    """A payment for a statement has arrived: it repays what is owed, and resumes the account."""
+    row = (await _found(call)).row
+    commands = await payment(
+        call.services.pool, row, int(call.body.amount), str(call.body.payment_reference)
+    )
+    answers = await submit_together(call, row.org_id, commands)
+    call.replayed = answers.is_replay
+    topup = accepted(answers.outcomes[0], ToppedUp)
+    reviewed = accepted(answers.outcomes[1], Reviewed)
+    return PaymentAnswer(
+        statement=to_wire(StatementAt(row, reviewed.received, reviewed.at)),
+        topup=topup_to_wire(row.org_id, topup),
+        delinquent=reviewed.account.delinquent,
+        sentence=Standing(reviewed.overdue, reviewed.since).sentence,
+    )
+
+
+async def _found(call: AnyCall) -> StatementAt:
+    """The statement in the path, if the caller's scope reaches its account."""
+    number = number_param(call, "statement", ids.STATEMENT)
+    if number is not None:
+        which = StatementFilter(org_id=number[0], number=number[1], before=LAST, limit=1)
+        for seen in await list_statements(call.services.pool, which):
+            if sees(call.principal, seen.row.account):
+                return seen
+    raise RefusedError(_UNKNOWN)
+
+
+def to_wire(seen: StatementAt) -> StatementAnswer:
+    """The statement as it is shown."""
+    row = seen.row
+    return StatementAnswer(
+        statement_id=ids.format_id(ids.STATEMENT, row.org_id, row.statement_id),
+        account=row.account,
+        period=row.period,
+        starts_at=format_instant(row.starts_at),
+        ends_at=format_instant(row.ends_at),
+        closed_at=format_instant(row.closed_at),
+        due_at=format_instant(row.due_at),
+        opening=format_credits(row.opening),
+        charges=format_credits(row.charges),
+        payments=format_credits(row.payments),
+        credits=format_credits(row.credits),
+        closing=format_credits(row.closing),
+        amount=format_credits(row.amount),
+        paid=format_credits(row.amount - seen.outstanding),
+        outstanding=format_credits(seen.outstanding),
+        state=cast("StatementStateName", seen.state),
+    )
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/v1/statements",
+        summary="Statements within the caller's scope",
+        handler=get_statements,
+        permission=Permission.READ,
+        query=StatementQuery,
+        answer=StatementPage,
+        reasons=("account_unknown",),
+        tag="statements",
+    ),
+    Route(
+        method="GET",
+        path="/v1/statements/{statement}",
+        summary="One statement",
+        handler=get_statement,
+        permission=Permission.READ,
+        answer=StatementAnswer,
+        reasons=("statement_unknown",),
+        tag="statements",
+    ),
+    Route(
+        method="POST",
+        path="/v1/statements/{statement}:pay",
+        summary="A payment for a statement has arrived",
+        handler=post_statement_pay,
+        permission=Permission.DECIDE_TOPUP,
+        body=PaymentRequest,
+        answer=PaymentAnswer,
+        needs_key=True,
+        reasons=("statement_unknown", "statement_paid", "reference_used", *GRANTING),
+        tag="statements",
+    ),
+]

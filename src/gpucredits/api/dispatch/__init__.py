@@ -1,0 +1,1 @@
+"""Handlers of pools, queues and shares."""

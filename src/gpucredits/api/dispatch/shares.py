@@ -1,0 +1,134 @@
+"""Handlers of shares: who holds how much of a pool, and the decision behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction as Rational
+from operator import add
+
+import msgspec
+
+from gpucredits.api.http.call import ApiRequest, NoQuery
+from gpucredits.api.http.errors import ProblemError
+from gpucredits.api.dispatch.pools import ONE, pool_param, pool_route, unknown_pool
+from gpucredits.core.account import is_below, lineage, org_of, scope_of
+from gpucredits.core.fairshare.decisions import Share
+from gpucredits.core.fairshare.filling import Fraction
+from gpucredits.core.fairshare.snapshot import Capacity
+from gpucredits.service.access.permissions import Permission
+from gpucredits.service.dispatch.pools import PoolMissing, Sharing
+from gpucredits.wire.pool import ShareAnswer, SharesAnswer, SnapshotAnswer
+from gpucredits.wire.scalars import format_instant
+
+
+async def get_shares(call: ApiRequest[None, NoQuery]) -> SharesAnswer:
+    """Who may hold, holds, borrows and waits for how much: of others only the totals."""
+    try:
+        sharing = await call.services.gpu_pools.sharing(*pool_param(call))
+    except PoolMissing as missing:
+        raise unknown_pool() from missing
+    return shares_to_wire(sharing, within=call.principal.project)
+
+
+async def get_snapshot(call: ApiRequest[None, NoQuery]) -> SnapshotAnswer:
+    """The last decision of a pool, with all that it was made from: it can be replayed."""
+    try:
+        kept = await call.services.gpu_pools.last_decision(*pool_param(call))
+    except PoolMissing as missing:
+        raise unknown_pool() from missing
+    if kept is None:
+        raise ProblemError("not_found", "Nothing has been decided in this pool yet.")
+    return SnapshotAnswer(
+        taken_at=format_instant(kept.taken_at),
+        snapshot=msgspec.json.decode(kept.snapshot),
+        decision=msgspec.json.decode(kept.decision),
+    )
+
+
+def shares_to_wire(sharing: Sharing, *, within: str) -> SharesAnswer:
+    """Shares of everybody, or of accounts ``within`` a path, and the totals of all."""
+    snapshot = sharing.snapshot
+    capacity = sharing.pool.gpus
+    held: Counter[str] = Counter()
+    taken: dict[str, list[int]] = {}
+    wanted: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
+    gates = bool(snapshot.capacity)
+    for job in snapshot.running:
+        for path in ("", *lineage(job.tenant)):
+            held[path] += job.amounts[0]
+            taken[path] = list(map(add, taken.get(path) or [0] * len(job.amounts), job.amounts))
+    for request in snapshot.waiting:
+        for path in ("", *lineage(request.tenant)):
+            wanted[path] += request.amounts[0] if gates else 0
+            waiting[path] += 1
+    stopping = sum(job.amounts[0] for job in snapshot.running if job.stopping_at is not None)
+    past = {tenant.path: tenant.usage // 1_000 for tenant in snapshot.tenants}
+    shares = sharing.decisions.shares
+    shown = [row for row in shares if not within or is_below(row.path, within)]
+    return SharesAnswer(
+        gpu_type=sharing.pool.gpu_type,
+        region=sharing.pool.region,
+        capacity=capacity,
+        held=held[""],
+        stopping=stopping,
+        free=max((capacity or 0) - held[""], 0),
+        over=0 if capacity is None else max(held[""] - capacity, 0),
+        tenants=len({org_of(row.path) for row in shares}),
+        waiting=waiting[""],
+        waiting_gpus=wanted[""],
+        is_dispatched=bool(sharing.dispatcher),
+        shares=[
+            share_to_wire(
+                row,
+                capacity or 0,
+                dominant(taken.get(row.path, []), snapshot.capacity),
+                held=held[row.path],
+                waiting=waiting[row.path],
+                waiting_gpus=wanted[row.path],
+                past_gpu_seconds=past.get(row.path, 0),
+            )
+            for row in shown
+        ],
+    )
+
+
+def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
+    """The largest part of any resource that some amounts are; of what is drained, no part."""
+    pairs = zip(amounts, capacity, strict=False)
+    parts = [(amount, whole) for amount, (_, whole) in pairs if whole]
+    return max(parts, key=lambda part: Rational(*part), default=(0, 1))
+
+
+def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: int) -> ShareAnswer:
+    """One tenant's share; what it borrows is what it has above its target."""
+    over = (has[0] * row.fair[1] - row.fair[0] * has[1], has[1] * row.fair[1])
+    return ShareAnswer(
+        account=row.path,
+        scope=scope_of(row.path),
+        weight=row.weight,
+        target=_decimals(row.fair, capacity),
+        target_percent=_decimals(row.fair, 100),
+        held_percent=_decimals(has, 100),
+        borrowed=_decimals(over if over[0] > 0 else (0, 1), capacity),
+        **counts,
+    )
+
+
+def _decimals(part: Fraction, whole: int) -> str:
+    """A part of something with two decimals, cut off."""
+    hundredths = part[0] * whole * 100 // part[1]
+    return f"{hundredths // 100}.{hundredths % 100:02d}"
+
+
+ROUTES = [
+    pool_route("GET", f"{ONE}/shares", "Who holds how much of a pool", get_shares, SharesAnswer),
+    pool_route(
+        "GET",
+        f"{ONE}/snapshot",
+        "The last decision of a pool and what it was made from",
+        get_snapshot,
+        SnapshotAnswer,
+        permission=Permission.READ_SNAPSHOT,
+    ),
+]

@@ -1,0 +1,69 @@
+"""What a caller is told when a request ends without a decision, or under a key that is taken.
+
+Owns: the problem for each thing that the service raises, and what it says about what was done.
+Must not: know requests or answers (asgi does), or refusals (they are decisions; errors has them).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gpucredits.api.http.errors import ProblemError
+from gpucredits.core.duration import format_seconds
+from gpucredits.core.reasons import InvariantBroken
+from gpucredits.service.write.errors import Busy, Incomplete, KeyReused
+from gpucredits.store.database.errors import Conflict, Unavailable
+from gpucredits.store.book.cache.clock_check import ClockJumped
+
+REQUEST_TIMEOUT_S: Final = 30.0
+SOON: Final = {"retry-after": "1"}
+
+
+def problem_for(error: Exception) -> ProblemError:
+    """The problem for what the service raises; anything unforeseen is ours, and says no more."""
+    match error:
+        case KeyReused():
+            told = ProblemError(
+                "idempotency_key_reused",
+                "This Idempotency-Key was used for a different request; use a new one.",
+            )
+        case Busy():
+            wait = max(1, round(error.retry_after_s))
+            told = ProblemError("busy", str(error), headers={"retry-after": str(wait)})
+        case ClockJumped():
+            told = ProblemError("clock_jumped", f"{str(error).capitalize()}.", headers=SOON)
+        case Unavailable() | Conflict():
+            told = ProblemError(
+                "unavailable",
+                "The database cannot serve now. Send the same request with the same key again.",
+                headers=SOON,
+            )
+        case Incomplete():
+            told = _incomplete(error)
+        case TimeoutError():
+            told = ProblemError(
+                "timeout",
+                f"No answer within {format_seconds(int(REQUEST_TIMEOUT_S))}, and whether it was "
+                "done is unknown. Send the same request with the same key again.",
+                headers=SOON,
+            )
+        case InvariantBroken():
+            told = ProblemError("internal", "The books contradict themselves; nothing was written.")
+        case _:
+            told = ProblemError("internal", "Something of ours failed; the log has the request id.")
+    return told
+
+
+def _incomplete(error: Incomplete) -> ProblemError:
+    """Some items of a batch were decided, and others were not."""
+    stands = f"{error.decided} of {error.items} items are decided, and that stands"
+    if isinstance(error.__cause__, Busy | Unavailable | Conflict | ProblemError):
+        return ProblemError(
+            "batch_incomplete",
+            f"{stands}; for the rest there was no answer. Send the same request with the same key "
+            "again: it goes on from there.",
+            headers=SOON,
+        )
+    return ProblemError(
+        "internal", f"{stands}; of the rest something of ours failed; the log has the request id."
+    )

@@ -1,0 +1,69 @@
+"""Pages: how many rows, from where on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, TypeVar
+
+from msgspec import Meta, Struct
+
+from gpucredits.api.http.errors import ProblemError, invalid
+from gpucredits.core.account import check_path
+from gpucredits.wire.scalars import AccountPath
+
+Row = TypeVar("Row")
+
+PAGE_DEFAULT: Final = 100
+PAGE_MAX: Final = 1_000
+LAST: Final = 2**63 - 1
+END_OF_ORG: Final = "/~"  # after an org's path: above every account of it
+
+Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX)]
+Cursor = Annotated[str, Meta(max_length=200, description="next_cursor of the page before.")]
+
+
+class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What every list takes."""
+
+    limit: Limit = PAGE_DEFAULT
+    cursor: Cursor | None = None
+
+
+class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Of which account; a key for the whole system must say."""
+
+    account: AccountPath | None = None
+    tree: bool | None = None
+
+
+def page(
+    rows: Sequence[Row], query: PageQuery, place_of: Callable[[Row], int | str]
+) -> tuple[list[Row], str | None]:
+    """Rows that were asked for with one more, cut to a page, and where the next one goes on."""
+    shown = list(rows[: query.limit])
+    return shown, str(place_of(shown[-1])) if len(rows) > query.limit else None
+
+
+def number_cursor(query: PageQuery, start: int) -> int:
+    """Where to go on, for lists in order of a number."""
+    if query.cursor is None:
+        return start
+    if not query.cursor.isascii() or not query.cursor.isdigit() or int(query.cursor) > LAST:
+        raise no_cursor()
+    return int(query.cursor)
+
+
+def path_cursor(query: PageQuery) -> str:
+    """Where to go on, for lists in order of path; the end of an org is a place too."""
+    if query.cursor is None:
+        return ""
+    try:
+        check_path(query.cursor.removesuffix(END_OF_ORG))
+    except ValueError as error:
+        raise no_cursor() from error
+    return query.cursor
+
+
+def no_cursor() -> ProblemError:
+    """The answer to a cursor that no page has given, or not for this question."""
+    return invalid("cursor", "must be the next_cursor of an earlier page")

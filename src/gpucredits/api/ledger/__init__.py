@@ -1,0 +1,1 @@
+"""Handlers of accounts, credits, leases, heartbeats and entries."""

@@ -1,0 +1,222 @@
+"""Handlers of what accounts are and hold: one account, lists, balances, trees."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import ProblemError, invalid
+from gpucredits.api.http.paging import END_OF_ORG, PageQuery, page, path_cursor
+from gpucredits.api.http.reasons import NO_ACCOUNT
+from gpucredits.api.http.scope import account_exists, account_filter, account_param, org_number, unknown_account
+from gpucredits.core.account import Account, Model, Status, org_of
+from gpucredits.core.money import format_credits
+from gpucredits.service.access.permissions import Permission
+from gpucredits.service.reads.books import Balance, TREE_ACCOUNTS_MAX, TreeTooLarge
+from gpucredits.store.ledger.accounts import AccountFilter
+from gpucredits.store.clock import read_clock
+from gpucredits.wire.account import (
+    AccountAnswer,
+    AccountPage,
+    BalanceAnswer,
+    ModelName,
+    SpendableThrough,
+    StatusName,
+    TreeAnswer,
+    account_to_wire,
+    funding_name,
+    scope_name,
+    tree_to_wire,
+)
+from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, format_instant
+
+ORGS_VISITED_MAX: Final = 200
+
+
+class AccountQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which accounts to list."""
+
+    under: AccountPath | None = None
+    model: ModelName | None = None
+    status: StatusName | None = None
+    metadata: MetadataFilter | None = None
+
+
+class BalanceQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of the whole subtree; at a past instant; as it was known at a past instant."""
+
+    tree: bool = False
+    at: Instant | None = None
+    known_at: Instant | None = None
+
+
+async def get_account(call: ApiRequest[None, NoQuery]) -> AccountAnswer:
+    """An account and its terms."""
+    path = account_param(call)
+    account = await call.services.reads.account(path)
+    if account is None:
+        raise unknown_account(path)
+    return account_to_wire(account)
+
+
+async def get_accounts(call: ApiRequest[None, AccountQuery]) -> AccountPage:
+    """Accounts that the caller sees, org by org, in order of path."""
+    query = call.query
+    under = account_filter(call, query.under)
+    cursor = path_cursor(query)
+    if under:
+        await account_exists(call, await org_number(call, under), under)
+        accounts = await _of_org(call, org_of(under), under, cursor, query.limit + 1)
+    else:
+        return await _of_all_orgs(call, cursor)
+    accounts, following = page(accounts, query, lambda row: row.path)
+    return AccountPage(
+        accounts=[account_to_wire(account) for account in accounts], next_cursor=following
+    )
+
+
+async def get_balance(call: ApiRequest[None, BalanceQuery]) -> BalanceAnswer:
+    """The buckets of an account or of its subtree, now or at any past instant."""
+    path, query = account_param(call), call.query
+    try:
+        balance = await call.services.reads.balance(
+            path, at=query.at, known_at=query.known_at, tree=query.tree
+        )
+    except TreeTooLarge:
+        raise too_many_below() from None
+    if balance is None:
+        raise unknown_account(path)
+    return balance_to_wire(balance, tree=query.tree)
+
+
+async def get_tree(call: ApiRequest[None, NoQuery]) -> TreeAnswer:
+    """An account and everything below it, each with its own buckets and its subtree's."""
+    path = account_param(call)
+    wanted = AccountFilter(under=path, limit=TREE_ACCOUNTS_MAX + 1)
+    accounts = await call.services.reads.accounts(org_of(path), wanted)
+    if not accounts or accounts[0].path != path:
+        raise unknown_account(path)
+    if len(accounts) > TREE_ACCOUNTS_MAX:
+        raise too_many_below()
+    now = await read_clock(call.services.pool)
+    return TreeAnswer(root=tree_to_wire(accounts), as_of=format_instant(now))
+
+
+def too_many_below() -> ProblemError:
+    """The answer to who asks about a subtree, account by account, that has too many."""
+    return invalid(
+        "account", f"has more than {TREE_ACCOUNTS_MAX} accounts below it; ask for a subtree"
+    )
+
+
+def balance_to_wire(balance: Balance, *, tree: bool) -> BalanceAnswer:
+    """The balance as it is shown."""
+    return BalanceAnswer(
+        account=balance.path,
+        scope=scope_name(balance.path),
+        available=format_credits(balance.available),
+        reserved=format_credits(balance.reserved),
+        spent=format_credits(balance.spent),
+        pending=None if balance.pending is None else format_credits(balance.pending),
+        overrun=None if balance.overrun is None else format_credits(balance.overrun),
+        version=balance.version,
+        as_of=format_instant(balance.as_of),
+        credit_limit=None if balance.credit_limit is None else format_credits(balance.credit_limit),
+        tree=tree,
+        funding=None if balance.funding is None else funding_name(balance.funding),
+        spendable=None if balance.spendable is None else format_credits(balance.spendable),
+        spendable_through=None
+        if balance.through is None
+        else [
+            SpendableThrough(account=path, spendable=format_credits(amount))
+            for path, amount in balance.through
+        ],
+    )
+
+
+async def _of_org(
+    call: ApiRequest[None, AccountQuery], org: str, under: str, after: str, limit: int
+) -> list[Account]:
+    query = call.query
+    return await call.services.reads.accounts(
+        org,
+        AccountFilter(
+            under=under,
+            model=None if query.model is None else int(Model[query.model.upper()]),
+            status=None if query.status is None else int(Status[query.status.upper()]),
+            metadata=dict(query.metadata) if query.metadata else None,
+            after=after,
+            limit=limit,
+        ),
+    )
+
+
+async def _of_all_orgs(call: ApiRequest[None, AccountQuery], cursor: str) -> AccountPage:
+    """A page over orgs in order; it may end early when many orgs have nothing to show."""
+    found: list[Account] = []
+    following: str | None
+    limit = call.query.limit
+    start = org_of(cursor) if cursor else ""
+    orgs = await call.services.directory.orgs(start=start, limit=ORGS_VISITED_MAX + 1)
+    for org in orgs[:ORGS_VISITED_MAX]:
+        after = cursor if org == start else ""
+        found.extend(await _of_org(call, org, "", after, limit + 1 - len(found)))
+        if len(found) > limit:
+            found, following = page(found, call.query, lambda row: row.path)
+            break
+    else:
+        # A path above every account of the last org that was visited.
+        following = (
+            f"{orgs[ORGS_VISITED_MAX - 1]}{END_OF_ORG}" if len(orgs) > ORGS_VISITED_MAX else None
+        )
+    return AccountPage(
+        accounts=[account_to_wire(account) for account in found], next_cursor=following
+    )
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/v1/accounts",
+        summary="List accounts",
+        handler=get_accounts,
+        permission=Permission.READ,
+        query=AccountQuery,
+        answer=AccountPage,
+        reasons=NO_ACCOUNT,
+        tag="accounts",
+    ),
+    Route(
+        method="GET",
+        path="/v1/accounts/{account}/balance",
+        summary="The balance of an account or its subtree, now or at a past instant",
+        handler=get_balance,
+        permission=Permission.READ,
+        query=BalanceQuery,
+        answer=BalanceAnswer,
+        reasons=NO_ACCOUNT,
+        tag="accounts",
+    ),
+    Route(
+        method="GET",
+        path="/v1/accounts/{account}/tree",
+        summary="An account and everything below it",
+        handler=get_tree,
+        permission=Permission.READ,
+        answer=TreeAnswer,
+        reasons=NO_ACCOUNT,
+        tag="accounts",
+    ),
+    Route(
+        method="GET",
+        path="/v1/accounts/{account}",
+        summary="An account and its terms",
+        handler=get_account,
+        permission=Permission.READ,
+        answer=AccountAnswer,
+        reasons=NO_ACCOUNT,
+        tag="accounts",
+    ),
+]

@@ -1,0 +1,208 @@
+"""Handlers of credits coming in and moving: issue, top-up, transfer."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from gpucredits.api.http.batch import Atomic, batch_by_org, begin
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import RefusedError, refusal_problem, status_of
+from gpucredits.api.http.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
+from gpucredits.api.http.scope import AnyCall, TOPUP_UNKNOWN, org_number, require, visible
+from gpucredits.api.http.submit import accepted, submit
+from gpucredits.core import ids
+from gpucredits.core.command import (
+    ConfirmTopUp,
+    FailTopUp,
+    Issue,
+    ReverseTopUp,
+)
+from gpucredits.core.outcome import Granted, Outcome, ToppedUp, Transferred
+from gpucredits.core.reasons import Refused
+from gpucredits.service.access.permissions import Permission
+from gpucredits.wire.credit import (
+    GrantAnswer,
+    IssueBatch,
+    IssueRequest,
+    IssueResult,
+    IssueResults,
+    TopUpAnswer,
+    TopUpRequest,
+    TransferAnswer,
+    TransferRequest,
+    granted_to_wire,
+    issue_from_wire,
+    topup_from_wire,
+    topup_to_wire,
+    transfer_from_wire,
+    transfer_to_wire,
+)
+
+
+async def post_issue(call: ApiRequest[IssueRequest, NoQuery]) -> GrantAnswer:
+    """Grant credits to an account."""
+    account = visible(call, call.body.account)
+    org_id = await org_number(call, account)
+    return granted_to_wire(org_id, await submit(call, org_id, issue_from_wire(call.body), Granted))
+
+
+async def post_issue_batch(call: ApiRequest[IssueBatch, Atomic]) -> IssueResults:
+    """Make many grants, each on its own or all or nothing."""
+    commands = [issue_from_wire(item) for item in call.body.items]
+    for command in commands:
+        visible(call, command.account)
+    atomic = call.body.atomic or call.query.atomic
+    orgs = await begin(call, [command.account for command in commands], atomic=atomic)
+    items = [(command.account, command) for command in commands]
+    outcomes = await batch_by_org(call, orgs, items, atomic=atomic)
+    return IssueResults(
+        results=[
+            await _issue_result(call, command, outcome, position)
+            for position, (command, outcome) in enumerate(zip(commands, outcomes, strict=True))
+        ]
+    )
+
+
+async def post_topup(call: ApiRequest[TopUpRequest, NoQuery]) -> TopUpAnswer:
+    """Record a payment; whoever may decide about top-ups may record it as confirmed."""
+    account = visible(call, call.body.account)
+    if call.body.status == "confirmed":
+        require(
+            call.principal,
+            Permission.DECIDE_TOPUP,
+            "Only the system's own staff may record a top-up as confirmed; record it as pending.",
+        )
+    org_id = await org_number(call, account)
+    return topup_to_wire(org_id, await submit(call, org_id, topup_from_wire(call.body), ToppedUp))
+
+
+async def post_topup_confirm(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
+    """The payment arrived."""
+    org_id, number = topup_param(call)
+    outcome = await submit(call, org_id, ConfirmTopUp(topup_id=number), ToppedUp)
+    return topup_to_wire(org_id, outcome)
+
+
+async def post_topup_fail(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
+    """The payment will not arrive."""
+    org_id, number = topup_param(call)
+    return topup_to_wire(org_id, await submit(call, org_id, FailTopUp(topup_id=number), ToppedUp))
+
+
+async def post_topup_reverse(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
+    """The payment was taken back."""
+    org_id, number = topup_param(call)
+    outcome = await submit(call, org_id, ReverseTopUp(topup_id=number), ToppedUp)
+    return topup_to_wire(org_id, outcome)
+
+
+async def post_transfer(call: ApiRequest[TransferRequest, NoQuery]) -> TransferAnswer:
+    """Move credits between two accounts that the caller sees."""
+    source = visible(call, call.body.source)
+    visible(call, call.body.target)
+    org_id = await org_number(call, source)
+    outcome = await submit(call, org_id, transfer_from_wire(call.body), Transferred)
+    return transfer_to_wire(org_id, outcome)
+
+
+async def _issue_result(
+    call: AnyCall, command: Issue, outcome: Outcome, position: int
+) -> IssueResult:
+    if isinstance(outcome, Refused):
+        problem = refusal_problem(outcome, call.request_id, index=position)
+        return IssueResult(status=int(status_of(outcome.reason)), problem=problem)
+    org_id = await org_number(call, command.account)
+    grant = granted_to_wire(org_id, accepted(outcome, Granted))
+    return IssueResult(status=int(HTTPStatus.CREATED), grant=grant)
+
+
+def topup_param(call: AnyCall) -> tuple[int, int]:
+    """(org, number) of the top-up in the request's path."""
+    try:
+        org_id, number = ids.parse_id(ids.TOPUP, call.params["topup"])
+    except ValueError as error:
+        raise RefusedError(TOPUP_UNKNOWN) from error
+    if org_id >= 2**31 or number >= 2**63:
+        raise RefusedError(TOPUP_UNKNOWN)
+    return org_id, number
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/credits/issue",
+        summary="Grant credits to an account",
+        handler=post_issue,
+        permission=Permission.ISSUE,
+        body=IssueRequest,
+        answer=GrantAnswer,
+        status=201,
+        needs_key=True,
+        reasons=GRANTING,
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/credits/issue:batch",
+        summary="Make many grants, each on its own or all or nothing",
+        handler=post_issue_batch,
+        permission=Permission.ISSUE,
+        body=IssueBatch,
+        query=Atomic,
+        answer=IssueResults,
+        needs_key=True,
+        reasons=(*GRANTING, "batch_incomplete"),
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/credits/transfer",
+        summary="Move credits between two accounts of one org",
+        handler=post_transfer,
+        permission=Permission.TRANSFER,
+        body=TransferRequest,
+        answer=TransferAnswer,
+        status=201,
+        needs_key=True,
+        reasons=(
+            *NO_ACCOUNT,
+            "account_suspended",
+            "cross_org",
+            "same_account",
+            "grants_full",
+            "insufficient_credits",
+        ),
+        tag="credits",
+    ),
+    Route(
+        method="POST",
+        path="/v1/topups",
+        summary="Record a payment",
+        handler=post_topup,
+        permission=Permission.RECORD_TOPUP,
+        body=TopUpRequest,
+        answer=TopUpAnswer,
+        status=201,
+        needs_key=True,
+        reasons=(*GRANTING, "reference_used"),
+        tag="credits",
+    ),
+    *(
+        Route(
+            method="POST",
+            path=f"/v1/topups/{{topup}}:{verb}",
+            summary=summary,
+            handler=handler,
+            permission=Permission.DECIDE_TOPUP,
+            answer=TopUpAnswer,
+            needs_key=True,
+            reasons=TOPUP_DECISION,
+            tag="credits",
+        )
+        for verb, summary, handler in (
+            ("confirm", "The payment arrived: grant the credits", post_topup_confirm),
+            ("fail", "The payment will not arrive", post_topup_fail),
+            ("reverse", "The payment was taken back", post_topup_reverse),
+        )
+    ),
+]

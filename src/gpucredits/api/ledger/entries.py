@@ -1,0 +1,80 @@
+"""Handlers of the ledger itself: its entries as debit/credit pairs."""
+
+from __future__ import annotations
+
+from gpucredits.api.http.call import ApiRequest, Route
+from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
+from gpucredits.api.http.reasons import NO_ACCOUNT
+from gpucredits.api.http.scope import page_about
+from gpucredits.core.account import org_of
+from gpucredits.core.ids import lease_number
+from gpucredits.service.access.permissions import Permission
+from gpucredits.store.ledger.entries import EntryFilter
+from gpucredits.wire.entry import ENTRY_TYPES, EntryPage, EntryTypeName, entry_to_wire
+from gpucredits.wire.scalars import Instant, Name
+
+
+class EntryQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which entries to list; times are those of taking effect, [since, until)."""
+
+    job_id: Name | None = None
+    reservation_id: Name | None = None
+    type: EntryTypeName | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+async def get_entries(call: ApiRequest[None, EntryQuery]) -> EntryPage:
+    """The ledger as debit/credit pairs, the latest first; the limit counts stored rows."""
+    query = call.query
+    account, tree, org_id = await page_about(call, query)
+    reservation = 0
+    if query.reservation_id is not None:
+        number = lease_number(query.reservation_id)
+        if number is None or number[0] != org_id:
+            return EntryPage(entries=[])
+        reservation = number[1]
+    listed = await call.services.reads.entries(
+        org_of(account),
+        EntryFilter(
+            account=account,
+            tree=tree,
+            job_id=str(query.job_id or ""),
+            reservation_id=reservation,
+            types=() if query.type is None else (int(ENTRY_TYPES[query.type]),),
+            since=query.since,
+            until=query.until,
+            before=number_cursor(query, 0),
+            limit=query.limit + 1,
+        ),
+    )
+    listed, following = page(listed, query, lambda row: row.entry.entry_id)
+    pairs = [
+        pair
+        for row in listed
+        for pair in entry_to_wire(
+            org_id,
+            row.entry,
+            recorded_at=row.recorded_at,
+            account=row.account,
+            other=row.other,
+            job_id=row.job_id,
+        )
+        if query.type in {None, pair.type}
+    ]
+    return EntryPage(entries=pairs, next_cursor=following)
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/v1/entries",
+        summary="The ledger as debit/credit pairs",
+        handler=get_entries,
+        permission=Permission.READ,
+        query=EntryQuery,
+        answer=EntryPage,
+        reasons=NO_ACCOUNT,
+        tag="ledger",
+    ),
+]

@@ -1,0 +1,59 @@
+"""Handlers of explanations: what a reserve would be told, and nothing is started."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from gpucredits.api.dispatch import pool_admission
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import RefusedError, status_of
+from gpucredits.api.http.overdue import name_statement
+from gpucredits.api.http.reasons import NO_ACCOUNT
+from gpucredits.api.http.scope import org_number, visible
+from gpucredits.api.http.submit import rehearse
+from gpucredits.core.command import Explain
+from gpucredits.core.outcome import Explained
+from gpucredits.core.reasons import Kind, Refused, invariant, kind_of
+from gpucredits.service.access.permissions import Permission
+from gpucredits.service.dispatch.dry_runs import as_decided
+from gpucredits.wire.admission import AdmissionAnswer, explained_to_wire, refused_to_wire
+from gpucredits.wire.reservation import ReserveRequest, reserve_from_wire
+
+
+async def check_admission(call: ApiRequest[ReserveRequest, NoQuery]) -> AdmissionAnswer:
+    """Whether a request would be admitted now, from which grants, and what each gate says."""
+    account = visible(call, call.body.account)
+    org_id = await org_number(call, account)
+    pool_admission.permitted(call, call.body)
+    command = reserve_from_wire(call.body, call.principal.scope)
+    if pool_admission.needs_turn(call, call.body):
+        wish = pool_admission.wish_of(call, call.body, command)
+        command = await as_decided(call.services, org_id, wish)
+    outcome = await rehearse(call, org_id, Explain(reserve=command))
+    if isinstance(outcome, Refused):
+        if kind_of(outcome.reason) is Kind.NOT_FOUND:
+            raise RefusedError(outcome)
+        outcome = await name_statement(call, outcome, {})
+        return refused_to_wire(account, outcome, status=int(status_of(outcome.reason)))
+    invariant(isinstance(outcome, Explained), "an explanation explains")
+    assert isinstance(outcome, Explained)  # for the type checker
+    status = HTTPStatus.CREATED
+    if outcome.refusal is not None:
+        status = status_of(outcome.refusal.reason)
+    return explained_to_wire(org_id, outcome, gpu_count=command.gpu_count, status=int(status))
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/admissions:check",
+        summary="Whether a job would be admitted now, and what each gate says",
+        handler=check_admission,
+        permission=Permission.READ,
+        body=ReserveRequest,
+        answer=AdmissionAnswer,
+        reasons=NO_ACCOUNT,
+        is_question=True,
+        tag="reservations",
+    ),
+]

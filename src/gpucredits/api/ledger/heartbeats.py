@@ -1,0 +1,98 @@
+"""The hot path: one node, many beats, one answer for each.
+
+Owns: sorting a node's beats into those that may be asked about and those that do not exist.
+Must not: await once per beat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.ledger.reports import answers_to, beats_of, numbers_of, unknown
+from gpucredits.api.http.scope import visible_leases
+from gpucredits.core.heartbeat import Beat
+from gpucredits.core.outcome import Outcome
+from gpucredits.service.access.permissions import Permission
+from gpucredits.service.write.ledger import Ledger, Request, Undecided
+from gpucredits.service.write.loop_turns import long_step
+from gpucredits.wire.heartbeat import HeartbeatsAnswer, HeartbeatsRequest
+
+ANSWERED_AT_ONCE = 25  # reports: to write more down takes a while
+REHEARSED_AT_ONCE = 500  # of one org: whoever comes behind them waits for no more
+_BEAT_FIELDS = (b'"reservation_id"', b'"seq"', b'"used_ms"')
+
+
+async def post_heartbeats(call: ApiRequest[HeartbeatsRequest, NoQuery]) -> HeartbeatsAnswer:
+    """Settle and renew every lease of a node; results are in the order of the beats."""
+    reports = call.body.beats
+    numbers = numbers_of(reports)
+    if not call.principal.is_system:
+        mine = await visible_leases(call, {number for number in numbers if number is not None})
+        numbers = [number if number in mine else None for number in numbers]
+    beats = beats_of(reports, numbers)
+    if not beats:
+        return HeartbeatsAnswer([unknown(report.reservation_id) for report in reports])
+    outcomes = await (_rehearse(call, beats) if call.dry_run else call.services.ledger.beat(beats))
+    _raise_when_none_was_decided(outcomes)
+    if len(reports) > ANSWERED_AT_ONCE:
+        await long_step()
+    return HeartbeatsAnswer(answers_to(reports, numbers, outcomes))
+
+
+async def _rehearse(
+    call: ApiRequest[HeartbeatsRequest, NoQuery], beats: list[tuple[int, Beat]]
+) -> list[Outcome | Undecided]:
+    """What each beat would be told after those before it."""
+    by_org: dict[int, list[Request]] = {}
+    for org_id, beat in beats:
+        by_org.setdefault(org_id, []).append(Request(beat))
+    ledger = call.services.ledger
+    told = await asyncio.gather(*(_rehearse_org(ledger, *each) for each in by_org.items()))
+    following = dict(zip(by_org, map(iter, told), strict=True))
+    return [next(following[org_id]) for org_id, _ in beats]
+
+
+async def _rehearse_org(ledger: Ledger, org_id: int, requests: list[Request]) -> list[Outcome]:
+    told: list[Outcome] = []
+    for start in range(0, len(requests), REHEARSED_AT_ONCE):
+        some = requests[start : start + REHEARSED_AT_ONCE]
+        told += await ledger.submit_all(org_id, some, atomic=False, dry_run=True)
+    return told
+
+
+def has_no_repeats(sent: bytes, body: HeartbeatsRequest) -> bool:
+    """Whether the bytes alone prove that no beat has a field twice; looking closer costs more.
+
+    Each beat has each of its fields, so a name that stands as often as there are beats stands once
+    in each. Names can be written otherwise with a backslash only.
+    """
+    count = len(body.beats)
+    return (
+        b"\\" not in sent
+        and all(sent.count(name) == count for name in _BEAT_FIELDS)
+        and sent.count(b'"beats"') == 1
+        and sent.count(b'"node"') <= 1
+    )
+
+
+def _raise_when_none_was_decided(outcomes: list[Outcome | Undecided]) -> None:
+    """A node whose every beat failed for the same cause had better be told so at once."""
+    first = outcomes[0]
+    if isinstance(first, Exception) and all(isinstance(each, Exception) for each in outcomes):
+        raise first
+
+
+ROUTES = [
+    Route(
+        method="POST",
+        path="/v1/heartbeats",
+        summary="Settle and renew every lease of a node",
+        handler=post_heartbeats,
+        permission=Permission.BEAT,
+        body=HeartbeatsRequest,
+        answer=HeartbeatsAnswer,
+        tag="reservations",
+        has_no_repeats=has_no_repeats,
+    ),
+]

@@ -1,0 +1,115 @@
+"""Handlers of leases as they stand; they are made and ended through those of reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import RefusedError
+from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
+from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LEASE
+from gpucredits.api.http.scope import page_about
+from gpucredits.core.ids import lease_number
+from gpucredits.core.reasons import LEASE_UNKNOWN
+from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.service.access.permissions import Permission, sees, sees_org
+from gpucredits.service.access.audit import who_ended
+from gpucredits.store.clock import read_clock
+from gpucredits.store.ledger.reservations import ReservationFilter
+from gpucredits.wire.reservation import (
+    ReservationAnswer,
+    ReservationPage,
+    StateName,
+    reservation_to_wire,
+)
+from gpucredits.wire.scalars import MetadataFilter, Name
+
+
+class ReservationQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which reservations to list."""
+
+    job_id: Name | None = None
+    node: Name | None = None
+    state: StateName | None = None
+    metadata: MetadataFilter | None = None
+
+
+async def get_reservations(call: ApiRequest[None, ReservationQuery]) -> ReservationPage:
+    """Reservations of an account's jobs, the latest first."""
+    query = call.query
+    account, tree, org_id = await page_about(call, query)
+    listed = await call.services.reads.reservations(
+        org_id,
+        ReservationFilter(
+            account=account,
+            tree=tree,
+            job_id=str(query.job_id or ""),
+            node=str(query.node or ""),
+            state=None if query.state is None else ReservationState[query.state.upper()],
+            metadata=dict(query.metadata) if query.metadata else None,
+            before=number_cursor(query, 0),
+            limit=query.limit + 1,
+        ),
+    )
+    listed, following = page(listed, query, lambda row: row[0].reservation_id)
+    now = await read_clock(call.services.pool)
+    enders = await who_ended(call.services.pool, org_id, [lease for lease, _ in listed])
+    answers = [
+        lease_to_wire(org_id, lease, payers, now, enders.get(lease.reservation_id))
+        for lease, payers in listed
+    ]
+    return ReservationPage(reservations=answers, next_cursor=following)
+
+
+async def get_reservation(call: ApiRequest[None, NoQuery]) -> ReservationAnswer:
+    """One reservation as it stands now."""
+    number = lease_number(call.params["reservation"])
+    if number is not None and sees_org(call.principal, number[0]):
+        wanted = ReservationFilter(numbers=(number[1],))
+        for lease, payers in await call.services.reads.reservations(number[0], wanted):
+            if sees(call.principal, lease.account):
+                now = await read_clock(call.services.pool)
+                enders = await who_ended(call.services.pool, number[0], [lease])
+                return lease_to_wire(number[0], lease, payers, now, enders.get(number[1]))
+    raise RefusedError(LEASE_UNKNOWN)
+
+
+def lease_to_wire(
+    org_id: int, lease: Reservation, payers: Sequence[str], now: int, ended_by: str | None
+) -> ReservationAnswer:
+    """The lease as it is shown at an instant."""
+    left_ms = (lease.expires_at - now) // 1_000
+    is_live = lease.state is ReservationState.ACTIVE
+    return reservation_to_wire(
+        org_id,
+        lease,
+        account=lease.account,
+        payers=payers,
+        expires_in_ms=max(left_ms, 0) if is_live else 0,
+        ended_by=ended_by,
+    )
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/v1/reservations",
+        summary="Reservations of an account's jobs",
+        handler=get_reservations,
+        permission=Permission.READ_LEASES,
+        query=ReservationQuery,
+        answer=ReservationPage,
+        reasons=NO_ACCOUNT,
+        tag="reservations",
+    ),
+    Route(
+        method="GET",
+        path="/v1/reservations/{reservation}",
+        summary="One reservation as it stands now",
+        handler=get_reservation,
+        permission=Permission.READ_LEASES,
+        answer=ReservationAnswer,
+        reasons=NO_LEASE,
+        tag="reservations",
+    ),
+]

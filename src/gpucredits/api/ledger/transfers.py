@@ -1,0 +1,66 @@
+"""Handlers of transfers on the books; they are made through the credit handlers."""
+
+from __future__ import annotations
+
+from gpucredits.api.http.call import ApiRequest, Route
+from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
+from gpucredits.api.http.reasons import NO_ACCOUNT
+from gpucredits.api.http.scope import page_about
+from gpucredits.service.access.permissions import Permission
+from gpucredits.store.ledger.transfers import TransferFilter
+from gpucredits.wire.credit import TransferPage, TransferShown
+from gpucredits.wire.scalars import Instant, MetadataFilter, format_instant
+
+
+class TransferQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Which transfers to list, to or from the account; times are of moving, [since, until)."""
+
+    metadata: MetadataFilter | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+
+async def get_transfers(call: ApiRequest[None, TransferQuery]) -> TransferPage:
+    """Transfers to and from an account, the latest first."""
+    query = call.query
+    account, tree, org_id = await page_about(call, query)
+    listed = await call.services.reads.transfers(
+        org_id,
+        TransferFilter(
+            account=account,
+            tree=tree,
+            metadata=dict(query.metadata) if query.metadata else None,
+            since=query.since,
+            until=query.until,
+            before=number_cursor(query, 0),
+            limit=query.limit + 1,
+        ),
+    )
+    listed, following = page(listed, query, lambda row: row.number)
+    shown = [
+        TransferShown(
+            transfer_id=row.moved.transfer_id,
+            source=row.source,
+            target=row.moved.target,
+            amount=row.moved.amount,
+            metadata=row.moved.metadata,
+            at=format_instant(row.recorded_at),
+        )
+        for row in listed
+    ]
+    return TransferPage(transfers=shown, next_cursor=following)
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path="/v1/transfers",
+        summary="Transfers to and from an account",
+        handler=get_transfers,
+        permission=Permission.READ,
+        query=TransferQuery,
+        answer=TransferPage,
+        reasons=NO_ACCOUNT,
+        tag="credits",
+    ),
+]

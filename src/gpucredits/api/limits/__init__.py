@@ -1,0 +1,1 @@
+"""Handlers of quotas, budgets, boosts and rate limits."""

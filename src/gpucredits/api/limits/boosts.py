@@ -1,0 +1,163 @@
+"""Handlers of boosts: limits raised for a while."""
+
+from __future__ import annotations
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import invalid
+from gpucredits.api.limits.limit_standing import Limit, UNKNOWN, limit_by_id, limits_of, number_of, standing_of
+from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
+from gpucredits.api.http.scope import account_param, require_wider
+from gpucredits.api.http.submit import submit
+from gpucredits.core import ids
+from gpucredits.core.authority import Authority
+from gpucredits.core.command import AddBoost, EndBoost
+from gpucredits.core.gate import GateUnit
+from gpucredits.core.limit_standing import coming_boosts
+from gpucredits.core.money import MICROS_PER_CREDIT
+from gpucredits.core.outcome import Boosted
+from gpucredits.core.quota import Quota, unit_of
+from gpucredits.service.access.permissions import Permission
+from gpucredits.service.limits.limit_standing import LimitStanding
+from gpucredits.wire.boost import (
+    BoostAnswer,
+    BoostRequest,
+    BoostsAnswer,
+    boost_to_wire,
+    boosted_to_wire,
+)
+from gpucredits.wire.quota import CALENDARS, DIMENSIONS, ZONE_DEFAULT, quantity_from_wire
+from gpucredits.wire.scalars import format_instant
+
+PATH = "/v1/accounts/{account}/boosts"
+
+
+async def get_boosts(call: ApiRequest[None, NoQuery]) -> BoostsAnswer:
+    """The boosts of an account's limits that have not ended."""
+    account = account_param(call)
+    standing = await standing_of(call, account)
+    return BoostsAnswer(
+        account=account,
+        boosts=[
+            boost_to_wire(
+                standing.book.org.org_id,
+                account,
+                boost,
+                unit=counted(limit),
+                is_rate_limit=not isinstance(limit, Quota),
+            )
+            for limit in limits_of(standing)
+            for boost in coming_boosts(standing.book, number_of(limit), standing.now)
+        ],
+        as_of=format_instant(standing.now),
+    )
+
+
+async def post_boost(call: ApiRequest[BoostRequest, NoQuery]) -> BoostAnswer:
+    """Raise a limit of an account for a while; it lapses by itself."""
+    account = account_param(call)
+    require_wider(call, account)
+    standing = await standing_of(call, account)
+    limit = wanted_limit(call.body, standing, call.principal.authority)
+    body = call.body
+    unit = GateUnit.CREDITS if limit is None else counted(limit)
+    if unit is not GateUnit.CREDITS and body.amount % MICROS_PER_CREDIT:
+        raise invalid("amount", f"must be a whole number of {unit}")
+    if isinstance(limit, Quota) and body.refill_per_hour:
+        raise invalid("refill_per_hour", "is for rate limits only; leave it out for a quota")
+    command = AddBoost(
+        target_id=UNKNOWN if limit is None else number_of(limit),
+        amount=quantity_from_wire(body.amount, unit),
+        ends_at=int(body.ends_at),
+        starts_at=None if body.starts_at is None else int(body.starts_at),
+        refill_per_hour=int(body.refill_per_hour),
+        note=str(body.note),
+        by=call.principal.authority,
+    )
+    org_id = standing.book.org.org_id
+    return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
+
+
+async def delete_boost(call: ApiRequest[None, NoQuery]) -> BoostAnswer:
+    """Let a boost end now."""
+    account = account_param(call)
+    require_wider(call, account)
+    standing = await standing_of(call, account)
+    org_id = standing.book.org.org_id
+    by = call.principal.authority
+    command = EndBoost(target_id=UNKNOWN, boost_id=UNKNOWN, by=by)
+    for limit in limits_of(standing):
+        for boost in coming_boosts(standing.book, number_of(limit), standing.now):
+            if ids.format_id(ids.BOOST, org_id, boost.boost_id) == call.params["boost"]:
+                command = EndBoost(target_id=boost.target_id, boost_id=boost.boost_id, by=by)
+    return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
+
+
+def wanted_limit(body: BoostRequest, standing: LimitStanding, by: Authority) -> Limit | None:
+    """The limit that a boost is for, if the account has it.
+
+    Of quotas that are the same but for the scope that set them, it is the one that the key may
+    raise, the widest first.
+    """
+    if body.target_id is not None:
+        return limit_by_id(body.target_id, standing)
+    described = [limit for limit in limits_of(standing) if is_described(limit, body)]
+    return min(described, key=lambda limit: (limit.set_by < by, limit.set_by), default=None)
+
+
+def is_described(limit: Limit, body: BoostRequest) -> bool:
+    """Whether a limit is the one that a request describes."""
+    if not isinstance(limit, Quota):
+        return body.dimension == "rate_limit"
+    quota = limit
+    return (
+        body.dimension is not None
+        and body.dimension != "rate_limit"
+        and quota.dimension is DIMENSIONS[body.dimension]
+        and quota.gpu_type == str(body.gpu_type or "")
+        and quota.calendar == (None if body.calendar is None else CALENDARS[body.calendar])
+        and quota.zone == str(body.zone or ZONE_DEFAULT)
+        and quota.rolling_hours == (body.rolling_hours or 0)
+    )
+
+
+def counted(limit: Limit) -> GateUnit:
+    """What a limit's numbers count."""
+    return unit_of(limit.dimension) if isinstance(limit, Quota) else GateUnit.CREDITS
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path=PATH,
+        summary="The boosts of an account's limits that have not ended",
+        handler=get_boosts,
+        permission=Permission.READ,
+        answer=BoostsAnswer,
+        reasons=NO_ACCOUNT,
+        tag="limits",
+    ),
+    Route(
+        method="POST",
+        path=PATH,
+        summary="Raise a limit of an account for a while",
+        handler=post_boost,
+        permission=Permission.SET_POLICY,
+        body=BoostRequest,
+        answer=BoostAnswer,
+        status=201,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE, "window_ended", "limit_invalid"),
+        tag="limits",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{PATH}/{{boost}}",
+        summary="Let a boost end now",
+        handler=delete_boost,
+        permission=Permission.SET_POLICY,
+        answer=BoostAnswer,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
+        tag="limits",
+    ),
+]

@@ -1,0 +1,215 @@
+"""Handlers of budgets: an allowance for each period.
+
+A budget makes credits, as a grant does: whoever may issue may set one.
+"""
+
+from __future__ import annotations
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import RefusedError, invalid
+from gpucredits.api.limits.limit_standing import standing_of
+from gpucredits.api.http.paging import PageQuery, number_cursor, page
+from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
+from gpucredits.api.http.scope import AnyCall, account_exists, account_param, org_number
+from gpucredits.api.http.submit import submit
+from gpucredits.core import bounds
+from gpucredits.core.command import EndBudget, SetBudget
+from gpucredits.core.limit_standing import budget_standings
+from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.service.access.permissions import Permission
+from gpucredits.service.billing.budgets import PeriodStanding, read_periods
+from gpucredits.wire.budget import (
+    BudgetBody,
+    BudgetChange,
+    BudgetsAnswer,
+    BudgetSetting,
+    BudgetsRequest,
+    BudgetsTerms,
+    BudgetTerms,
+    PeriodAnswer,
+    PeriodsAnswer,
+    budget_change_from_wire,
+    budget_from_wire,
+    budget_saved_to_wire,
+    budget_standing_to_wire,
+    budgets_from_wire,
+    budgets_replaced_to_wire,
+    period_to_wire,
+)
+from gpucredits.wire.scalars import Slug, format_instant, from_wire
+
+PATH = "/v1/accounts/{account}/budgets"
+
+
+async def get_budgets(call: ApiRequest[None, NoQuery]) -> BudgetsAnswer:
+    """The budgets of an account and their open periods."""
+    account = account_param(call)
+    found = await standing_of(call, account)
+    org_id = found.book.org.org_id
+    budgets = []
+    for standing in budget_standings(found.book, found.account, found.now):
+        period = None
+        if standing.period is not None:
+            name = standing.budget.name
+            periods = await read_periods(call.services.pool, account, name, limit=1) or []
+            period = shown(org_id, periods[0]) if periods else None
+        budgets.append(budget_standing_to_wire(org_id, account, standing.budget, period))
+    return BudgetsAnswer(account=account, budgets=budgets, as_of=format_instant(found.now))
+
+
+async def get_budget_periods(call: ApiRequest[None, PageQuery]) -> PeriodsAnswer:
+    """The periods of a budget, the latest first."""
+    account = account_param(call)
+    name = budget_param(call)
+    org_id = await org_number(call, account)
+    await account_exists(call, org_id, account)
+    before = number_cursor(call.query, bounds.NEVER_US)
+    limit = call.query.limit
+    periods = await read_periods(call.services.pool, account, name, before=before, limit=limit + 1)
+    if periods is None:
+        text = f"{account} has no budget {name}."
+        raise RefusedError(Refused(Reason.LIMIT_UNKNOWN, text, {"account": account}))
+    periods, following = page(periods, call.query, lambda row: row.period.starts_at)
+    return PeriodsAnswer(
+        account=account,
+        name=name,
+        periods=[shown(org_id, period) for period in periods],
+        next_cursor=following,
+    )
+
+
+async def post_budget(call: ApiRequest[BudgetSetting, NoQuery]) -> BudgetTerms:
+    """Make a budget, or change what is named of the open one of that name; the rest stays."""
+    account = account_param(call)
+    return await _set(call, budget_change_from_wire(account, str(call.body.name), call.body))
+
+
+async def patch_budget(call: ApiRequest[BudgetChange, NoQuery]) -> BudgetTerms:
+    """Change what is named of a budget from its next period on, or make it; the rest stays."""
+    account = account_param(call)
+    return await _set(call, budget_change_from_wire(account, budget_param(call), call.body))
+
+
+async def put_budget(call: ApiRequest[BudgetBody, NoQuery]) -> BudgetTerms:
+    """Replace all terms of a budget from its next period on, or make it."""
+    account = account_param(call)
+    return await _set(call, budget_from_wire(account, budget_param(call), call.body))
+
+
+async def _set(call: AnyCall, command: SetBudget) -> BudgetTerms:
+    org_id = await org_number(call, command.account)
+    return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
+
+
+async def put_budgets(call: ApiRequest[BudgetsRequest, NoQuery]) -> BudgetsTerms:
+    """Replace all budgets of an account at once."""
+    account = account_param(call)
+    org_id = await org_number(call, account)
+    command = budgets_from_wire(account, call.body)
+    return budgets_replaced_to_wire(org_id, await submit(call, org_id, command, BudgetsReplaced))
+
+
+async def delete_budget(call: ApiRequest[None, NoQuery]) -> BudgetTerms:
+    """Let no further period of a budget begin; the one that is open runs to its end."""
+    account = account_param(call)
+    org_id = await org_number(call, account)
+    command = EndBudget(account=account, name=budget_param(call))
+    return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
+
+
+def shown(org_id: int, standing: PeriodStanding) -> PeriodAnswer:
+    """A period with its numbers."""
+    return period_to_wire(
+        org_id,
+        standing.period,
+        used=standing.used,
+        left=standing.left,
+        rolled_in=standing.rolled_in,
+    )
+
+
+def budget_param(call: AnyCall) -> str:
+    """The name of a budget in the request's path."""
+    try:
+        return str(from_wire(Slug, call.params["budget"]))
+    except ValueError as error:
+        raise invalid("budget", str(error)) from error
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path=PATH,
+        summary="The budgets of an account and their open periods",
+        handler=get_budgets,
+        permission=Permission.READ,
+        answer=BudgetsAnswer,
+        reasons=NO_ACCOUNT,
+        tag="limits",
+    ),
+    Route(
+        method="GET",
+        path=f"{PATH}/{{budget}}/periods",
+        summary="The periods of a budget, the latest first",
+        handler=get_budget_periods,
+        permission=Permission.READ,
+        query=PageQuery,
+        answer=PeriodsAnswer,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        tag="limits",
+    ),
+    Route(
+        method="POST",
+        path=PATH,
+        summary="Make a budget of an account, or change what is named of it",
+        handler=post_budget,
+        permission=Permission.ISSUE,
+        body=BudgetSetting,
+        answer=BudgetTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+        tag="limits",
+    ),
+    *(
+        Route(
+            method=method,
+            path=f"{PATH}/{{budget}}",
+            summary=summary,
+            handler=handler,
+            permission=Permission.ISSUE,
+            body=body,
+            answer=BudgetTerms,
+            needs_key=True,
+            reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+            tag="limits",
+        )
+        for method, summary, handler, body in (
+            ("PATCH", "Change what is named of a budget", patch_budget, BudgetChange),
+            ("PUT", "Replace all terms of a budget", put_budget, BudgetBody),
+        )
+    ),
+    Route(
+        method="PUT",
+        path=PATH,
+        summary="Replace all budgets of an account",
+        handler=put_budgets,
+        permission=Permission.ISSUE,
+        body=BudgetsRequest,
+        answer=BudgetsTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+        tag="limits",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{PATH}/{{budget}}",
+        summary="Let no further period of a budget begin",
+        handler=delete_budget,
+        permission=Permission.ISSUE,
+        answer=BudgetTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT),
+        tag="limits",
+    ),
+]

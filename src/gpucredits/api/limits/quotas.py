@@ -1,0 +1,123 @@
+"""Handlers of quotas: how they stand, setting one or all, ending one."""
+
+from __future__ import annotations
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.limits.limit_standing import limit_number, standing_of
+from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT, SET_ABOVE
+from gpucredits.api.http.scope import account_param, org_number, require_wider
+from gpucredits.api.http.submit import submit
+from gpucredits.core import ids
+from gpucredits.core.command import EndQuota
+from gpucredits.core.limit_standing import quota_standings
+from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
+from gpucredits.service.access.permissions import Permission
+from gpucredits.wire.quota import (
+    QuotaRequest,
+    QuotasAnswer,
+    QuotasRequest,
+    QuotasTerms,
+    QuotaTerms,
+    quota_from_wire,
+    quota_saved_to_wire,
+    quota_standing_to_wire,
+    quotas_from_wire,
+    quotas_replaced_to_wire,
+)
+from gpucredits.wire.scalars import format_instant
+
+PATH = "/v1/accounts/{account}/quotas"
+
+
+async def get_quotas(call: ApiRequest[None, NoQuery]) -> QuotasAnswer:
+    """The quotas of an account and how they stand."""
+    account = account_param(call)
+    standing = await standing_of(call, account)
+    org_id = standing.book.org.org_id
+    return QuotasAnswer(
+        account=account,
+        quotas=[
+            quota_standing_to_wire(org_id, account, each)
+            for each in quota_standings(standing.book, standing.account, standing.now)
+        ],
+        as_of=format_instant(standing.now),
+    )
+
+
+async def post_quota(call: ApiRequest[QuotaRequest, NoQuery]) -> QuotaTerms:
+    """Set one quota; one that is the same in everything else gets the new limit."""
+    account = account_param(call)
+    require_wider(call, account)
+    org_id = await org_number(call, account)
+    command = quota_from_wire(account, call.body, call.principal.authority)
+    return quota_saved_to_wire(org_id, await submit(call, org_id, command, QuotaSaved))
+
+
+async def put_quotas(call: ApiRequest[QuotasRequest, NoQuery]) -> QuotasTerms:
+    """Replace all quotas of an account at once."""
+    account = account_param(call)
+    require_wider(call, account)
+    org_id = await org_number(call, account)
+    command = quotas_from_wire(account, call.body, call.principal.authority)
+    return quotas_replaced_to_wire(org_id, await submit(call, org_id, command, QuotasReplaced))
+
+
+async def delete_quota(call: ApiRequest[None, NoQuery]) -> QuotaTerms:
+    """Take a quota away."""
+    account = account_param(call)
+    require_wider(call, account)
+    standing = await standing_of(call, account)
+    org_id = standing.book.org.org_id
+    number = limit_number(ids.QUOTA, call.params["quota"], standing)
+    command = EndQuota(quota_id=number, by=call.principal.authority)
+    outcome = await submit(call, org_id, command, QuotaSaved)
+    return quota_saved_to_wire(org_id, outcome)
+
+
+ROUTES = [
+    Route(
+        method="GET",
+        path=PATH,
+        summary="The quotas of an account and how they stand",
+        handler=get_quotas,
+        permission=Permission.READ,
+        answer=QuotasAnswer,
+        reasons=NO_ACCOUNT,
+        tag="limits",
+    ),
+    Route(
+        method="POST",
+        path=PATH,
+        summary="Set a quota of an account",
+        handler=post_quota,
+        permission=Permission.SET_POLICY,
+        body=QuotaRequest,
+        answer=QuotaTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
+        tag="limits",
+    ),
+    Route(
+        method="PUT",
+        path=PATH,
+        summary="Replace all quotas of an account",
+        handler=put_quotas,
+        permission=Permission.SET_POLICY,
+        body=QuotasRequest,
+        answer=QuotasTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
+        tag="limits",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{PATH}/{{quota}}",
+        summary="Take a quota away",
+        handler=delete_quota,
+        permission=Permission.SET_POLICY,
+        answer=QuotaTerms,
+        needs_key=True,
+        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
+        tag="limits",
+    ),
+]

@@ -1,0 +1,236 @@
+"""Handlers of limits on requests, for keys and for whole orgs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.errors import invalid
+from gpucredits.api.http.paging import LAST
+from gpucredits.api.http.scope import AnyCall, account_exists, account_param, org_number, unknown_key
+from gpucredits.api.http.submit import act_of
+from gpucredits.core import ids
+from gpucredits.core.change import Named
+from gpucredits.core.request_limit import HOUR_S, Holder, RequestLimit, limit_of
+from gpucredits.service.access.permissions import Permission, sees_org
+from gpucredits.service.access.key_acts import Caller, KeyUnknown
+from gpucredits.service.limits.request_limits import InForce, LimitTarget, change_limit, read_limit
+from gpucredits.wire.change import given, named_in
+from gpucredits.wire.request_limit import (
+    RequestLimitAnswer,
+    RequestLimitChange,
+    RequestLimitRequest,
+    RequestTerms,
+)
+
+
+async def get_key_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
+    """The request limit in force for a key; without one of its own, the server's default."""
+    return await _read(call, key_target(call))
+
+
+async def put_key_limit(call: ApiRequest[RequestLimitRequest, NoQuery]) -> RequestLimitAnswer:
+    """Set a key's request limit; at once here, within five seconds on other servers."""
+    return await _change(call, key_target(call), limit_in(call.body))
+
+
+async def patch_key_limit(call: ApiRequest[RequestLimitChange, NoQuery]) -> RequestLimitAnswer:
+    """Change what is named of a key's request limit; the rest stays as the one in force has it."""
+    return await _change(call, key_target(call), *change_in(call.body))
+
+
+async def delete_key_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
+    """End a key's own request limit: the server's default holds again."""
+    return await _change(call, key_target(call), None)
+
+
+async def get_org_request_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
+    """The limit on the requests of all keys of an org together."""
+    return await _read(call, await org_target(call))
+
+
+async def put_org_request_limit(call: ApiRequest[RequestLimitRequest, NoQuery]) -> RequestLimitAnswer:
+    """Set the limit on the requests of all keys of an org together."""
+    return await _change(call, await org_target(call), limit_in(call.body))
+
+
+async def patch_org_request_limit(
+    call: ApiRequest[RequestLimitChange, NoQuery],
+) -> RequestLimitAnswer:
+    """Change what is named of an org's request limit; the rest stays as the one in force has it."""
+    return await _change(call, await org_target(call), *change_in(call.body))
+
+
+async def delete_org_request_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
+    """End an org's own request limit: the server's default holds again."""
+    return await _change(call, await org_target(call), None)
+
+
+def limit_in(body: RequestLimitRequest) -> RequestLimit:
+    """The limit that a request describes."""
+    by_second, by_hour = body.refill_per_second, body.refill_per_hour
+    if (by_second is None) == (by_hour is None):
+        raise invalid("refill_per_second", "must be given, or refill_per_hour instead of it")
+    speed = Fraction(by_second or 0) if by_hour is None else Fraction(by_hour, HOUR_S)
+    return limit_of(speed, body.capacity)
+
+
+def change_in(body: RequestLimitChange) -> tuple[RequestLimit, Named]:
+    """(limit, what is named of it) that a change describes; a capacity of 0 is the usual one."""
+    named = named_in(body)
+    if {"refill_per_second", "refill_per_hour"} <= named:
+        raise invalid("refill_per_second", "must be given alone, without refill_per_hour")
+    speed = given(body.refill_per_hour, HOUR_S * given(body.refill_per_second, 0))
+    terms = {"capacity"} & named | ({"refill_per_hour"} if named - {"capacity"} else set())
+    return RequestLimit(given(body.capacity, 0), speed), frozenset(terms)
+
+
+def key_target(call: AnyCall) -> LimitTarget:
+    """The key in the request's path, if it could be one that the caller sees."""
+    text = call.params["key"]
+    try:
+        org_id, number = ids.parse_id(ids.KEY, text)
+    except ValueError as error:
+        raise unknown_key() from error
+    if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
+        raise unknown_key()
+    resource = ids.format_id(ids.KEY, org_id, number)
+    return LimitTarget(
+        org_id=org_id,
+        holder=Holder.KEY,
+        number=number,
+        resource=resource,
+        scope=call.principal.scope,
+    )
+
+
+async def org_target(call: AnyCall) -> LimitTarget:
+    """The org in the request's path."""
+    path = account_param(call)
+    if "/" in path:
+        raise invalid("account", "must be an org; requests are limited for keys and for whole orgs")
+    org_id = await org_number(call, path)
+    await account_exists(call, org_id, path)
+    return LimitTarget(org_id=org_id, holder=Holder.ORG, number=0, resource=path, scope=path)
+
+
+async def _read(call: AnyCall, target: LimitTarget) -> RequestLimitAnswer:
+    services = call.services
+    try:
+        found = await read_limit(services.pool, services.keyring, target)
+    except KeyUnknown as error:
+        raise unknown_key() from error
+    return to_wire(target, found)
+
+
+async def _change(
+    call: AnyCall, target: LimitTarget, wanted: RequestLimit | None, named: Named = None
+) -> RequestLimitAnswer:
+    services = call.services
+    caller = Caller(actor=call.actor, request_id=call.request_id)
+    act = act_of(call, target.org_id)
+    try:
+        changed = await change_limit(
+            services.pool, services.keyring, act, caller, target, wanted=wanted, named=named
+        )
+    except KeyUnknown as error:
+        raise unknown_key() from error
+    except ValueError as error:
+        raise invalid("refill_per_second", str(error)) from error
+    call.replayed = changed.is_replay
+    return to_wire(target, changed)
+
+
+def to_wire(target: LimitTarget, found: InForce) -> RequestLimitAnswer:
+    """The limit as it is shown."""
+    limit = found.limit
+    is_key = target.holder is Holder.KEY
+    return RequestLimitAnswer(
+        holder="key" if is_key else "org",
+        key_id=target.resource if is_key else None,
+        account=None if is_key else target.resource,
+        limit=None
+        if limit is None
+        else RequestTerms(capacity=limit.capacity, refill_per_hour=limit.refill_per_hour),
+        source="own" if found.is_own else "default",
+        set_by_scope="system" if found.is_own else None,
+    )
+
+
+_OF_KEY: dict[str, Any] = {
+    "path": "/v1/keys/{key}/limit",
+    "answer": RequestLimitAnswer,
+    "reasons": ("key_unknown",),
+    "tag": "access",
+}
+_OF_ORG: dict[str, Any] = {
+    "path": "/v1/accounts/{account}/request-limit",
+    "answer": RequestLimitAnswer,
+    "reasons": ("account_unknown",),
+    "tag": "access",
+}
+_SETS: dict[str, Any] = {"permission": Permission.LIMIT_REQUESTS, "needs_key": True}
+
+ROUTES = [
+    Route(
+        method="GET",
+        summary="A key's request limit",
+        handler=get_key_limit,
+        permission=Permission.MANAGE_KEYS,
+        **_OF_KEY,
+    ),
+    Route(
+        method="PUT",
+        summary="Set a key's request limit",
+        handler=put_key_limit,
+        body=RequestLimitRequest,
+        **_OF_KEY,
+        **_SETS,
+    ),
+    Route(
+        method="PATCH",
+        summary="Change what is named of a key's request limit",
+        handler=patch_key_limit,
+        body=RequestLimitChange,
+        **_OF_KEY,
+        **_SETS,
+    ),
+    Route(
+        method="DELETE",
+        summary="End a key's request limit",
+        handler=delete_key_limit,
+        **_OF_KEY,
+        **_SETS,
+    ),
+    Route(
+        method="GET",
+        summary="An org's request limit",
+        handler=get_org_request_limit,
+        permission=Permission.READ,
+        **_OF_ORG,
+    ),
+    Route(
+        method="PUT",
+        summary="Set an org's request limit",
+        handler=put_org_request_limit,
+        body=RequestLimitRequest,
+        **_OF_ORG,
+        **_SETS,
+    ),
+    Route(
+        method="PATCH",
+        summary="Change what is named of an org's request limit",
+        handler=patch_org_request_limit,
+        body=RequestLimitChange,
+        **_OF_ORG,
+        **_SETS,
+    ),
+    Route(
+        method="DELETE",
+        summary="End an org's request limit",
+        handler=delete_org_request_limit,
+        **_OF_ORG,
+        **_SETS,
+    ),
+]

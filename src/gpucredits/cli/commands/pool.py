@@ -1,0 +1,261 @@
+"""``pool``: what there is of a type of GPU, and how it is shared."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import click
+
+from gpucredits.cli.terminal import output, values
+from gpucredits.cli.terminal.grammar import Group
+from gpucredits.cli.terminal.pool_place import at_pool
+from gpucredits.cli.terminal.session import Session, Write, calls, writes
+from gpucredits.cli.terminal.setting import Set, sets
+from gpucredits.client import pools
+from gpucredits.core.duration import format_ms, format_seconds
+from gpucredits.core.wording import count
+from gpucredits.wire.pool import (
+    PoolAnswer,
+    PoolList,
+    ScopeName,
+    SharesAnswer,
+    UsageOrderName,
+    WeightsAnswer,
+)
+
+
+@click.group(cls=Group)
+def pool() -> None:
+    """Pools of GPUs: capacity, policy and weights.
+
+    A POOL is such as h100, h100/eu or nvidia.com/h100.
+    """
+
+
+@pool.command("list")
+@calls
+def list_pools(session: Session) -> None:
+    """Every pool."""
+    session.run(pools.pools(), show_pools)
+
+
+@pool.command("show")
+@at_pool
+@calls
+def show(session: Session, place: tuple[str, str]) -> None:
+    """POOL as it was set, and how much of it is held."""
+    with session.client() as client:
+        reply = client.fetch(pools.pool(*place))
+        held = None if session.as_json else client.fetch(pools.shares(*place)).value
+    session.print(reply, lambda answer: show_pool(answer, held))
+
+
+@pool.command("set")
+@at_pool
+@click.option(
+    "--capacity",
+    type=click.IntRange(min=0),
+    help="GPUs; 0 drains. In a pool without it nobody waits.",
+)
+@click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
+@click.option("--memory", type=click.IntRange(min=1), help="Memory, if it is scarce as well.")
+@click.option("--preemption/--no-preemption", default=None, help="Stop work above its share.")
+@click.option("--grace", type=values.duration, help="How much notice that work gets.")
+@click.option("--min-runtime", type=values.duration, help="Leave work alone that is younger.")
+@click.option("--backfill/--no-backfill", default=None, help="Let the small overtake.")
+@click.option("--hold-after", type=values.duration, help="From when on room is kept for the head.")
+@click.option("--priority-scope", type=click.Choice(get_args(ScopeName)))
+@click.option("--usage-order", type=click.Choice(get_args(UsageOrderName)))
+@click.option("--half-life", type=values.duration, help="Past use fades by half in this time.")
+@click.option("--borrowing/--no-borrowing", default=None, help="Let orgs use idle capacity.")
+@click.option(
+    "--window-max", type=values.duration, help="How long its leases may last without a report."
+)
+@sets(
+    {
+        "capacity": "capacity",
+        "cpu": "resources.cpu",
+        "memory": "resources.memory",
+        "preemption": "policy.preemption",
+        "grace": "policy.grace_seconds",
+        "min-runtime": "policy.min_runtime_seconds",
+        "backfill": "policy.backfill",
+        "hold-after": "policy.hold_after_seconds",
+        "priority-scope": "policy.priority_scope",
+        "usage-order": "policy.usage_order",
+        "half-life": "policy.half_life_seconds",
+        "borrowing": "policy.borrowing",
+        "window-max": "policy.window_max_seconds",
+    }
+)
+def set_pool(
+    session: Session,
+    place: tuple[str, str],
+    *,
+    capacity: int | None,
+    cpu: int | None,
+    memory: int | None,
+    write: Set,
+    **settings: Any,
+) -> None:
+    """Make POOL, or change what is given of it; the rest stays as it is."""
+    policy = {
+        f"{name}_seconds" if name in _DURATIONS else name: _seconds(name, value)
+        for name, value in settings.items()
+        if value is not None
+    }
+    amounts = {"cpu": cpu, "memory": memory}
+    resources = {name: amount for name, amount in amounts.items() if amount is not None}
+    call = pools.set_pool(
+        *place, capacity=capacity, resources=resources or None, policy=policy or None, **write
+    )
+    session.run(call, show_pool)
+
+
+@pool.command("remove")
+@at_pool
+@writes
+def remove(session: Session, place: tuple[str, str], *, write: Write) -> None:
+    """Take POOL away: nobody waits for its capacity any more."""
+    session.run(pools.remove_pool(*place, **write), show_removed)
+
+
+@pool.command("weights")
+@at_pool
+@click.argument("given", metavar="[ACCOUNT=WEIGHT]...", nargs=-1, type=values.weight)
+@click.option(
+    "--no-borrowing", "kept", multiple=True, type=values.account, help="An org that may not borrow."
+)
+@click.option("--borrowing", "freed", multiple=True, type=values.account, help="One that may.")
+@click.option("--replace", is_flag=True, help="Take away all weights that are not given.")
+@click.option("--clear", is_flag=True, help="Take all weights away.")
+@writes
+def weights(
+    session: Session,
+    place: tuple[str, str],
+    given: tuple[tuple[str, int], ...],
+    *,
+    kept: tuple[str, ...],
+    freed: tuple[str, ...],
+    replace: bool,
+    clear: bool,
+    write: Write,
+) -> None:
+    """Show the weights of POOL, or set those given and leave the others as they are."""
+    if clear and (given or kept or freed):
+        raise click.UsageError("--clear takes all weights away: give none, or use --replace.")
+    if not (given or kept or freed or clear or replace):
+        session.run(pools.weights(*place), show_weights)
+        return
+    rows: dict[str, dict[str, Any]] = {}
+    for account, name, value in (
+        *((account, "weight", weight) for account, weight in given),
+        *((account, "may_borrow", False) for account in kept),
+        *((account, "may_borrow", True) for account in freed),
+    ):
+        rows.setdefault(account, {"account": account})[name] = value
+    send = pools.set_weights if clear or replace else pools.change_weights
+    session.run(send(*place, weights=list(rows.values()), **write), show_weights)
+
+
+_DURATIONS = frozenset({"grace", "min_runtime", "hold_after", "half_life", "window_max"})
+
+
+def _seconds(name: str, value: Any) -> Any:
+    if name not in _DURATIONS:
+        return value
+    if value % 1_000:
+        raise click.BadParameter("must be whole seconds.", param_hint=f"--{name}")
+    return value // 1_000
+
+
+def show_pools(answer: PoolList) -> None:
+    """Pools in a table."""
+    output.print_table(
+        ["pool", ">capacity", ">cpu", ">memory", "preemption", "borrowing", "backfill"],
+        [
+            [
+                f"{row.gpu_type}/{row.region}",
+                "no limit" if row.capacity is None else str(row.capacity),
+                str(row.resources.cpu or ""),
+                str(row.resources.memory or ""),
+                f"after {format_seconds(row.policy.grace_seconds)}"
+                if row.policy.preemption
+                else "no",
+                "yes" if row.policy.borrowing else "no",
+                "yes" if row.policy.backfill else "no",
+            ]
+            for row in answer.pools
+        ],
+        empty="No pools: nobody waits for capacity.",
+    )
+
+
+def show_pool(answer: PoolAnswer, shares: SharesAnswer | None = None) -> None:
+    """One pool, and what is held of it where that is known."""
+    policy = answer.policy
+    output.print_facts(
+        [
+            ("pool", f"{answer.gpu_type}/{answer.region}"),
+            ("capacity", _capacity(answer.capacity)),
+            ("held", "" if shares is None else _held(shares)),
+            ("CPUs", str(answer.resources.cpu or "")),
+            ("memory", str(answer.resources.memory or "")),
+            (
+                "preemption",
+                f"after {format_seconds(policy.grace_seconds)}" if policy.preemption else "no",
+            ),
+            ("left alone for", format_seconds(policy.min_runtime_seconds)),
+            ("backfill", "yes" if policy.backfill else "no"),
+            ("kept for the head after", format_seconds(policy.hold_after_seconds)),
+            ("priority counts within a", policy.priority_scope),
+            ("past use", _past(policy.usage_order, policy.half_life_seconds)),
+            ("borrowing", "yes" if policy.borrowing else "no"),
+            (
+                "longest lease",
+                format_ms(policy.window_max_seconds * 1_000) if policy.window_max_seconds else "",
+            ),
+        ]
+    )
+
+
+def _capacity(gpus: int | None) -> str:
+    if gpus is None:
+        return "no limit"
+    return count(gpus, "GPU") if gpus else "0 GPUs: drained, nobody new gets in"
+
+
+def show_removed(answer: PoolAnswer) -> None:
+    """A pool that is no more."""
+    click.echo(f"Removed {answer.gpu_type}/{answer.region}; it was:")
+    show_pool(answer)
+
+
+def show_weights(answer: WeightsAnswer) -> None:
+    """Weights in a table."""
+    output.print_table(
+        ["account", ">weight", "may borrow"],
+        [
+            [row.account, str(row.weight), "yes" if row.may_borrow else "no"]
+            for row in answer.weights
+        ],
+        empty="No weights: everybody counts for 1.",
+    )
+
+
+def _held(shares: SharesAnswer) -> str:
+    """What is held of a pool, and what follows where that is more than it has."""
+    if shares.capacity is None:
+        return ""
+    text = f"{shares.held} of {shares.capacity}"
+    if not shares.over:
+        return text
+    gpus = count(shares.over, "more GPU")
+    are = "is" if shares.over == 1 else "are"
+    return f"{text}: {shares.over} over; nothing new starts until {gpus} {are} free"
+
+
+def _past(order: str, half_life_s: int) -> str:
+    if not half_life_s:
+        return ""
+    return f"{order}, half of it forgotten in {format_seconds(half_life_s)}"

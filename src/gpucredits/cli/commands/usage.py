@@ -1,0 +1,90 @@
+"""``gpucredits usage``: what an account paid for, and what its leases used."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import get_args
+
+import click
+
+from gpucredits.cli.terminal import output, values
+from gpucredits.cli.terminal.grammar import Command
+from gpucredits.cli.terminal.session import PageAt, Session, pages
+from gpucredits.client import usage as usage_calls
+from gpucredits.core.duration import format_ms
+from gpucredits.wire.usage import GroupingName, UsagePage
+
+
+@click.command(cls=Command)
+@click.argument("account", type=values.account)
+@click.option("--by", type=values.Words(get_args(GroupingName)), default="job", show_default=True)
+@click.option(
+    "--since", type=values.past, help="From this instant on: a date, or 7d (ago) [default: 31d]."
+)
+@click.option(
+    "--until", type=values.past, help="Before this instant: a date, or 1d (ago) [default: now]."
+)
+@pages
+def usage(
+    session: Session,
+    account: str,
+    *,
+    by: GroupingName,
+    since: datetime | None,
+    until: datetime | None,
+    page: PageAt,
+    follow: bool,
+) -> None:
+    """What ACCOUNT and all below it paid for, and the leases of their jobs."""
+    call = usage_calls.usage_page(account, by=by, since=since, until=until, **page)
+    session.run_pages(call, show_usage, items=("paid", "leases"), follow=follow)
+
+
+def show_usage(page: UsagePage) -> None:
+    """What was paid for in groups and in all, then lease by lease."""
+    total = page.total
+    rows = [[row.name, row.spent, str(row.reservations)] for row in page.paid]
+    if total.groups:
+        shown = "" if len(rows) == total.groups else f", {len(rows)} of {total.groups} shown"
+        rows.append([f"in all{shown}", total.spent, str(total.reservations)])
+    output.print_table(
+        [page.by.replace("_", " "), ">spent", ">leases"],
+        rows,
+        empty=f"Nothing was paid for since {output.instant(page.since)}.",
+    )
+    if page.leases:
+        click.echo()
+        output.print_table(
+            [
+                "reservation",
+                "account",
+                "job",
+                "GPUs",
+                ">used",
+                ">measured",
+                ">late",
+                ">spent",
+                ">settled",
+                ">adjusted",
+                ">refunded",
+                ">charged",
+            ],
+            [
+                [
+                    row.reservation_id,
+                    row.account,
+                    row.job_id,
+                    f"{row.gpu_count} x {row.gpu_type}",
+                    format_ms(row.used_ms),
+                    format_ms(row.measured_ms),
+                    format_ms(row.late_ms),
+                    row.spent,
+                    row.settled,
+                    row.adjusted,
+                    row.refunded,
+                    row.charged,
+                ]
+                for row in page.leases
+            ],
+            empty="",
+        )

@@ -1,0 +1,1 @@
+"""How commands read words and print answers: grammar, values, tables, failures."""

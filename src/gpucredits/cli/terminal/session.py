@@ -1,0 +1,341 @@
+"""A command's way to its server: which one, with which key, and what its answers become.
+
+Owns: the options that every command has, where address and key come from, and turning the
+outcomes of calls into output and exit codes. The environment is read here and nowhere else.
+Must not: know single commands.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
+
+import click
+import msgspec
+
+from gpucredits.cli.terminal import output, values
+from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT, address_in
+from gpucredits.cli.terminal.failure import Declined, Undone
+from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Unavailable, Undecided
+from gpucredits.client.operations import Paged
+from gpucredits.core.duration import format_seconds
+
+Answer = TypeVar("Answer")
+Page = TypeVar("Page", bound=Paged)
+Given = ParamSpec("Given")
+
+URL_DEFAULT: Final = "http://127.0.0.1:8437"
+TIMEOUT_MIN_MS: Final = 100
+_BOUND: Final = re.compile(r"(must be at (?:most|least)) (\d+)")
+DRY_RUN: Final = "Dry run: nothing was changed."
+KEY_FILE: Final = "admin.key"
+
+
+class Write(TypedDict):
+    """The options of every write, as calls take them."""
+
+    key: str | None
+    dry_run: bool
+
+
+class PageAt(TypedDict):
+    """Which page of a list, as calls take it."""
+
+    limit: int | None
+    cursor: str | None
+
+
+class Session:
+    """The options of one run of a command, and a client made from them when it is needed."""
+
+    def __init__(
+        self,
+        *,
+        url: str | None,
+        key: str | None,
+        data_dir: Path | None,
+        as_json: bool,
+        timeout_ms: int,
+        ca_file: Path | None = None,
+    ) -> None:
+        self.as_json = as_json
+        self._url = url
+        self._key = key
+        is_local = data_dir is None and not key and DATA_DIR_DEFAULT.is_dir()
+        self._data_dir = DATA_DIR_DEFAULT if is_local else data_dir
+        self._timeout_ms = timeout_ms
+        self._ca_file = ca_file
+
+    def client(self) -> Client:
+        """A client for the server that the options, the environment or a data directory name."""
+        own = address_in_use(self._data_dir)
+        url = self._url or own or URL_DEFAULT
+        key = self._key or self._own_key(url, own)
+        retry = Retry(deadline_s=self._timeout_ms / 1_000)
+        return Client(url, key, retry=retry, ca_file=self._ca_file)
+
+    def elsewhere(self) -> str:
+        """Where the server of this directory is, when one's own key went to the usual address.
+
+        Only told: a file that lies about is no reason to send somebody's key to what it names.
+        """
+        own = None if self._url or self._data_dir else address_in_use(DATA_DIR_DEFAULT)
+        if own in (None, URL_DEFAULT):
+            return ""
+        return f"A server of {DATA_DIR_DEFAULT} listens at {own}: give --url or --data-dir."
+
+    def _own_key(self, url: str, own: str | None) -> str:
+        """The admin key of the data directory, which only the server that runs on it may see."""
+        key = key_in(self._data_dir)
+        if not key:
+            raise click.UsageError(
+                "No API key: give --key, set GPUCREDITS_API_KEY, or name a local server's data "
+                "directory with --data-dir."
+            )
+        if own is not None and url.rstrip("/") == own.rstrip("/"):
+            return key
+        if self._url is None:
+            raise Unavailable(
+                f"no server runs on {self._data_dir}: start one with gpucredits serve, or give "
+                "--url and --key"
+            )
+        server = "none runs now" if own is None else f"at {own}"
+        raise click.UsageError(
+            f"No API key for {url}: the one in {self._data_dir} is for the server of that "
+            f"directory only ({server}). Give --key or set GPUCREDITS_API_KEY."
+        )
+
+    def run(self, call: Call[Answer], show: Callable[[Answer], None]) -> None:
+        """Make a call, and print its answer as JSON or as ``show`` does."""
+        with self.client() as client:
+            self.print(client.fetch(call), show, is_dry="dry_run" in call.query)
+
+    def dated(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What a command was given, with instants for what is relative to now.
+
+        It is the server's now: its clock decides what has begun and what is over.
+        """
+        if not any(isinstance(value, values.FromNow) for value in given.values()):
+            return given
+        with self.client() as client:
+            now = datetime.fromisoformat(client.clock().now)
+        return {
+            name: value.at(now) if isinstance(value, values.FromNow) else value
+            for name, value in given.items()
+        }
+
+    def print(
+        self, reply: Reply[Answer], show: Callable[[Answer], None], *, is_dry: bool = False
+    ) -> None:
+        """Print an answer as JSON or as ``show`` does; a dry run says that it is one."""
+        if is_dry:  # the answer for scripts stays as it came
+            click.echo(DRY_RUN, err=self.as_json)
+        if self.as_json:
+            output.print_json(reply.body)
+        else:
+            show(reply.value)
+
+    def run_pages(
+        self,
+        call: Call[Page],
+        show: Callable[[Page], None],
+        *,
+        items: str | tuple[str, ...],
+        follow: bool,
+    ) -> None:
+        """As ``run``, for a list: one page, or with ``follow`` all of them as if they were one.
+
+        ``items`` names the list of a page, or its lists.
+        """
+        lists = (items,) if isinstance(items, str) else items
+        with self.client() as client:
+            replies = [client.fetch(call)]
+            while follow and (cursor := replies[-1].value.next_cursor):
+                replies.append(client.fetch(call.at(cursor)))
+        if len(replies) == 1:
+            self.print(replies[0], show)
+        elif self.as_json:
+            output.print_json(merged(replies, lists))
+        else:
+            page = replies[0].value
+            for name in lists:
+                setattr(page, name, [item for r in replies for item in getattr(r.value, name)])
+            page.next_cursor = None
+            show(page)
+        if not self.as_json and replies[-1].value.next_cursor and not follow:
+            output.say(
+                f"There is more: --all, or --cursor {replies[-1].value.next_cursor}", err=True
+            )
+
+
+def merged(replies: Sequence[Reply[Any]], lists: Sequence[str]) -> bytes:
+    """Several pages as one page of the same shape, item by item as they came."""
+    raw = msgspec.json.Decoder(dict[str, msgspec.Raw])
+    listed = msgspec.json.Decoder(list[msgspec.Raw])
+    pages = [raw.decode(reply.body) for reply in replies]
+    everything = {
+        name: [item for page in pages for item in listed.decode(page[name])] for name in lists
+    }
+    return msgspec.json.encode({**pages[0], **everything, "next_cursor": None})
+
+
+def address_in_use(data_dir: Path | None) -> str | None:
+    """The address of the server that runs on a data directory."""
+    try:
+        return None if data_dir is None else address_in(data_dir)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def key_in(data_dir: Path | None) -> str | None:
+    """The admin key that the first start of a server left in its data directory."""
+    if data_dir is None:
+        return None
+    path = data_dir / KEY_FILE
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        raise click.UsageError(
+            f"There is no {KEY_FILE} in {data_dir}: has a server run there?"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{path} cannot be read: {error}") from error
+
+
+def timeout(text: str) -> int:
+    """Milliseconds that a command may go on asking."""
+    ms = values.duration(text)
+    if ms < TIMEOUT_MIN_MS:
+        raise click.BadParameter(f"{text!r} is too short: give at least 0.1s.")
+    return ms
+
+
+_OPTIONS: Final = [
+    click.option("--url", envvar="GPUCREDITS_URL", show_envvar=True, help="The server's address."),
+    click.option("--key", envvar="GPUCREDITS_API_KEY", show_envvar=True, help="Your API key."),
+    click.option(
+        "--data-dir",
+        envvar="GPUCREDITS_DATA_DIR",
+        show_envvar=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help="A local server's data, where its address and admin key are found "
+        f"[default: {DATA_DIR_DEFAULT} if it is here].",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print answers and errors as JSON."),
+    click.option(
+        "--timeout",
+        "timeout_ms",
+        type=timeout,
+        metavar="DURATION",
+        default="10s",
+        show_default=True,
+        help="How long to go on asking a server that does not answer.",
+    ),
+    click.option(
+        "--ca-file",
+        envvar="GPUCREDITS_CA_FILE",
+        show_envvar=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The certificates to trust at an https address "
+        "[default: SSL_CERT_FILE, or the usual ones].",
+    ),
+]
+
+
+def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[..., None]:
+    """Give a command the options of every command, and a session made from them."""
+
+    @functools.wraps(command)
+    def with_session(
+        *args: Any,
+        url: str | None,
+        key: str | None,
+        data_dir: Path | None,
+        as_json: bool,
+        timeout_ms: int,
+        ca_file: Path | None,
+        **given: Any,
+    ) -> None:
+        session = Session(
+            url=url,
+            key=key,
+            data_dir=data_dir,
+            as_json=as_json,
+            timeout_ms=timeout_ms,
+            ca_file=ca_file,
+        )
+        try:
+            command(session, *args, **session.dated(given))
+        except Invalid as error:
+            raise _misused(error) from error
+        except Refused as refused:
+            text = _told(refused.problem.field or "", str(refused))
+            raise Declined(refused, text=text) from refused
+        except Undecided as error:
+            raise Undone(error, hint=session.elsewhere()) from error
+
+    for option in reversed(_OPTIONS):
+        with_session = option(with_session)
+    return with_session
+
+
+def _misused(error: Invalid) -> click.UsageError:
+    """What could never be right, said of the option that it was given by."""
+    text, option = _told(error.field, str(error)), option_of(error.field)
+    context = click.get_current_context(silent=True)
+    if option is None:
+        return click.UsageError(text, context)
+    return click.BadOptionUsage(option, text, context)
+
+
+def _told(field: str, text: str) -> str:
+    """What is wrong with a field of a request, said of the option that it was given by."""
+    text = text if text.endswith(".") else f"{text}."
+    option = option_of(field)
+    if option is None:
+        return text
+    if field.endswith("_seconds"):
+        text = _BOUND.sub(lambda found: f"{found[1]} {format_seconds(int(found[2]))}", text)
+    return text.replace(f"{field}: ", f"{option}: ", 1)
+
+
+def option_of(field: str) -> str | None:
+    """The option or argument of the command being run that gives a field of its request."""
+    context = click.get_current_context(silent=True)
+    names = {field, field.replace("_seconds", "_ms"), field.removesuffix("_id")}
+    for param in context.command.params if field and context else ():
+        if param.name in names:
+            is_option = isinstance(param, click.Option)
+            return max(param.opts, key=len) if is_option else param.human_readable_name
+    return None
+
+
+def writes(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that changes something its options; they arrive as ``write``."""
+
+    @click.option("--idempotency-key", help="Run it once for this key, however often it is sent.")
+    @click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+    @functools.wraps(command)
+    def with_write(*args: Any, idempotency_key: str | None, dry_run: bool, **given: Any) -> None:
+        command(*args, write=Write(key=idempotency_key, dry_run=dry_run), **given)
+
+    return calls(with_write)
+
+
+def pages(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that lists something its options; they arrive as ``page`` and ``follow``."""
+
+    @click.option("--limit", type=click.IntRange(1, 1_000), help="Rows on a page.")
+    @click.option("--cursor", help="Start at this page: the next_cursor of the one before.")
+    @click.option("--all", "follow", is_flag=True, help="Follow the pages to the end.")
+    @functools.wraps(command)
+    def with_page(
+        *args: Any, limit: int | None, cursor: str | None, follow: bool, **given: Any
+    ) -> None:
+        command(*args, page=PageAt(limit=limit, cursor=cursor), follow=follow, **given)
+
+    return calls(with_page)

@@ -1,0 +1,1 @@
+"""Rules of credits: accounts, funding, grants, top-ups, transfers, corrections."""

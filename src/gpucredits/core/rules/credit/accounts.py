@@ -1,0 +1,245 @@
+"""Rules for accounts: opening, changing and suspending them, and bringing them up to date.
+
+Owns: finding an account, and the refusals that say that it is not there, suspended or short of
+credits.
+"""
+
+from __future__ import annotations
+
+from gpucredits.core import bounds
+from gpucredits.core.account import Account, Funding, Model, Status, lineage, scope_of
+from gpucredits.core.book import Book
+from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
+from gpucredits.core.gate import Gate, GateReport, GateUnit
+from gpucredits.core.money import format_credits
+from gpucredits.core.outcome import AccountSaved, Swept
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.upkeep.budget_periods import note_warnings
+from gpucredits.core.rules.credit.funding import allot, funding_invalid, funding_of
+from gpucredits.core.rules.upkeep.roll import roll
+from gpucredits.core.rules.credit.suspensions import shorten_below
+from gpucredits.core.wording import be, count_credits
+
+
+def find(book: Book, path: str) -> Account | Refused:
+    """The account at a path, or the refusal that says it is not there."""
+    account = book.paths.get(path)
+    if account is None:
+        return Refused(Reason.ACCOUNT_UNKNOWN, f"There is no account {path}.", {"account": path})
+    return account
+
+
+def suspended_above(book: Book, path: str) -> str:
+    """The topmost suspended account at or above a path, or an empty string."""
+    above = [each for each in lineage(path) if each in book.suspended]
+    return above[-1] if above else ""
+
+
+def suspension(book: Book, path: str, now: int) -> Refused | None:
+    """Why nothing is admitted at a path: an operator's suspension, or an unpaid statement."""
+    above = suspended_above(book, path)
+    if not above:
+        return None
+    if book.suspended[above]:
+        return Refused(
+            Reason.ACCOUNT_DELINQUENT,
+            f"A statement of {above} is unpaid past its due date, so {above} admits nothing; "
+            "paying what is overdue resumes it.",
+            {"account": above, "as_of": now},
+        )
+    return Refused(
+        Reason.ACCOUNT_SUSPENDED, f"{above} is suspended and admits nothing.", {"account": above}
+    )
+
+
+def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refused:
+    """Open an account under a parent that exists."""
+    path = command.path
+    if path in book.paths:
+        return Refused(
+            Reason.ACCOUNT_EXISTS, f"The account {path} exists already.", {"account": path}
+        )
+    parent = path.rpartition("/")[0]
+    if parent and parent not in book.paths:
+        return Refused(
+            Reason.PARENT_UNKNOWN,
+            f"There is no account {parent}; create it before {path}.",
+            {"account": path, "parent": parent},
+        )
+    if wrong := funding_invalid(path, command.funding):
+        return wrong
+    is_allocated = command.model is Model.POSTPAID and command.credit_limit > 0
+    account = Account(
+        account_id=book.next_id(),
+        path=path,
+        model=command.model,
+        credit_limit=command.credit_limit,
+        created_at=now,
+        version=1,
+        metadata=command.metadata,
+        funding=funding_of(path, command.funding, is_allocated=is_allocated),
+        allocated=is_allocated,
+    )
+    book.add(account)
+    book.complete.add(account.account_id)
+    return AccountSaved(account)
+
+
+def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refused:
+    """Change an account. Only an account that pays later has a credit limit.
+
+    A credit limit may be lowered below what the account owes: then nothing new is admitted, and
+    leases drain, until the account owes less than its limit. An account that owes anything cannot
+    become prepaid.
+    """
+    account = find(book, command.path)
+    if isinstance(account, Refused):
+        return account
+    if wrong := funding_invalid(account.path, command.funding):
+        return wrong
+    roll(book, account, now)
+    labels = changed_labels(account, command)
+    model = account.model if command.model is None else command.model
+    limit = account.credit_limit if command.credit_limit is None else command.credit_limit
+    if wrong := too_many_labels(account, labels) or terms_refused(account, command, model):
+        return wrong
+    book.touch(account)
+    account.model = model
+    account.credit_limit = limit
+    set_funding(book, account, command.funding)
+    if command.overdraft_limit is not None:
+        account.overdraft_limit = command.overdraft_limit
+    account.metadata = labels
+    if command.status is not None:
+        account.status = command.status
+    if command.delinquent is not None:
+        account.delinquent = command.delinquent
+    if command.window_max_ms is not None:
+        account.window_max_ms = command.window_max_ms
+        note_window(book, account)
+    was_suspended = account.path in book.suspended
+    note_suspension(book, account)
+    account.version += 1
+    if account.path in book.suspended and not was_suspended:
+        shorten_below(book, account, now)
+    stands = suspension(book, account.path, now) if command.status is Status.ACTIVE else None
+    return AccountSaved(account, stands)
+
+
+def too_many_labels(account: Account, labels: dict[str, str]) -> Refused | None:
+    """Refuse more labels than a thing may have."""
+    if len(labels) <= bounds.METADATA_KEYS_MAX:
+        return None
+    return Refused(
+        Reason.LIMIT_INVALID,
+        f"{account.path} would have {len(labels)} labels, and {bounds.METADATA_KEYS_MAX} is the"
+        " most: remove some in the same request.",
+        {"account": account.path, "limit": bounds.METADATA_KEYS_MAX},
+    )
+
+
+def terms_refused(account: Account, command: UpdateAccount, model: Model) -> Refused | None:
+    """Refuse a credit limit for a prepaid account, and that one which owes becomes prepaid."""
+    if model is not Model.PREPAID:
+        return None
+    if command.credit_limit:
+        return Refused(
+            Reason.LIMIT_INVALID,
+            f"{account.path} is prepaid, and a credit limit is for postpaid accounts: set the "
+            "model to postpaid in the same request.",
+            {"account": account.path, "requested": format_credits(command.credit_limit)},
+        )
+    if account.available >= 0:
+        return None
+    return Refused(
+        Reason.LIMIT_IN_USE,
+        f"{account.path} has used {count_credits(-account.available)} of its credit limit, and "
+        "a prepaid account owes nothing. Lower the credit limit to 0 to admit nothing new, and "
+        "set the model once the account has paid and its holds are released.",
+        {
+            "account": account.path,
+            "available": format_credits(account.available),
+            "limit": format_credits(account.credit_limit),
+        },
+    )
+
+
+def changed_labels(account: Account, command: UpdateAccount) -> dict[str, str]:
+    """The labels that an account is to have: those given change or go, the others stay."""
+    labels = dict(account.metadata if command.metadata is None else command.metadata)
+    for name, text in (command.labels or {}).items():
+        if text is None:
+            labels.pop(name, None)
+        else:
+            labels[name] = text
+    return labels
+
+
+def set_funding(book: Book, account: Account, asked: Funding | None) -> None:
+    """Set whose credits an account may spend; a credit limit is an allocation like a grant."""
+    if asked is None and account.model is Model.POSTPAID and account.credit_limit:
+        allot(book, account)
+    if asked is not None:
+        account.funding = asked
+        account.allocated = account.allocated or account.floor < 0
+
+
+def note_window(book: Book, account: Account) -> None:
+    """Let the rest of the batch see how long leases below an account may last."""
+    if book.savepoint is not None and book.account_windows is book.savepoint.account_windows:
+        book.account_windows = book.account_windows.copy()  # the savepoint keeps the other
+    if account.window_max_ms:
+        book.account_windows[account.path] = account.window_max_ms
+    else:
+        book.account_windows.pop(account.path, None)
+    book.bound_windows(book.windows)
+
+
+def note_suspension(book: Book, account: Account) -> None:
+    """Let the rest of the batch see whether an account is suspended, by an operator or by debt."""
+    if book.savepoint is not None and book.suspended is book.savepoint.suspended:
+        book.suspended = book.suspended.copy()  # the savepoint keeps the other
+    if account.status is Status.SUSPENDED or account.delinquent:
+        book.suspended[account.path] = account.is_overdue
+    else:
+        book.suspended.pop(account.path, None)
+
+
+def sweep(book: Book, command: Sweep, now: int) -> Swept:
+    """Write down what the clock has made true."""
+    before = len(book.entries)
+    account = book.accounts.get(command.account_id)
+    if account is None:
+        return Swept(0, moved_on=False)
+    due_at = account.due_at
+    roll(book, account, now)
+    note_warnings(book, account, now)
+    return Swept(len(book.entries) - before, moved_on=account.due_at > due_at)
+
+
+def insufficient(account: Account, available: int, needed: int) -> Refused:
+    """The refusal that names the account, its scope and the two numbers."""
+    return Refused(
+        Reason.INSUFFICIENT_CREDITS,
+        f"{account.path} has {count_credits(max(available, 0))} available, and "
+        f"{format_credits(needed)} {be(format_credits(needed))} needed.",
+        {
+            "account": account.path,
+            "scope": scope_of(account.path),
+            "available": format_credits(available),
+            "needed": format_credits(needed),
+        },
+        (
+            GateReport(
+                Gate.BUDGET,
+                scope_of(account.path),
+                account.path,
+                "credits",
+                GateUnit.CREDITS,
+                available + account.reserved,
+                account.reserved,
+                needed,
+                passes=False,
+            ),
+        ),
+    )

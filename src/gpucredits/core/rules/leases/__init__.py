@@ -1,0 +1,1 @@
+"""Rules of leases: start, heartbeat, renewal, late use, end."""

@@ -1,0 +1,1 @@
+"""Rules of limits: quotas, budgets, rate limits, boosts, and the gates at admission."""

@@ -1,0 +1,349 @@
+"""How leases count against the limits on their way: when they start, spend and end.
+
+Owns: every change of a quota's counters and of a bucket's tokens by a lease. What a lease has
+authorised so far (settled, held and promised as an overdraft) is what it has drawn; its end gives
+back what it did not use.
+Must not: refuse anything; charges are counted even where a limit is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpucredits.core.account import lineage
+from gpucredits.core.book import Book, NotInBook
+from gpucredits.core.boost import bucket_terms
+from gpucredits.core.bounds import HOUR_US
+from gpucredits.core.limits import LimitChain
+from gpucredits.core.quota import (
+    Counter,
+    Dimension,
+    JobLeases,
+    Quota,
+    Tally,
+    reach,
+    spread,
+    window_at,
+)
+from gpucredits.core.reasons import invariant
+from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.token_bucket import advance
+
+GPUS = Dimension.CONCURRENT_GPUS
+
+
+def lane_of(book: Book, lease: Reservation, now: int) -> LimitChain:
+    """Every limit that a lease meets, org first."""
+    ids = tuple(book.paths[path].account_id for path in reversed(lineage(lease.account)))
+    return book.limits.lane(ids, lease.gpu_type, now)
+
+
+def pass_in_full(
+    book: Book, lease: Reservation, due: int, reserve: int, settled_and_held: int, now: int
+) -> bool:
+    """Count a beat against every limit on its way, if all have room for it without a closer look.
+
+    The same as ``count_slice`` wherever it applies; otherwise changes nothing that matters and
+    returns False. Only for a book without a savepoint.
+    """
+    lane = book.limits.lanes.get((lease.account_id, lease.gpu_type))
+    if lane is None:
+        lane = lane_of(book, lease, now)
+    if (
+        now >= lane.until
+        or lease.beat_at < lane.since
+        or settled_and_held >= lane.cap
+        or (
+            lease.cap_part >= 0
+            and (settled_and_held >= lease.cap_part or lease.cap_seen != lane.caps_sum)
+        )
+    ):
+        return False
+    for counter, limit, _ in lane.windows:
+        if counter.used + counter.held + reserve > limit:
+            return False
+    if lane.buckets and not draw_in_full(lane, reserve, now):
+        return False
+    for counter, _, _ in lane.windows:
+        counter.used += due
+    if reserve != due:
+        for counter, _, _ in lane.windows:
+            counter.held += reserve - due
+    if lane.noted_in is not book.changed:
+        note_changed(book, lane)
+    return True
+
+
+def draw_in_full(lane: LimitChain, amount: int, now: int) -> bool:
+    """Draw from every bucket of a lane, or from none."""
+    for index, (bucket, capacity, refill) in enumerate(lane.buckets):
+        level = bucket.level
+        there = level + (bucket.fraction + refill * (now - bucket.level_at)) // HOUR_US
+        if there >= capacity:
+            level = there = capacity
+            bucket.level_at = now
+            bucket.fraction = 0
+        if there < amount:
+            bucket.level = level
+            for drawn, _, _ in lane.buckets[:index]:
+                drawn.level += amount
+            return False
+        bucket.level = level - amount
+    return True
+
+
+def note_changed(book: Book, lane: LimitChain) -> None:
+    """Note once in a batch that the rows of a lane change with every beat."""
+    for counter, _, _ in lane.windows:
+        book.changed[id(counter)] = counter
+    for bucket, _, _ in lane.buckets:
+        book.changed[id(bucket)] = bucket
+    lane.noted_in = book.changed
+
+
+def enter(book: Book, lease: Reservation, now: int) -> None:
+    """A lease starts: it takes its slots, and its hold is held and drawn."""
+    bring_forward(book, lease, now)
+    lane = lane_of(book, lease, now)
+    for row in capped_rows(book, lease, lane):
+        row.leases += (lease.reservation_id,)
+    jobs = count_job(book, lease, lane, 1)
+    for counter, _, quota in lane.counts:
+        book.touch(counter)
+        counter.count += slots(lease, quota, jobs)
+    for counter, _, _ in lane.windows:
+        book.touch(counter)
+        counter.held += lease.held
+    take_tokens(book, lane, lease.held, now)
+
+
+def leave(book: Book, lease: Reservation, now: int) -> None:
+    """A lease ends: its slots are free, and what was ahead of it and is not used goes back."""
+    if book.partial:
+        raise NotInBook
+    lane = lane_of(book, lease, now)
+    if lease.leaving:
+        mark_leaving(book, lease, lane, -1)
+    for row in known_rows(book, lease, lane):
+        row.leases = tuple(each for each in row.leases if each != lease.reservation_id)
+        row.settled += lease.settled
+    jobs = count_job(book, lease, lane, -1)
+    for counter, _, quota in lane.counts:
+        book.touch(counter)
+        counter.count -= slots(lease, quota, jobs)
+    for counter, _, _ in lane.windows:
+        book.touch(counter)
+        counter.held -= lease.ahead
+    give_back(book, lane, lease, lease.ahead)
+
+
+def count_slice(  # what is counted, when it is counted, and until when it was used
+    book: Book, lease: Reservation, due: int, ahead: int, now: int, until: int
+) -> None:
+    """A slice is settled and ``ahead`` is what it may use next: count both, in their windows."""
+    bring_forward(book, lease, now)
+    lane = lane_of(book, lease, now)
+    for counter, _, quota in lane.windows:
+        book.touch(counter)
+        counter.held += ahead - lease.ahead
+        add_slice(book, quota, counter, due, lease.beat_at, until)
+    newly = ahead - lease.ahead + due
+    if newly >= 0:
+        take_tokens(book, lane, newly, now)
+    else:
+        give_back(book, lane, lease, -newly)
+
+
+def share_of_slice(quota: Quota, counter: Counter, due: int, since: int, now: int) -> int:
+    """How much of a slice counts in the window that is open now."""
+    if since >= counter.starts_at:
+        return due
+    oldest = counter.starts_at - reach(quota)
+    parts = spread(quota, due, since, now)
+    return sum(part for starts_at, _, part in parts if starts_at >= oldest)
+
+
+def add_slice(book: Book, quota: Quota, counter: Counter, due: int, since: int, now: int) -> None:
+    """Count a slice in the window that is open and in those before it that it began in."""
+    if since >= counter.starts_at:
+        counter.used += due
+        return
+    oldest = counter.starts_at - reach(quota)
+    for starts_at, ends_at, part in spread(quota, due, since, now):
+        if starts_at >= counter.starts_at:
+            counter.used += part
+            continue
+        add_to_tally(book, quota, starts_at, ends_at, part)
+        if starts_at >= oldest:
+            counter.used += part
+            counter.base += part
+
+
+def add_to_tally(book: Book, quota: Quota, starts_at: int, ends_at: int, part: int) -> None:
+    """Note what was spent in a window that is over."""
+    if not part:
+        return
+    tally = book.limits.tallies.get(quota.quota_id, {}).get(starts_at)
+    if tally is None:
+        book.add(Tally(quota.quota_id, starts_at, ends_at, part))
+    else:
+        book.touch(tally)
+        tally.used += part
+
+
+def bring_forward(book: Book, lease: Reservation, now: int) -> None:
+    """Open the windows and the terms that are in force now, on a lease's way."""
+    lane = lane_of(book, lease, now)
+    for counter, _, quota in lane.windows:
+        if now >= counter.ends_at:
+            next_window(book, quota, counter, now)
+    for bucket, _, _ in lane.buckets:
+        book.touch(bucket)
+        advance(bucket, bucket_terms(bucket, book.limits.boosts.get(bucket.bucket_id, ())), now)
+
+
+def next_window(book: Book, quota: Quota, counter: Counter, now: int) -> None:
+    """Close a window that is over, and open the one that ``now`` lies in."""
+    book.touch(counter)
+    add_to_tally(book, quota, counter.starts_at, counter.ends_at, counter.used - counter.base)
+    counter.starts_at, counter.ends_at = window_at(quota, now)
+    oldest = counter.starts_at - reach(quota)
+    counter.base = sum(
+        tally.used
+        for tally in book.limits.tallies.get(quota.quota_id, {}).values()
+        if oldest <= tally.starts_at < counter.starts_at
+    )
+    counter.used = counter.base
+
+
+def take_tokens(book: Book, lane: LimitChain, amount: int, now: int) -> None:
+    """Draw what was authorised; where charges outran the tokens, a level falls below zero."""
+    for bucket, _, _ in lane.buckets:
+        invariant(bucket.level_at >= now, "a bucket is brought forward before it is drawn from")
+        book.touch(bucket)
+        bucket.level -= amount
+
+
+def give_back(book: Book, lane: LimitChain, lease: Reservation, amount: int) -> None:
+    """Put back what was drawn and is not used.
+
+    A bucket that is younger than the lease gets nothing: what the lease was given before there was
+    a limit is not tokens, and from then on it has drawn what it spent. Ids rise within an org.
+    """
+    for bucket, _, _ in lane.buckets:
+        if bucket.bucket_id < lease.reservation_id:
+            book.touch(bucket)
+            bucket.level += amount
+
+
+def slots(lease: Reservation, quota: Quota, jobs: dict[str, int]) -> int:
+    """How many slots of a quota a lease takes or frees."""
+    return lease.gpu_count if quota.dimension is GPUS else jobs[quota.gpu_type]
+
+
+def count_job(book: Book, lease: Reservation, lane: LimitChain, change: int) -> dict[str, int]:
+    """Note that a lease of a job starts (1) or ended (-1); the slots that the job takes or frees.
+
+    A job of many leases takes one slot, from the start of its first to the end of its last.
+    """
+    slots_of: dict[str, int] = {}
+    for row in job_rows(book, lease, lane):
+        row.live += change
+        invariant(row.live >= 0, "a job has no fewer than no leases")
+        slots_of[row.gpu_type] = 1 if row.live == max(change, 0) else 0
+    return slots_of
+
+
+def mark_leaving(book: Book, lease: Reservation, lane: LimitChain, change: int) -> None:
+    """Note that a lease was told to go (1), or that it may stay or is gone (-1)."""
+    if book.partial:
+        raise NotInBook
+    slots_of: dict[str, int] = {}
+    for row in job_rows(book, lease, lane):
+        row.leaving += change
+        slots_of[row.gpu_type] = 1 if row.leaving == max(change, 0) else 0
+    for counter, _, quota in lane.counts:
+        book.touch(counter)
+        counter.leaving += change * slots(lease, quota, slots_of)
+    lease.leaving = change > 0
+
+
+def is_job_leaving(book: Book, lease: Reservation, quota: Quota) -> bool:
+    """Whether a lease of the same job, as a quota on jobs counts it, was told to go."""
+    if book.partial:
+        raise NotInBook
+    row = book.limits.jobs.get((lease.account_id, lease.job_id, quota.gpu_type))
+    return row is not None and row.leaving > 0
+
+
+def job_rows(book: Book, lease: Reservation, lane: LimitChain) -> list[JobLeases]:
+    """The rows that count the leases of a job for the quotas on jobs in its lane, to be changed."""
+    rows: dict[str, JobLeases] = {}
+    for _, _, quota in lane.counts:
+        if quota.dimension is GPUS or quota.gpu_type in rows:
+            continue
+        key = (lease.account_id, lease.job_id, quota.gpu_type)
+        row = book.limits.jobs.get(key)
+        if row is None:
+            row = JobLeases(*key)
+            book.add(row)
+        book.touch(row)
+        rows[quota.gpu_type] = row
+    return list(rows.values())
+
+
+def capped_rows(book: Book, lease: Reservation, lane: LimitChain) -> list[JobLeases]:
+    """The rows that quotas on credits per job count the leases of a job by, to be changed."""
+    rows = []
+    for gpu_type in sorted({quota.gpu_type for _, quota in lane.caps}):
+        row = job_row(book, lease, gpu_type)
+        book.learn(row)
+        book.touch(row)
+        rows.append(row)
+    return rows
+
+
+def known_rows(book: Book, lease: Reservation, lane: LimitChain) -> list[JobLeases]:
+    """Those of them that hold a lease which ends; nobody in this book asks for others."""
+    rows = []
+    for gpu_type in sorted({quota.gpu_type for _, quota in lane.caps}):
+        row = book.limits.jobs.get((lease.account_id, lease.job_id, gpu_type))
+        if row is not None and lease.reservation_id in row.leases:
+            book.touch(row)
+            rows.append(row)
+    return rows
+
+
+def job_row(book: Book, lease: Reservation, gpu_type: str) -> JobLeases:
+    """What is known of the leases of a job, but for one that is about to start.
+
+    Whoever fills a book puts in what a job of a reserve has, be it nothing; a book that was never
+    filled holds every lease there is, and they are counted.
+    """
+    jobs = book.limits.jobs
+    key = (lease.account_id, lease.job_id, gpu_type)
+    if key in jobs:
+        return jobs[key]
+    row = JobLeases(*key)
+    if (lease.account_id, lease.job_id, "") not in jobs:
+        others = [
+            each
+            for each in book.reservations.values()
+            if each.account_id == lease.account_id
+            and each.job_id == lease.job_id
+            and gpu_type in ("", each.gpu_type)
+            and each is not lease
+        ]
+        add_leases(row, others)
+    return row
+
+
+def add_leases(row: JobLeases, leases: Iterable[Reservation]) -> None:
+    """Count leases of a job."""
+    for lease in leases:
+        if lease.state is ReservationState.ACTIVE:
+            row.live += 1
+            row.leaving += lease.leaving
+            row.leases += (lease.reservation_id,)
+        else:
+            row.settled += lease.settled

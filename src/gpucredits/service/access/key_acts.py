@@ -1,0 +1,138 @@
+"""Making, listing and revoking keys, as administrative acts.
+
+Owns: what is recorded of them. A new secret is shown once, by the call that made the key.
+Must not: store a secret, in the clear or otherwise; a replay cannot show one again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from gpucredits.core import ids
+from gpucredits.core.bounds import NEVER_US
+from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.access.keys import Keyring, hash_of, made, new_secret
+from gpucredits.store.access import keys
+from gpucredits.store.access.audit import AuditNote
+from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.access.keys import KeyRow
+from gpucredits.wire.scalars import format_instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks, in which call."""
+
+    actor: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was just made, with its secret; None when an earlier call has made the key."""
+
+    row: KeyRow
+    secret: str | None
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether an earlier call has made the key."""
+        return self.secret is None
+
+
+async def create_key(  # one argument for each fact about the key
+    pool: Pool,
+    act: Act,
+    caller: Caller,
+    *,
+    role: str,
+    scope: str,
+    name: str,
+    expires_at: int = NEVER_US,
+) -> NewKey:
+    """Make a key; Expired if it would have ended by now."""
+    secret = new_secret()
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        row = await keys.insert(
+            db,
+            org_id=act.org_id,
+            secret_hash=hash_of(secret),
+            name=name,
+            role=role,
+            scope=scope,
+            expires_at=expires_at,
+        )
+        if expires_at <= row.created_at:
+            raise Expired
+        note = AuditNote(
+            caller.actor,
+            "key.create",
+            ids.format_id(ids.KEY, row.org_id, row.key_id),
+            caller.request_id,
+            new=made(row, hash_of(secret)),
+        )
+        return msgspec.json.encode(row), note
+
+    done = await perform(pool, act, work)
+    row = msgspec.json.decode(done.answer, type=KeyRow)
+    return NewKey(row, None if done.is_replay else secret)
+
+
+async def revoke_key(
+    pool: Pool, act: Act, caller: Caller, keyring: Keyring, *, key_id: int, scope: str
+) -> tuple[KeyRow, bool] | None:
+    """End a key at once in this process, and within its memory's seconds in the others.
+
+    Gives the key, and whether the answer is that of an earlier call.
+    """
+    evicted: list[bytes] = []
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        found = await keys.revoke(db, org_id=act.org_id, key_id=key_id, scope=scope)
+        if found is None:
+            raise KeyUnknown
+        row, secret_hash = found
+        evicted.append(secret_hash)
+        note = AuditNote(
+            caller.actor,
+            "key.revoke",
+            ids.format_id(ids.KEY, row.org_id, row.key_id),
+            caller.request_id,
+            old={"role": row.role, "scope": row.scope, "name": row.name},
+            new={"revoked_at": format_instant(row.revoked_at)},
+        )
+        return msgspec.json.encode(row), note
+
+    try:
+        done = await perform(pool, act, work)
+    except KeyUnknown:
+        return None
+    for secret_hash in evicted:
+        keyring.forget(secret_hash)
+    return msgspec.json.decode(done.answer, type=KeyRow), done.is_replay
+
+
+async def list_keys(pool: Pool, *, scope: str, after: int, limit: int) -> list[KeyRow]:
+    """Keys whose scope lies within a scope."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            return await keys.page(db, scope=scope, after=after, limit=limit)
+
+
+async def read_key(pool: Pool, *, org_id: int, key_id: int) -> KeyRow:
+    """A key that there is, as it stands."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            return await keys.read(db, org_id=org_id, key_id=key_id)
+
+
+class KeyUnknown(Exception):  # noqa: N818  # it states what happened
+    """There is no such key in the caller's scope."""
+
+
+class Expired(Exception):  # noqa: N818  # it states what happened
+    """A key would have ended before it could be used."""

@@ -1,0 +1,1 @@
+"""Prices, statements, budget requests, measured use and unusual spending."""

@@ -1,0 +1,1 @@
+"""Pools with a capacity: the queue, the dispatch cycle, preemption."""

@@ -1,0 +1,285 @@
+"""Pools as the edge knows them: which there are, how they are set, and who holds how much.
+
+Owns: the map of pools that every reserve looks into, acts on pools and weights, and shares.
+Must not: let anything into a pool (the dispatcher does).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+import msgspec
+
+from gpucredits.core.change import Named, merged
+from gpucredits.core.fairshare.decisions import Decisions
+from gpucredits.core.fairshare.snapshot import PoolSnapshot
+from gpucredits.core.gate import FairShareVerdict
+from gpucredits.core.window_bounds import WindowBounds
+from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.dispatch.decision_thread import decided
+from gpucredits.service.dispatch.snapshot import freeze, granted, request_id, room_in
+from gpucredits.service.dispatch.refusal import as_told, shares_of, verdict_of
+from gpucredits.store.dispatch import cycle, pool_history, pools
+from gpucredits.store.access.audit import AuditNote
+from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.errors import DRIVER_ERRORS, driver_errors
+from gpucredits.store.dispatch.pool_rows import OpenTicket, PoolRows, take_picture
+from gpucredits.store.dispatch.pool_history import KeptSnapshot
+from gpucredits.store.dispatch.pools import GpuPool, Weight
+from gpucredits.store.database.consistent_read import snapshot
+
+__all__ = [
+    "AccountMissing",
+    "GpuPool",
+    "GpuPools",
+    "NoCapacity",
+    "PoolMissing",
+    "Reweigh",
+    "Weight",
+]
+
+GATHER_S: Final = 0.01
+LARGE_ROWS: Final = 2_000  # shares of larger pools are not worked out anew for every caller
+KEPT_S: Final = 2.0
+EXPLAINED_AT_ONCE: Final = 2
+
+
+Reweigh = Callable[[GpuPool, Sequence[Weight]], Sequence[Weight]]
+"""The weights that a pool is to have, from the pool and those it has."""
+
+
+class PoolMissing(Exception):  # noqa: N818  # it states what happened
+    """There is no such pool."""
+
+
+class NoCapacity(Exception):  # noqa: N818  # it states what happened
+    """A pool would have other resources, and no capacity in GPUs."""
+
+
+class AccountMissing(Exception):  # noqa: N818  # it states what happened
+    """There is no account at ``path``."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """A pool at one moment, and what is fair now: work that is stopping counts as held."""
+
+    pool: GpuPool
+    snapshot: PoolSnapshot
+    decisions: Decisions
+    dispatcher: str
+
+
+class GpuPools:
+    """The pools of this system; what a reserve needs of them is kept in memory.
+
+    Whoever decides on leases is told how long pools let them last, through ``windows``.
+    """
+
+    def __init__(self, pool: Pool, windows: WindowBounds | None = None) -> None:
+        self._pool = pool
+        self._windows = WindowBounds() if windows is None else windows
+        self._known: dict[tuple[str, str], GpuPool] = {}
+        self._sharings: dict[tuple[str, str], tuple[float, Sharing]] = {}
+        self._pictures: dict[int, tuple[float, PoolRows]] = {}
+        self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
+        self._ringing: asyncio.Task[None] | None = None
+
+    def find(self, gpu_type: str, region: str) -> GpuPool | None:
+        """The pool of a type of GPU in a region, as of a moment ago."""
+        return self._known.get((gpu_type, region))
+
+    @property
+    def any_gates(self) -> bool:
+        """Whether any pool has a capacity."""
+        return any(each.gates for each in self._known.values())
+
+    async def refresh(self) -> list[GpuPool]:
+        """Look again."""
+        with driver_errors():
+            async with self._pool.acquire() as db:
+                found = await pools.list_pools(db)
+        named = [each for each in found if each.pool_id != pools.NO_POOL]
+        self._known = {(each.gpu_type, each.region): each for each in named}
+        self._windows.pools = {
+            place: each.window_max_ms for place, each in self._known.items() if each.window_max_ms
+        }
+        return named
+
+    async def read(self, gpu_type: str, region: str) -> tuple[GpuPool, list[Weight]]:
+        """A pool and its weights, from the database."""
+        with driver_errors():
+            async with self._pool.acquire() as db:
+                found = await _found(db, gpu_type, region)
+                return found, await pools.list_weights(db, found.pool_id)
+
+    async def set(
+        self, act: Act, wanted: GpuPool, *, named: Named = None, actor: str, request_id: str
+    ) -> tuple[GpuPool, bool]:
+        """Set a pool, or what is named of it; also whether that was done before.
+
+        NoCapacity when it would have other resources without GPUs.
+        """
+
+        async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            before = await pools.find_pool(db, wanted.gpu_type, wanted.region)
+            whole = merged(wanted, before, named)
+            if whole.gpus is None and (whole.cpus or whole.memory):
+                raise NoCapacity
+            saved = await pools.save_pool(db, whole)
+            note = AuditNote(
+                actor,
+                "pool.set",
+                f"pool:{wanted.name}",
+                request_id,
+                old=None if before is None else _shown(before),
+                new=_shown(saved),
+            )
+            return msgspec.json.encode(saved), note
+
+        done = await perform(self._pool, act, work)
+        await self.refresh()
+        return msgspec.json.decode(done.answer, type=GpuPool), done.is_replay
+
+    async def remove(
+        self, act: Act, gpu_type: str, region: str, *, actor: str, request_id: str
+    ) -> tuple[GpuPool, bool]:
+        """Take a pool away; also whether that was done before."""
+
+        async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            found = await _found(db, gpu_type, region)
+            await pools.remove_pool(db, found.pool_id)
+            note = AuditNote(
+                actor, "pool.remove", f"pool:{found.name}", request_id, old=_shown(found)
+            )
+            return msgspec.json.encode(found), note
+
+        done = await perform(self._pool, act, work)
+        await self.refresh()
+        return msgspec.json.decode(done.answer, type=GpuPool), done.is_replay
+
+    async def weigh(
+        self,
+        act: Act,
+        place: tuple[str, str],
+        wanted: Reweigh,
+        *,
+        actor: str,
+        request_id: str,
+    ) -> tuple[tuple[GpuPool, list[Weight]], bool]:
+        """Set the weights of a pool to what is ``wanted`` of those it has.
+
+        Gives the pool with them, and whether that was done before. Acts on pools take turns, so
+        no change is lost to another.
+        """
+
+        async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            found = await _found(db, *place)
+            before = await pools.list_weights(db, found.pool_id)
+            weights = wanted(found, before)
+            unknown = await pools.first_unknown(db, [each.path for each in weights])
+            if unknown is not None:
+                raise AccountMissing(unknown)
+            await pools.replace_weights(db, found.pool_id, weights)
+            note = AuditNote(
+                actor,
+                "pool.weights",
+                f"pool:{found.name}",
+                request_id,
+                old=[each._asdict() for each in before],
+                new=[each._asdict() for each in weights],
+            )
+            return msgspec.json.encode((found, weights)), note
+
+        done = await perform(self._pool, act, work)
+        return msgspec.json.decode(done.answer, type=tuple[GpuPool, list[Weight]]), done.is_replay
+
+    async def sharing(self, gpu_type: str, region: str) -> Sharing:
+        """Who holds, may hold and wants how much, now; of a large pool as of a moment ago."""
+        made_at, known = self._sharings.get((gpu_type, region), (0.0, None))
+        if known is not None and time.monotonic() - made_at < KEPT_S:
+            return known
+        async with snapshot(self._pool) as db:
+            found = await _found(db, gpu_type, region)
+            picture = await take_picture(db, found.pool_id)
+            holder = await cycle.holder_of(db, found.pool_id)
+        if picture is None:
+            raise PoolMissing
+        frozen = freeze(picture)
+        held = tuple(job._replace(stopping_at=None) for job in frozen.running)
+        sharing = Sharing(found, frozen, await decided(replace(frozen, running=held)), holder)
+        self._sharings.pop((gpu_type, region), None)
+        if len(frozen.running) + len(frozen.waiting) > LARGE_ROWS:
+            self._sharings[gpu_type, region] = (time.monotonic(), sharing)
+        return sharing
+
+    async def last_decision(self, gpu_type: str, region: str) -> KeptSnapshot | None:
+        """The last decision that was kept, with what it was made from."""
+        with driver_errors():
+            async with self._pool.acquire() as db:
+                found = await _found(db, gpu_type, region)
+                return await pool_history.latest_snapshot(db, found.pool_id)
+
+    def room_came_free(self) -> None:
+        """Let the dispatchers know soon that a lease has ended, if that may concern a pool."""
+        if self.any_gates and (self._ringing is None or self._ringing.done()):
+            self._ringing = asyncio.create_task(self._ring())
+
+    async def _ring(self) -> None:
+        await asyncio.sleep(GATHER_S)  # many leases may end within a moment
+        with suppress(*DRIVER_ERRORS):
+            async with self._pool.acquire() as db:
+                await pools.ring(db)
+
+    async def verdict(
+        self, pool: GpuPool, tickets: Sequence[OpenTicket]
+    ) -> tuple[FairShareVerdict, list[int]]:
+        """What a pool would say of requests that came together now, and their GPUs.
+
+        Of a large pool as of a moment ago; few are worked out at once, and the others wait.
+        """
+        async with self._explaining:
+            picture = await self._picture(pool.pool_id)
+            asked = [ticket._replace(submitted_at=picture.now) for ticket in tickets]
+            frozen = freeze(replace(picture, waiting=[*picture.waiting, *asked]))
+            decisions = await decided(frozen)
+        names = {request_id(each.key) for each in asked}
+        row = next((as_told(each) for each in decisions.waiting if each.request_id in names), None)
+        gpus = [granted(each, room_in(frozen)) for each in asked]
+        account, shares = asked[0].account, shares_of(decisions)
+        return verdict_of(frozen, row, account, shares, sum(gpus)), gpus
+
+    async def _picture(self, pool_id: int) -> PoolRows:
+        now = time.monotonic()
+        self._pictures = {
+            each: kept for each, kept in self._pictures.items() if now - kept[0] < KEPT_S
+        }
+        if pool_id in self._pictures:
+            return self._pictures[pool_id][1]
+        async with snapshot(self._pool) as db:
+            picture = await take_picture(db, pool_id)
+        if picture is None:
+            raise PoolMissing
+        if len(picture.running) + len(picture.waiting) > LARGE_ROWS:
+            self._pictures[pool_id] = (now, picture)
+        return picture
+
+
+async def _found(db: Connection, gpu_type: str, region: str) -> GpuPool:
+    found = await pools.find_pool(db, gpu_type, region)
+    if found is None:
+        raise PoolMissing
+    return found
+
+
+def _shown(pool: GpuPool) -> dict[str, object]:
+    return {name: value for name, value in asdict(pool).items() if name != "pool_id"}

@@ -1,0 +1,1 @@
+"""Request limits, and how limits stand."""

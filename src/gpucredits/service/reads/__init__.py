@@ -1,0 +1,1 @@
+"""Reads beside the writes: balances, names, health, verification."""

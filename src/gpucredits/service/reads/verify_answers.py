@@ -1,0 +1,135 @@
+"""Checking that the answers kept for keys can still be given, and tell the truth.
+
+Owns: which rows an answer tells of. An answer is what a retry gets, so one that cannot be read, or
+that tells of something that is not there or is not as it was told, is broken.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from gpucredits.core.outcome import (
+    AccountSaved,
+    Adjusted,
+    Boosted,
+    BudgetSaved,
+    Closed,
+    Granted,
+    Outcome,
+    QuotaSaved,
+    RateLimitSaved,
+    Refunded,
+    Reserved,
+    Resumed,
+    Stopping,
+    ToppedUp,
+    Transferred,
+)
+from gpucredits.core.reservation import ReservationState
+from gpucredits.service.write.stored_answers import KINDS, Stored
+from gpucredits.store.verify import answers as store
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.verify.answers import SEPARATOR, StoredAnswer, Thing, Told
+
+Row = dict[str, Any]
+
+# Where answers have the rows that they tell of; without a name the answer itself is of one.
+ROWS: dict[type, tuple[tuple[Thing, str], ...]] = {
+    Reserved: ((store.LEASE, "reservation"),),
+    Closed: ((store.ENDED_LEASE, ""),),
+    Stopping: ((store.LEASE_THERE, ""),),
+    Resumed: ((store.LEASE_THERE, ""),),
+    Refunded: ((store.LEASE_THERE, ""),),
+    Adjusted: ((store.LEASE_THERE, ""),),
+    Granted: ((store.GRANT, "grant"),),
+    ToppedUp: ((store.TOPUP, "topup"), (store.GRANT, "grant")),
+    AccountSaved: ((store.ACCOUNT, "account"),),
+    QuotaSaved: ((store.QUOTA, "quota"),),
+    RateLimitSaved: ((store.BUCKET, "bucket"),),
+    Boosted: ((store.BOOST, "boost"),),
+    BudgetSaved: ((store.BUDGET, "budget"),),
+}
+
+
+async def broken_answers(connection: Connection, *, limit: int) -> list[Row]:
+    """Some of the answers that are broken."""
+    found: list[Row] = []
+    async for piece in store.kept_answers(connection):
+        told: dict[Thing, list[tuple[Told, StoredAnswer]]] = defaultdict(list)
+        for kept in piece:
+            try:
+                outcome = read(kept.outcome)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                found.append(broken(kept, f"it cannot be read: {error}"))
+                continue
+            if outcome is not None:
+                for thing, number, text in told_by(outcome):
+                    told[thing].append((Told(kept.org_id, number, text), kept))
+        for thing, rows in told.items():
+            for place in await store.otherwise(connection, thing, [row for row, _ in rows]):
+                row, kept = rows[place]
+                found.append(
+                    broken(kept, f"{thing.table} {row.number} is not there or not as it was told")
+                )
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def broken(kept: StoredAnswer, wrong: str) -> Row:
+    """How a broken answer is shown."""
+    return {"org_id": kept.org_id, "key": kept.key, "wrong": wrong}
+
+
+def read(stored: bytes) -> Outcome | None:
+    """The outcome of a command; None for the answer of an act that moves no money."""
+    try:
+        document = msgspec.json.decode(stored, type=Stored)
+        kind = KINDS[document.kind]
+    except (msgspec.ValidationError, KeyError):
+        msgspec.json.decode(stored)
+        return None
+    outcome: Outcome = msgspec.json.decode(document.value, type=kind)
+    if stranger := unknown_field(msgspec.json.decode(document.value), msgspec.to_builtins(outcome)):
+        raise msgspec.ValidationError(f"nobody knows its field {stranger!r}")
+    return outcome
+
+
+def unknown_field(stored: Any, read_as: Any) -> str:
+    """A field of a stored answer that no outcome of its kind has, or an empty string.
+
+    Compiled classes take an answer that lacks a field for one where the field is 0; whoever renamed
+    one has left the new name.
+    """
+    if not isinstance(stored, dict) or not isinstance(read_as, dict):
+        return ""
+    for name, value in stored.items():
+        if name not in read_as:
+            return str(name)
+        if found := unknown_field(value, read_as[name]):
+            return found
+    return ""
+
+
+def told_by(outcome: Outcome) -> Iterator[tuple[Thing, int, str]]:
+    """The rows that an answer tells of: their sort, number and what was told."""
+    if isinstance(outcome, Transferred):
+        for left, arrived, _ in outcome.lots:
+            yield store.GRANT_THERE, left, ""
+            yield store.GRANT_THERE, arrived, ""
+    for thing, name in ROWS.get(type(outcome), ()):
+        row = getattr(outcome, name) if name else outcome
+        if isinstance(row, Closed) and row.state is ReservationState.EXPIRED:
+            yield of(store.LAPSED_LEASE, row)
+        elif row is not None:
+            yield of(thing, row)
+
+
+def of(thing: Thing, row: Any) -> tuple[Thing, int, str]:
+    """What an answer tells of one row."""
+    texts = ["", *[str(getattr(row, column)) for column in thing.columns]]
+    return thing, getattr(row, thing.number), SEPARATOR.join(texts)

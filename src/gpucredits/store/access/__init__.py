@@ -1,0 +1,1 @@
+"""Keys, administrative acts and the audit log at rest."""

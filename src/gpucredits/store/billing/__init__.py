@@ -1,0 +1,1 @@
+"""Prices, spending, measured use, statements, budget requests and unusual spending at rest."""

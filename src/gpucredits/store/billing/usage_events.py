@@ -1,0 +1,121 @@
+"""Measured use at rest, deduplicated by node and seq.
+
+Owns: inserting usage events and summing them by lease.
+Must not: move money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from gpucredits.store.database.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """One report of a node, of a reservation, or (0) of a job of the account that it names."""
+
+    org_id: int
+    job_id: str
+    node: str
+    reservation_id: int
+    account_id: int  # 0 where a reservation is named
+    seq: int
+    used_ms: int
+    payload: dict[str, Any]
+
+
+async def insert(db: Connection, rows: Sequence[UsageRow]) -> set[int]:
+    """Store reports; the positions of those that were new."""
+    stored = await db.fetch(
+        "WITH report AS (SELECT * FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[],"
+        " $5::bigint[], $6::bigint[], $7::bigint[], $8::text[]) WITH ORDINALITY AS r (org_id,"
+        " job_id, node, reservation_id, account_id, seq, used_ms, payload, position))"
+        " INSERT INTO usage_events (org_id, job_id, node, reservation_id, account_id, seq, used_ms,"
+        " recorded_at, payload)"
+        " SELECT DISTINCT ON (org_id, job_id, node, reservation_id, account_id, seq)"
+        " org_id, job_id, node, reservation_id, account_id, seq, used_ms, ledger_now(),"
+        " payload::jsonb"
+        " FROM report ORDER BY org_id, job_id, node, reservation_id, account_id, seq, position"
+        " ON CONFLICT DO NOTHING"
+        " RETURNING org_id, job_id, node, reservation_id, account_id, seq",
+        [row.org_id for row in rows],
+        [row.job_id for row in rows],
+        [row.node for row in rows],
+        [row.reservation_id for row in rows],
+        [row.account_id for row in rows],
+        [row.seq for row in rows],
+        [row.used_ms for row in rows],
+        [msgspec.json.encode(row.payload).decode() for row in rows],
+    )
+    fresh = {tuple(row) for row in stored}
+    positions: set[int] = set()
+    for position, row in enumerate(rows):
+        named = (row.reservation_id, row.account_id)
+        identity = (row.org_id, row.job_id, row.node, *named, row.seq)
+        if identity in fresh:
+            fresh.discard(identity)
+            positions.add(position)
+    return positions
+
+
+async def leases(
+    db: Connection, numbers: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], MeasuredLease]:
+    """The job, node and account of reservations given as (org, number); unknown ones are absent."""
+    rows = await db.fetch(
+        "SELECT r.org_id, r.reservation_id, r.account, r.job_id, r.node"
+        " FROM unnest($1::int[], $2::bigint[]) AS asked (org_id, reservation_id)"
+        " JOIN reservations r USING (org_id, reservation_id)",
+        [org_id for org_id, _ in numbers],
+        [number for _, number in numbers],
+    )
+    return {
+        (row["org_id"], row["reservation_id"]): MeasuredLease(row["account"], row["job_id"], row["node"])
+        for row in rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLease:
+    """What identifies a reservation to people."""
+
+    account: str
+    job_id: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is known of a reservation's use besides what was charged.
+
+    ``late_used_ms`` is its use in all by the last report that came after it had lapsed.
+    """
+
+    used_ms: int = 0
+    events: int = 0
+    late_used_ms: int = 0
+
+
+async def measured(db: Connection, org_id: int, numbers: Sequence[int]) -> dict[int, Measured]:
+    """What was measured for each of some reservations of one org."""
+    rows = await db.fetch(
+        "SELECT u.reservation_id,"
+        " coalesce(sum(u.used_ms) FILTER (WHERE NOT u.is_late), 0)::bigint AS used_ms,"
+        " count(*) FILTER (WHERE NOT u.is_late) AS events,"
+        " coalesce(max(u.used_ms) FILTER (WHERE u.is_late), 0) AS late_used_ms"
+        " FROM reservations r JOIN usage_events u ON u.org_id = r.org_id AND u.job_id = r.job_id"
+        " AND u.reservation_id = r.reservation_id"
+        " WHERE r.org_id = $1 AND r.reservation_id = ANY($2::bigint[])"
+        " GROUP BY u.reservation_id",
+        org_id,
+        list(numbers),
+    )
+    return {
+        row["reservation_id"]: Measured(row["used_ms"], row["events"], row["late_used_ms"])
+        for row in rows
+    }

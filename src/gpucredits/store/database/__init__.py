@@ -1,0 +1,1 @@
+"""Connections to PostgreSQL: sessions, transactions, errors, durability, migrations."""

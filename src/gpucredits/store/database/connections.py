@@ -1,0 +1,115 @@
+"""Connections to the database: how many, with which session settings, and how long to try.
+
+Owns the pool's construction. It must not run a query of the business or retry one.
+
+Every new connection is checked for durability, not just the first: after a failover the same
+address may lead to a server with other settings, to one that is still read-only, or to an old
+primary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+
+from gpucredits.store.database.durability import UnsafeDatabaseError, require_durable
+from gpucredits.store.database.errors import Unavailable, driver_errors
+from gpucredits.store.database.primary import Primary, require_primary
+
+if TYPE_CHECKING:
+    from asyncpg import Connection, Pool, Record
+
+RETRY_FIRST_S = 0.05
+RETRY_MAX_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolOptions:
+    """Bounds of a pool and of each session in it."""
+
+    connections_min: int = 1
+    connections_max: int = 10
+    connect_timeout_s: float = 5.0
+    connect_deadline_s: float = 60.0
+    statement_timeout_ms: int = 30_000
+    lock_timeout_ms: int = 10_000
+    idle_in_transaction_timeout_ms: int = 30_000
+    # Longer than the server's own, so that the server's clearer error comes first.
+    command_timeout_s: float = 35.0
+    application_name: str = "gpucredits"
+    allow_no_checksums: bool = False
+
+    def session_settings(self) -> dict[str, str]:
+        """What every session is opened with."""
+        return {
+            "application_name": self.application_name,
+            "timezone": "UTC",
+            "jit": "off",
+            "statement_timeout": f"{self.statement_timeout_ms}ms",
+            "lock_timeout": f"{self.lock_timeout_ms}ms",
+            "idle_in_transaction_session_timeout": f"{self.idle_in_transaction_timeout_ms}ms",
+        }
+
+
+DEFAULTS = PoolOptions()
+
+
+async def open_pool(
+    dsn: str, options: PoolOptions = DEFAULTS, primary: Primary | None = None
+) -> Pool[Record]:
+    """A pool with at least one working connection, trying until the deadline.
+
+    Raises ``Unavailable`` at the deadline, and at once whatever waiting would not cure: a wrong
+    password, an unknown database, settings that void durability.
+    """
+    require_primary(dsn)
+    primary = primary or Primary()
+    deadline = time.monotonic() + options.connect_deadline_s
+    delay_s = RETRY_FIRST_S
+    while True:
+        try:
+            return await try_open(dsn, options, primary)
+        except Unavailable as error:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise Unavailable(
+                    f"no database within {options.connect_deadline_s:g} s: {error}"
+                ) from error
+        # Jitter only spreads the replicas' attempts; nothing depends on its quality.
+        await asyncio.sleep(min(left_s, delay_s * random.uniform(0.5, 1.0)))  # noqa: S311
+        delay_s = min(delay_s * 2, RETRY_MAX_S)
+
+
+async def try_open(dsn: str, options: PoolOptions, primary: Primary) -> Pool[Record]:
+    """Open the pool once, with our exceptions for the driver's.
+
+    A standby is refused at the start; a server that is running waits until it is the primary.
+    """
+    is_running = False
+
+    async def check(connection: Connection[Any]) -> None:
+        try:
+            await require_durable(connection, allow_no_checksums=options.allow_no_checksums)
+        except UnsafeDatabaseError as error:
+            if is_running and error.is_standby:
+                raise Unavailable(str(error)) from error
+            raise
+        await primary.admit(connection)
+
+    with driver_errors():
+        pool = await asyncpg.create_pool(
+            dsn,
+            min_size=options.connections_min,
+            max_size=options.connections_max,
+            timeout=options.connect_timeout_s,
+            command_timeout=options.command_timeout_s,
+            server_settings=options.session_settings(),
+            init=check,
+        )
+    is_running = True
+    return pool

@@ -1,0 +1,1 @@
+"""Pools, queues and dispatch cycles at rest."""

@@ -1,0 +1,1 @@
+"""A PostgreSQL of our own in a data directory: start, supervision, backup and restore."""

@@ -1,0 +1,1 @@
+"""Reads of the ledger: accounts, grants, leases, entries, past balances, seals and events."""

@@ -1,0 +1,1 @@
+"""Limits at rest, and request buckets in Redis."""

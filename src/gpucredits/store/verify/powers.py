@@ -1,0 +1,160 @@
+"""Keys, pools, request limits, clocks and measured use as questions to the database; see verify.
+
+Owns: one query for each rule, and the functions of the database beside the files that made them.
+Power that no act of the audit log gave is found here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from gpucredits.core import ids
+from gpucredits.store.verify.check import Check
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.migrate import read_migrations
+from gpucredits.store.verify.text import id_text, instant_text
+
+FUNCTION: Final = re.compile(r"CREATE FUNCTION (\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL)
+NO_POOL: Final = (
+    '{"gpu_type": "", "region": "", "gpus": null, "cpus": null, "memory": null,'
+    ' "preemption": false, "grace_ms": 0, "min_runtime_ms": 0, "preemptions_max": 0,'
+    ' "backfill": false, "backfill_depth": 0, "hold_after_ms": 0, "priority_scope": "user",'
+    ' "usage_order": "ignored", "half_life_ms": 0, "window_max_ms": 0, "borrowing": true,'
+    ' "updated_at": 0}'
+)
+
+POWER_CHECKS = (
+    Check(
+        "key_acts",
+        "keys have the role, scope, secret and end that the audit log says they were given",
+        f"""SELECT coalesce(k.org_id, l.org_id) AS org_id, k.key_id, k.name, k.role, k.scope,
+            k.expires_at, k.revoked_at, l.resource, l.new, r.new AS revoked
+        FROM api_keys k
+        FULL JOIN (
+            SELECT org_id, resource, new, count(*) OVER (PARTITION BY org_id, resource) AS times
+            FROM audit_log WHERE action = 'key.create'
+        ) AS l ON l.org_id = k.org_id AND l.resource = {id_text(ids.KEY, "k", "key_id")}
+        LEFT JOIN (
+            SELECT DISTINCT ON (org_id, resource) org_id, resource, new FROM audit_log
+            WHERE action = 'key.revoke' ORDER BY org_id, resource, place
+        ) AS r ON r.org_id = l.org_id AND r.resource = l.resource
+        WHERE (l.times = 1 AND l.new ->> 'role' = k.role AND l.new ->> 'scope' = k.scope
+            AND l.new ->> 'name' = k.name
+            AND l.new ->> 'expires_at' IS NOT DISTINCT FROM {instant_text("k.expires_at")}
+            AND l.new ->> 'fingerprint' = encode(sha256(k.hash), 'hex')
+            AND r.new ->> 'revoked_at' IS NOT DISTINCT FROM
+                CASE WHEN k.revoked_at > 0 THEN {instant_text("k.revoked_at")} END)
+            IS NOT TRUE""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "pool_acts",
+        "pools are those that the audit log last says were set",
+        f"""SELECT 0 AS org_id, p.pool_id, p.name, p.state::text AS found, l.new::text AS told
+        FROM (
+            SELECT pool_id, 'pool:' || gpu_type || '/' || region AS name,
+                to_jsonb(p) - '{{org_id,pool_id}}'::text[] AS state
+            FROM pools p
+        ) AS p
+        FULL JOIN (
+            SELECT * FROM (
+                SELECT DISTINCT ON (resource) resource, action, new FROM audit_log
+                WHERE org_id = 0 AND action IN ('pool.set', 'pool.remove')
+                ORDER BY resource, place DESC
+            ) AS last WHERE action = 'pool.set'
+            UNION ALL SELECT 'pool:/', 'pool.set', '{NO_POOL}'::jsonb -- of whoever has no pool
+        ) AS l ON l.resource = p.name
+        WHERE (l.new = p.state AND (p.pool_id = 0) = (l.resource = 'pool:/')) IS NOT TRUE""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "weight_acts",
+        "the weights of pools are those that the audit log last says were set",
+        """SELECT 0 AS org_id, w.pool_id, w.path, w.state::text AS found, l.state::text AS told
+        FROM (
+            SELECT w.pool_id, 'pool:' || p.gpu_type || '/' || p.region AS name, w.path,
+                to_jsonb(w) - '{org_id,pool_id}'::text[] AS state
+            FROM pool_weights w LEFT JOIN pools p ON p.pool_id = w.pool_id
+        ) AS w
+        FULL JOIN (
+            SELECT resource, jsonb_path_query(new, '$[*]') AS state FROM (
+                SELECT DISTINCT ON (resource) resource, action, new FROM audit_log
+                WHERE org_id = 0 AND action IN ('pool.weights', 'pool.remove')
+                ORDER BY resource, place DESC
+            ) AS last WHERE action = 'pool.weights'
+        ) AS l ON l.resource = w.name AND l.state ->> 'path' = w.path
+        WHERE (l.state = w.state) IS NOT TRUE""",
+    ),
+    Check(
+        "request_limit_acts",
+        "limits on requests are those that the audit log last says were set",
+        f"""SELECT coalesce(r.org_id, l.org_id) AS org_id, r.holder, r.number, r.capacity,
+            r.refill_per_hour, l.resource, l.new
+        FROM (
+            SELECT r.*, CASE r.holder WHEN 1 THEN {id_text(ids.KEY, "r", "number")}
+                ELSE o.path END AS name
+            FROM request_limits r LEFT JOIN orgs o ON o.org_id = r.org_id
+        ) AS r
+        FULL JOIN (
+            SELECT * FROM (
+                SELECT DISTINCT ON (org_id, resource) org_id, resource, action, new FROM audit_log
+                WHERE action IN ('request_limit.set', 'request_limit.end')
+                ORDER BY org_id, resource, place DESC
+            ) AS last WHERE action = 'request_limit.set'
+        ) AS l ON l.org_id = r.org_id AND l.resource = r.name
+        WHERE (l.new ->> 'capacity' = r.capacity::text
+            AND l.new ->> 'refill_per_hour' = r.refill_per_hour::text
+            AND (r.holder = 1 OR r.number = 0)) IS NOT TRUE""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "org_clocks",
+        "no org's clock is ahead of the database's time",
+        """WITH present AS MATERIALIZED (SELECT ledger_now() AS at)
+        SELECT o.org_id, o.path, o.clock, present.at AS now FROM orgs o
+        JOIN present ON o.clock > present.at""",
+    ),
+    Check(
+        "clock_offset",
+        "the database's time was moved as far as the audit log says, and by nothing else",
+        """SELECT 0 AS org_id, c.offset_us, l.new FROM clock c
+        FULL JOIN (
+            SELECT DISTINCT ON (org_id) org_id = 0 AS only_row, new FROM audit_log
+            WHERE org_id = 0 AND action = 'clock.advance' ORDER BY org_id, place DESC
+        ) AS l ON l.only_row = c.only_row
+        WHERE (c.offset_us::text = coalesce(l.new ->> 'offset_us', '0')) IS NOT TRUE""",
+    ),
+    Check(
+        "usage",
+        "reports of measured use are as they came, and of leases that are there",
+        """SELECT coalesce(u.org_id, s.org_id) AS org_id, u.reports, s.reports AS counted,
+            NULL::bigint AS reservation_id, NULL::bigint AS seq
+        FROM (
+            SELECT org_id, count(*) AS reports, sum(usage_digest(org_id, job_id, node, seq,
+                reservation_id, account_id, is_late, used_ms, recorded_at, payload)) AS digest
+            FROM usage_events GROUP BY org_id
+        ) AS u
+        FULL JOIN (
+            SELECT org_id, sum(reports) AS reports, sum(digest) AS digest FROM usage_sums
+            GROUP BY org_id
+        ) AS s ON s.org_id = u.org_id
+        WHERE (u.reports = s.reports AND u.digest = s.digest) IS NOT TRUE
+        UNION ALL
+        SELECT u.org_id, NULL, NULL, u.reservation_id, u.seq FROM usage_events u
+        LEFT JOIN reservations r ON r.org_id = u.org_id AND r.reservation_id = u.reservation_id
+        WHERE u.reservation_id <> 0 AND (r.job_id = u.job_id) IS NOT TRUE""",
+    ),
+)
+
+
+async def wrong_functions(connection: Connection) -> list[dict[str, Any]]:
+    """Functions of the database that are not those that the migrations made."""
+    meant = {name: body for each in read_migrations() for name, body in FUNCTION.findall(each.sql)}
+    rows = await connection.fetch(
+        "SELECT p.proname, p.prosrc FROM pg_proc p"
+        " WHERE p.pronamespace = current_schema()::regnamespace"
+    )
+    found = {row["proname"]: row["prosrc"] for row in rows}
+    return [
+        {"org_id": 0, "function": name, "is_there": name in found}
+        for name, body in sorted(meant.items())
+        if found.get(name) != body
+    ]
