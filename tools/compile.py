@@ -26,14 +26,15 @@ BUILD = ROOT / "build" / "compiled"
 # read into, since compiled ones forget parts of their fields' types, those that callers may copy or
 # pickle (snapshots of pools), and what only waits.
 HOT = {
-    "api": "reports",
+    "api": "ledger/reports",
     "core": "account book bounds decide entry grant heartbeat ids limits money quota reservation"
-    " token_bucket window_bounds rules/* fairshare/decay fairshare/decide fairshare/decisions"
+    " token_bucket window_bounds rules/*/* fairshare/decay fairshare/decide fairshare/decisions"
     " fairshare/divisible fairshare/filling fairshare/horizon fairshare/tree fairshare/units"
     " fairshare/victims",
-    "store": "book_gates book_rows book_save gates_save needs page statement",
-    "service": "beats waiting",
-    "wire": "beaten",
+    "store": "book/cached_book book/ledger_rows book/limit_rows book/limit_save book/needs"
+    " book/save book/sql_batch",
+    "service": "write/batch_queue write/heartbeats",
+    "wire": "beat_result",
 }
 
 

@@ -1,7 +1,6 @@
 """gpucredits: metering, budgeting and admission for GPU fleets."""
 
-from gpucredits import compiled
-from gpucredits.library import timeline
+from gpucredits import compiled, timeline
 from gpucredits.library.arguments import ArgumentTypeError, ArgumentValueError
 from gpucredits.library.credit_tracker import CreditTracker, IrreconcilableError
 from gpucredits.library.dump import DumpError

@@ -31,28 +31,28 @@ from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.statements import Statements
 from gpucredits.jobs.statistician import Statistician
 from gpucredits.jobs.sweeper import Sweeper
-from gpucredits.service.limits.bucket_levels import Levels
-from gpucredits.service.write.group_commit import FunnelOptions
 from gpucredits.service.access.keys import Keyring, ensure_admin_key
-from gpucredits.service.write.ledger import Ledger
-from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
-from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.dispatch.pools import GpuPools
 from gpucredits.service.dispatch.queue import RequestQueue
+from gpucredits.service.limits.bucket_levels import Levels
+from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
 from gpucredits.service.reads.books import Reads
+from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.services import Services
+from gpucredits.service.write.group_commit import FunnelOptions
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.store.book.cache.book_cache import LEASES_MAX
+from gpucredits.store.clock import read_offset
+from gpucredits.store.database.connection import Pool
+from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.notifier import Notifier
+from gpucredits.store.database.primary import Primary
 from gpucredits.store.dispatch import pools, queue
 from gpucredits.store.embedded import private
-from gpucredits.store.database.notifier import Notifier
-from gpucredits.store.clock import read_offset
 from gpucredits.store.embedded.cluster import Layout
-from gpucredits.store.database.connection import Pool
-from gpucredits.store.embedded.server import EmbeddedPostgres, make_data_dir
-from gpucredits.store.database.migrate import migrate, read_migrations
-from gpucredits.store.database.connections import PoolOptions, open_pool
-from gpucredits.store.database.primary import Primary
 from gpucredits.store.embedded.run_as import sealed_advice
-from gpucredits.store.book.cache.book_cache import LEASES_MAX
+from gpucredits.store.embedded.server import EmbeddedPostgres, make_data_dir
 
 logger = logging.getLogger(__name__)
 

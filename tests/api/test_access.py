@@ -9,8 +9,8 @@ import pytest
 from gpucredits.api.http.call import Route
 from gpucredits.api.routes import routes
 from gpucredits.core.request_limit import Defaults
-from gpucredits.service.access.permissions import Permission, Role, SYSTEM_ONLY, may
 from gpucredits.service.access.keys import principal_of
+from gpucredits.service.access.permissions import SYSTEM_ONLY, Permission, Role, may
 from gpucredits.store.access.keys import KeyRow, LiveKey
 from support.http import Caller, RunningServer, fresh_name, problem
 from support.waiting import until

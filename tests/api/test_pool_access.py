@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpucredits.api.http.errors import ProblemError
 from gpucredits.api.dispatch.pools import merged_weights
+from gpucredits.api.http.errors import ProblemError
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
 from gpucredits.store.dispatch.pools import GpuPool, Weight

@@ -13,8 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gpucredits.cli.terminal import session
 from gpucredits.cli.main import COMMANDS, main
+from gpucredits.cli.terminal import session
 from gpucredits.client import Client
 from support.faulty_proxy import Fault, faulty_proxy
 from support.terminal import Terminal

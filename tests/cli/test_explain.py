@@ -7,9 +7,9 @@ import json
 import click
 import pytest
 
-from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.cli.commands.explain import explain
 from gpucredits.cli.commands.reservation import reserve
+from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.client import Client
 from support.faulty_proxy import faulty_proxy
 from support.terminal import Terminal

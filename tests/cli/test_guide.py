@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from gpucredits.cli.server.demo.server import demo_server
 from gpucredits.cli.main import main
+from gpucredits.cli.server.demo.server import demo_server
 from gpucredits.client import Client
 from support.guide import run, steps
 

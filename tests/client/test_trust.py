@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
-from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.cli.main import main
+from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.client import AsyncClient, Client, Invalid, Retry, Unavailable, Untrusted
 from support.tls_front import OPENSSL, make_authority, tls_front
 

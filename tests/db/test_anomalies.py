@@ -15,8 +15,8 @@ from gpucredits.core.command import Refund, Settle, UpdateAccount
 from gpucredits.core.risk import AnomalyTerms, check_spend, hourly_sums
 from gpucredits.jobs.anomalies import Anomalies
 from gpucredits.service.billing import anomalies
-from gpucredits.service.write.acts import Act
 from gpucredits.service.billing.anomalies import AnomalyFilter, TermsRow
+from gpucredits.service.write.acts import Act
 from gpucredits.store.billing import anomalies as rows
 from gpucredits.store.billing.anomalies import MARKS_KEPT_HOURS
 from gpucredits.store.ledger.due import DueCursor

@@ -13,19 +13,19 @@ from gpucredits.api.http.batch import begin
 from gpucredits.api.http.call import ApiRequest
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
-from gpucredits.service.write import batch, batch_worker
 from gpucredits.service.access.permissions import Principal, Role
+from gpucredits.service.reads.orgs import Directory
+from gpucredits.service.write import batch, batch_worker
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.write.batch import Job, Result
 from gpucredits.service.write.batch_keys import claim
 from gpucredits.service.write.errors import Busy, Incomplete, KeyReused, complete
 from gpucredits.service.write.group_commit import DEFAULTS, FunnelOptions
-from gpucredits.service.reads.orgs import Directory
+from gpucredits.store.book.cache.book_cache import BookCache
 from gpucredits.store.book.load import CachedBooks
 from gpucredits.store.book.save import BatchRecord
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Unavailable
-from gpucredits.store.book.cache.book_cache import BookCache
 from support.scene import CREDIT, Scene, play
 
 
@@ -72,7 +72,9 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
         assert (await stage.balance()).available == 100 * CREDIT
         real = batch.commit
 
-        async def slow(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
+        async def slow(
+            connection: Connection, jobs: Sequence[Job], shelf: BookCache
+        ) -> list[Result]:
             results = await real(connection, jobs, shelf)
             patched.setattr(batch_worker, "WAIT_MAX_S", -1.0)
             return results

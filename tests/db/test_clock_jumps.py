@@ -11,11 +11,11 @@ import pytest
 from gpucredits.core.command import Issue, Sweep
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Reserved
-from gpucredits.service.write.ledger import Ledger
 from gpucredits.service.reads.verify import verify
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.store.book.cache.clock_check import ClockCheck, ClockJumped
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.migrate import read_migrations
-from gpucredits.store.book.cache.clock_check import ClockCheck, ClockJumped
 from support.http import Caller, problem, running_server
 from support.postgres import sql
 from support.scene import CREDIT, QUICK, Scene, play

@@ -12,10 +12,10 @@ import asyncpg
 from gpucredits.core.command import Issue
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Granted, Reserved
-from gpucredits.store.embedded import leftovers
-from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.embedded import leftovers
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.ledger.reservations import ReservationFilter
 from support.postgres import SMALL
 from support.scene import CREDIT, Scene, scene

@@ -14,7 +14,7 @@ from gpucredits.core.reasons import Refused
 from gpucredits.jobs.dispatcher import Dispatching
 from gpucredits.service.dispatch import queue as queue_service
 from gpucredits.service.dispatch.admission import Admitting
-from gpucredits.service.dispatch.cycle import Dispatcher, USAGE_EVERY_US
+from gpucredits.service.dispatch.cycle import USAGE_EVERY_US, Dispatcher
 from gpucredits.service.dispatch.queue import QueueFull, answer_of
 from gpucredits.store.dispatch import cycle as dispatch
 from gpucredits.store.dispatch.cycle import Claimed

@@ -8,8 +8,8 @@ from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.service.dispatch.demand import Survey
-from gpucredits.service.write.errors import Busy
 from gpucredits.service.dispatch.queue import answer_of
+from gpucredits.service.write.errors import Busy
 from gpucredits.store.dispatch.pool_rows import OpenTicket
 from gpucredits.store.dispatch.queue import QueueState
 from support.scene import CREDIT, Scene, play

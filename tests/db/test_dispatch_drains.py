@@ -9,7 +9,7 @@ import pytest
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.service.write.acts import Act
 from gpucredits.store.dispatch import cycle
-from gpucredits.store.dispatch.pools import GpuPool, NO_POOL
+from gpucredits.store.dispatch.pools import NO_POOL, GpuPool
 from gpucredits.store.dispatch.queue import QueueState
 from support.scene import Scene, play
 from support.stage import CAPACITY, Stage, stage_on, told_to_stop

@@ -8,7 +8,8 @@ import pytest
 
 from gpucredits.core.command import CreateAccount, Issue
 from gpucredits.service.dispatch.admission import Admitting
-from gpucredits.store.dispatch import cycle as dispatch, pools
+from gpucredits.store.dispatch import cycle as dispatch
+from gpucredits.store.dispatch import pools
 from gpucredits.store.dispatch.pool_rows import take_picture
 from gpucredits.store.dispatch.pools import NO_POOL
 from gpucredits.store.dispatch.queue import QueueState

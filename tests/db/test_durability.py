@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
+from gpucredits.store.database.durability import (
+    UnsafeDatabaseError,
+    UnsafeSetting,
+    findings,
+    read_facts,
+    require_durable,
+)
 from gpucredits.store.embedded import cluster
-from gpucredits.store.database.durability import UnsafeDatabaseError, UnsafeSetting, findings, read_facts, require_durable
 from gpucredits.store.embedded.server import EmbeddedPostgres
 from support.postgres import SMALL, TestServer, sql
 from support.waiting import HANGS_S

@@ -12,8 +12,8 @@ import asyncpg
 import pytest
 
 from gpucredits.store.embedded import cluster, run_as
-from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support.postgres import SMALL, TestServer, sql
 from support.users import as_root, hide_own_user
 from support.waiting import HANGS_S

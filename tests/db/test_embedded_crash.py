@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
-from gpucredits.store.embedded import leftovers, run_as
-from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.database.errors import DRIVER_ERRORS
+from gpucredits.store.embedded import leftovers, run_as
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support import server_process
 from support.postgres import SMALL, sql
 from support.waiting import HANGS_S, until

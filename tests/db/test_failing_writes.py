@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from gpucredits.cli.main import main
 from gpucredits.core.command import Issue
 from gpucredits.service.reads.health import check_health
-from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.database.errors import Damaged, Unavailable
 from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support.postgres import SMALL, sql
 from support.scene import CREDIT, Scene, play
 

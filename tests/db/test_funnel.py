@@ -19,10 +19,10 @@ from gpucredits.service.write import batch, batch_worker
 from gpucredits.service.write.batch import Job
 from gpucredits.service.write.errors import Busy, Closing
 from gpucredits.service.write.group_commit import DEFAULTS, FunnelOptions
+from gpucredits.store.book.cache.book_cache import BookCache
 from gpucredits.store.database import batch_session
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Conflict, Unavailable
-from gpucredits.store.book.cache.book_cache import BookCache
 from support.scene import CREDIT, QUICK, Scene, play, scene
 from support.waiting import HANGS_S
 

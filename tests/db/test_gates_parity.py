@@ -37,8 +37,8 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Exhaustion, Reservation, ReservationState
 from gpucredits.core.token_bucket import tokens
-from gpucredits.store.book.load import load
 from gpucredits.store.book.limit_rows import calendar_of
+from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
 from support.parity import PATHS, Players, Shadow
 from support.scene import CREDIT, HOUR_US, PRICE, Scene, list_price, play

@@ -15,13 +15,13 @@ from gpucredits.core.command import (
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.service.billing.prices import NewPrice, add_price
 from gpucredits.service.write import batch, batch_record
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.ledger import Ledger
-from gpucredits.service.billing.prices import NewPrice, add_price
 from gpucredits.store.book import save
-from gpucredits.store.book.guard import GuardResult
 from gpucredits.store.book.cache.database_clock import DatabaseClock
+from gpucredits.store.book.guard import GuardResult
 from support.kept import counted_reads, without
 from support.scene import CREDIT, PRICE, QUICK, Scene, play
 
@@ -212,7 +212,9 @@ def test_a_guess_that_is_not_looked_at_renews_what_has_lapsed(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: with every guess of the time taken for right, a lapsed lease runs on."""
-    monkeypatch.setattr(DatabaseClock, "now", lambda watch: watch._lead_us + int(monotonic() * 1_000_000))
+    monkeypatch.setattr(
+        DatabaseClock, "now", lambda watch: watch._lead_us + int(monotonic() * 1_000_000)
+    )
     without(monkeypatch, "coalesce(m.offset_us = $3, true)")
     without(monkeypatch, "m.now - $4 BETWEEN 0 AND 5000000")
     assert play(database, lapse, stays_sound=False) == "continue"

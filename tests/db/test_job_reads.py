@@ -8,15 +8,15 @@ from functools import partial
 import pytest
 
 from gpucredits.core.bounds import DAY_US
-from gpucredits.store.billing import budget_requests, statements
-from gpucredits.store.dispatch import dry_runs
-from gpucredits.store.billing.anomalies import MARKS_KEPT_HOURS, mark_hour
-from gpucredits.store.ledger.blocks import chain_heads
-from gpucredits.store.database.connection import Connection
-from gpucredits.store.ledger.due import DueCursor, find_due
-from gpucredits.store.dispatch.queue import forget_ended
 from gpucredits.store.access.retention import forget_answers, forget_decisions
+from gpucredits.store.billing import budget_requests, statements
+from gpucredits.store.billing.anomalies import MARKS_KEPT_HOURS, mark_hour
 from gpucredits.store.billing.statements import Step
+from gpucredits.store.database.connection import Connection
+from gpucredits.store.dispatch import dry_runs
+from gpucredits.store.dispatch.queue import forget_ended
+from gpucredits.store.ledger.blocks import chain_heads
+from gpucredits.store.ledger.due import DueCursor, find_due
 from support.counting import rows_read
 from support.scene import Scene, play
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from gpucredits.service.access import keys
-from gpucredits.service.access.permissions import Principal
-from gpucredits.service.write.acts import Act
 from gpucredits.service.access.key_acts import Caller, NewKey, create_key
 from gpucredits.service.access.keys import Keyring, NoKey, ensure_admin_key, read_token
+from gpucredits.service.access.permissions import Principal
+from gpucredits.service.write.acts import Act
 from gpucredits.store.clock import read_clock
 from support.scene import Scene, play
 

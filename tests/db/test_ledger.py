@@ -264,7 +264,9 @@ def test_beats_of_one_lease_in_one_call_are_settled_in_order(database: str) -> N
         number = lease.reservation.reservation_id
         beats = [Beat(number, 1, 1_000), Beat(number, 2, 2_000), Beat(number, 2, 3_000)]
         results = await stage.ledger.beat([(org_id, beat) for beat in beats])
-        assert [(each.settled, each.duplicate) for each in results if isinstance(each, BeatResult)] == [
+        assert [
+            (each.settled, each.duplicate) for each in results if isinstance(each, BeatResult)
+        ] == [
             (1 * CREDIT, False),
             (2 * CREDIT, False),
             (2 * CREDIT, True),

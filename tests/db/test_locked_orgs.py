@@ -15,10 +15,10 @@ from gpucredits.service.write import batch_worker
 from gpucredits.service.write.batch import Job, Result, commit
 from gpucredits.service.write.errors import Busy
 from gpucredits.service.write.ledger import Undecided
+from gpucredits.store.book.cache.book_cache import BookCache
+from gpucredits.store.database.batch_session import held_by_others
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Unavailable
-from gpucredits.store.database.batch_session import held_by_others
-from gpucredits.store.book.cache.book_cache import BookCache
 from support.scene import CREDIT, Scene, play
 from support.waiting import HANGS_S
 
@@ -134,7 +134,9 @@ def test_no_org_is_given_up_for_what_the_other_lane_holds(
     async def act(stage: Scene) -> None:
         leases = Leases(stage)
         await leases.open()
-        monkeypatch.setattr(batch_worker, "HELD_MAX_S", 0.0)  # every batch that was locked out is late
+        monkeypatch.setattr(
+            batch_worker, "HELD_MAX_S", 0.0
+        )  # every batch that was locked out is late
         monkeypatch.setattr(batch_worker, "held_by_others", look_slowly)
         async with locked(stage, "account", STUCK):
             asked, stuck = leases.ask(OTHERS, 1), leases.ask([STUCK], 1)

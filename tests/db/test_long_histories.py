@@ -13,13 +13,13 @@ from gpucredits.core.command import Command, Refund, Reserve, Settle
 from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reservation import ReservationState
-from gpucredits.store.ledger.accounts import accounts_under
+from gpucredits.store.billing.spending import leases_concerned, sum_spent
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.ledger.accounts import accounts_under
 from gpucredits.store.ledger.entries import EntryFilter, list_entries
 from gpucredits.store.ledger.history import sums_at, take_snapshots
 from gpucredits.store.ledger.orgs import find_org
 from gpucredits.store.ledger.reservations import ReservationFilter, list_reservations
-from gpucredits.store.billing.spending import leases_concerned, sum_spent
 from support.postgres import TestServer
 from support.scene import CREDIT, Scene, play
 from support.waiting import HANGS_S

@@ -26,12 +26,12 @@ from gpucredits.core.outcome import QuotaSaved, ToppedUp
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.jobs.statistician import Statistician
-from gpucredits.store.book.load import load
-from gpucredits.store.book.save import BatchRecord, save_if
-from gpucredits.store.database.connection import Connection
 from gpucredits.store.book.guard import Guard
-from gpucredits.store.database.batch_session import close_lane, open_lane
+from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.save import BatchRecord, save_if
+from gpucredits.store.database.batch_session import close_lane, open_lane
+from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.statistics import analyze_grown
 from support.scene import CREDIT, Scene, play
 

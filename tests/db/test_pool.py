@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 
-from gpucredits.store.database.durability import UnsafeDatabaseError
-from gpucredits.store.embedded.server import EmbeddedPostgres
-from gpucredits.store.database.errors import Conflict, Locked, Unavailable, driver_errors, translated
 from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.durability import UnsafeDatabaseError
+from gpucredits.store.database.errors import (
+    Conflict,
+    Locked,
+    Unavailable,
+    driver_errors,
+    translated,
+)
 from gpucredits.store.database.primary import DatabaseAddressError, require_primary
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support.postgres import SMALL, TestServer, sql
 from support.waiting import HANGS_S
 

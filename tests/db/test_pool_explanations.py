@@ -10,8 +10,8 @@ import pytest
 from gpucredits.core.command import Reserve
 from gpucredits.service.dispatch import pools as gpu_pools
 from gpucredits.service.dispatch.decision_thread import decided
-from gpucredits.service.dispatch.queue import QueueOptions
 from gpucredits.service.dispatch.dry_runs import ticket_of
+from gpucredits.service.dispatch.queue import QueueOptions
 from gpucredits.store.dispatch.pool_rows import take_picture
 from support.scene import Scene, play
 from support.stage import Stage, stage_on

@@ -20,8 +20,8 @@ from gpucredits.app import Config, running
 from gpucredits.core.fairshare import units
 from gpucredits.service.dispatch import admission
 from gpucredits.service.dispatch.admission import Admitting, Rehearsal
-from gpucredits.store.dispatch import cycle as dispatch
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.dispatch import cycle as dispatch
 from gpucredits.store.dispatch.cycle import Claimed, DispatchLease
 from gpucredits.store.dispatch.pool_rows import Key
 from gpucredits.store.dispatch.queue import QueueState

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpucredits.core.command import Reserve
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.service.write.acts import Act
 from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price, list_prices
+from gpucredits.service.write.acts import Act
 from gpucredits.store.billing.prices import PriceFilter
 from support.scene import CREDIT, PRICE, Scene, play
 

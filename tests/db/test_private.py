@@ -13,9 +13,9 @@ import pytest
 from gpucredits.service.access.keys import new_secret, read_token, write_token
 from gpucredits.store.embedded import private
 from gpucredits.store.embedded.cluster import Layout
-from gpucredits.store.embedded.server import EmbeddedPostgres, lock
 from gpucredits.store.embedded.private import NotOursError
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.server import EmbeddedPostgres, lock
 from gpucredits.store.embedded.supervisor import open_log
 from support.postgres import SMALL
 from support.users import SOMEBODY, as_root, hide_own_user

@@ -18,8 +18,8 @@ from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.service.dispatch.queue import by_the_clock
 from gpucredits.service.reads.books import Balance
 from gpucredits.store.dispatch import cycle as dispatch
-from gpucredits.store.ledger.grants import GrantFilter
 from gpucredits.store.dispatch.queue import QueueState, TicketFilter
+from gpucredits.store.ledger.grants import GrantFilter
 from gpucredits.store.ledger.reservations import ReservationFilter
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, stage_on

@@ -8,13 +8,20 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import Issue
-from gpucredits.core.request import BudgetRequest, OPEN_MAX, OPEN_US, RequestKind, RequestState, RequestTerms
+from gpucredits.core.request import (
+    OPEN_MAX,
+    OPEN_US,
+    BudgetRequest,
+    RequestKind,
+    RequestState,
+    RequestTerms,
+)
 from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.service.billing import budget_requests
+from gpucredits.service.billing.budget_requests import Asker, RequestRefused
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.errors import KeyReused
-from gpucredits.service.billing.budget_requests import Asker, RequestRefused
 from support.scene import CREDIT, Scene, play, scene
 
 STAFF = Asker("key_0_2")
@@ -36,7 +43,9 @@ async def asked(stage: Scene, **change: Any) -> BudgetRequest:
         "asked_at": 0,
         "expires_at": 0,
     }
-    row, _ = await budget_requests.ask(stage.pool, Act(org_id=org_id), STAFF, BudgetRequest(**(usual | change)))
+    row, _ = await budget_requests.ask(
+        stage.pool, Act(org_id=org_id), STAFF, BudgetRequest(**(usual | change))
+    )
     return row
 
 

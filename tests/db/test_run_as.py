@@ -12,8 +12,8 @@ import pytest
 
 from gpucredits.store.embedded import run_as
 from gpucredits.store.embedded.cluster import binaries
-from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support.postgres import SMALL, sql
 from support.users import NOBODY, SOMEBODY, act_as, as_root, ask_as, hide_own_user
 

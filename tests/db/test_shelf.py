@@ -34,11 +34,11 @@ from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
 from gpucredits.service.write import batch
 from gpucredits.store.book import save
-from gpucredits.store.book.load import load
-from gpucredits.store.database.errors import Conflict
-from gpucredits.store.book.needs import Needs
-from gpucredits.store.book.cached_book import windows_of
 from gpucredits.store.book.cache.book_cache import PAGE_WEIGHT
+from gpucredits.store.book.cached_book import windows_of
+from gpucredits.store.book.load import load
+from gpucredits.store.book.needs import Needs
+from gpucredits.store.database.errors import Conflict
 from support.kept import counted_reads
 from support.parity import PATHS, Players
 from support.scene import CREDIT, QUICK, Scene, play

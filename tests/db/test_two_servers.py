@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from gpucredits.core.command import Command, Reserve
-from gpucredits.service.write.ledger import Ledger
 from gpucredits.service.write.batch_record import Request
+from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.book.cache import book_cache
 from support.parity import PATHS, Players
 from support.scene import QUICK, Scene, play

@@ -24,8 +24,8 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.jobs.sealer import Sealer
 from gpucredits.jobs.snapshotter import Snapshotter
-from gpucredits.service.write.acts import Act
 from gpucredits.service.billing.prices import NewPrice, add_price
+from gpucredits.service.write.acts import Act
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.verify.rules import CHECKS, one_moment
 from support.postgres import TestServer

@@ -14,16 +14,16 @@ import pytest
 
 from gpucredits.core.command import Issue
 from gpucredits.core.heartbeat import Beat
-from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.service.reads.verify import verify
+from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.book import save
-from gpucredits.store.embedded.cluster import ROLE
+from gpucredits.store.database.connections import PoolOptions, open_pool
 from gpucredits.store.database.durability import UnsafeDatabaseError
-from gpucredits.store.embedded.server import DATABASE
 from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.migrate import migrate, read_migrations
-from gpucredits.store.database.connections import PoolOptions, open_pool
 from gpucredits.store.database.primary import Primary
+from gpucredits.store.embedded.cluster import ROLE
+from gpucredits.store.embedded.server import DATABASE
 from support.postgres import sql
 from support.replicas import Pair, host_of, replicated
 from support.scene import CREDIT, QUICK, Scene, scene

@@ -6,7 +6,13 @@ import asyncio
 
 import pytest
 
-from gpucredits.core.request_limit import BucketDraw, Holder, RequestStanding, bucket_of, standing_of
+from gpucredits.core.request_limit import (
+    BucketDraw,
+    Holder,
+    RequestStanding,
+    bucket_of,
+    standing_of,
+)
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service.limits import bucket_levels
 from gpucredits.service.limits.bucket_levels import Levels

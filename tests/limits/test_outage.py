@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from gpucredits.service.limits.redis_limiter import FAILURES_MAX, RedisLimiter
-from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.answer_timeout import patient_timeout
+from gpucredits.store.database.connection import Pool
 from gpucredits.store.limits.redis_buckets import CONNECTIONS_WARM, RedisAway, RedisBuckets
 from support.limits import admitted, ask, play, shared_limiter
 from support.redis_server import RedisServer, redis_server

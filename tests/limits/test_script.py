@@ -10,9 +10,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
-from gpucredits.core.request_limit import BURST_MAX, BucketDraw, BucketName, Holder, PER_HOUR_MAX, RequestLimit, bucket_of
+from gpucredits.core.request_limit import (
+    BURST_MAX,
+    PER_HOUR_MAX,
+    BucketDraw,
+    BucketName,
+    Holder,
+    RequestLimit,
+    bucket_of,
+)
 from gpucredits.core.token_bucket import TokenBucket, advance, resize
-from gpucredits.store.limits.redis_buckets import Answer, BucketSeen, NOTHING, RedisBuckets, key_of
+from gpucredits.store.limits.redis_buckets import NOTHING, Answer, BucketSeen, RedisBuckets, key_of
 from support.buckets import draw
 from support.limits import PATIENT_S, ask
 from support.redis_server import RedisServer
@@ -155,7 +163,9 @@ def test_who_knows_of_less_is_believed_after_a_bucket_was_made_anew(
     async def act() -> None:
         buckets = held(shared_redis)
         bucket = ask()
-        made = await draw_at(buckets, [bucket], START, seen=[BucketSeen("", 9, 0, 0)], may_make=True)
+        made = await draw_at(
+            buckets, [bucket], START, seen=[BucketSeen("", 9, 0, 0)], may_make=True
+        )
         assert made.buckets[0][0] == 8
         lower = await draw_at(buckets, [bucket], START, seen=[BucketSeen("before", 2, 0, 0)])
         assert lower.buckets[0][0] == 1

@@ -9,9 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from gpucredits.cli.main import main
 from gpucredits.cli.terminal.examples import EXAMPLES
 from gpucredits.cli.terminal.grammar import Command, Group
-from gpucredits.cli.main import main
 
 # Commands that call no server would begin their work: their words are only read.
 LOCAL = {"demo", "serve", "verify", "backup", "restore", "bench", "completion", "share replay"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpucredits.service.access.permissions import ALLOWED, Permission, Role, SYSTEM_ONLY
+from gpucredits.service.access.permissions import ALLOWED, SYSTEM_ONLY, Permission, Role
 from support.tampering import TAMPERINGS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -34,11 +34,11 @@ from gpucredits.core.grant import Source
 from gpucredits.core.outcome import QuotaSaved, Reserved, ToppedUp
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.service.write.acts import Act
 from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price
 from gpucredits.service.reads.verify_answers import broken_answers
-from gpucredits.store.verify.rules import CHECKS, offending_rows
+from gpucredits.service.write.acts import Act
 from gpucredits.store.verify.powers import wrong_functions
+from gpucredits.store.verify.rules import CHECKS, offending_rows
 from support.scene import CREDIT, HOUR_US, PRICE, Scene
 from support.waiting import HANGS_S
 

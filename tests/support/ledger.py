@@ -24,8 +24,8 @@ from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.rules.upkeep.counting import add_leases
 from gpucredits.core.rules.credit.funding import stretches
+from gpucredits.core.rules.upkeep.counting import add_leases
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 

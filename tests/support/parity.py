@@ -34,8 +34,8 @@ from gpucredits.core.outcome import Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
 from gpucredits.service.write import batch
 from gpucredits.service.write.stored_answers import detached
-from gpucredits.store.book.save import save_if
 from gpucredits.store.book.guard import GuardResult
+from gpucredits.store.book.save import save_if
 from support.scene import CREDIT, HOUR_US, PRICE
 
 PATHS = ("acme", "acme/p", "acme/q", "acme/p/u", "acme/q/v")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.database.migrate import MIGRATIONS, migrate, read_migrations
+from gpucredits.store.embedded.server import EmbeddedPostgres
 from support.waiting import HANGS_S
 
 if TYPE_CHECKING:

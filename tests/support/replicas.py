@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from gpucredits.store.embedded.cluster import ENVIRONMENT, Layout, ROLE, binaries
+from gpucredits.store.embedded.cluster import ENVIRONMENT, ROLE, Layout, binaries
 from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
 from support.postgres import SMALL, sql, temporary_directory
 from support.waiting import until

@@ -13,10 +13,10 @@ from gpucredits.core.command import Command, CreateAccount, Issue, Reserve
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Outcome, Reserved
-from gpucredits.service.write.group_commit import FunnelOptions
-from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.service.reads.books import Balance, Reads
 from gpucredits.service.reads.verify import verify
+from gpucredits.service.write.group_commit import FunnelOptions
+from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.access import audit
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.clock import advance_clock

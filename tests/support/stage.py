@@ -8,12 +8,12 @@ from typing import Any
 
 from gpucredits.core.command import CreateAccount, Issue, Reserve, Settle
 from gpucredits.core.outcome import Closed, Queued
-from gpucredits.service.write.acts import Act
 from gpucredits.service.dispatch.cycle import Dispatcher
 from gpucredits.service.dispatch.pools import GpuPools
 from gpucredits.service.dispatch.queue import QueueOptions, RequestQueue
+from gpucredits.service.write.acts import Act
 from gpucredits.store.dispatch.pools import GpuPool
-from gpucredits.store.dispatch.queue import QueueState, QueuedRequest
+from gpucredits.store.dispatch.queue import QueuedRequest, QueueState
 from support.scene import CREDIT, Scene
 
 CAPACITY = 8

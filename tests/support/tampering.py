@@ -26,15 +26,15 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms
 from gpucredits.core.request_limit import Holder, RequestLimit
 from gpucredits.jobs.statements import Statements
-from gpucredits.service.billing import anomalies, budget_requests
-from gpucredits.service.write.acts import Act
 from gpucredits.service.access.key_acts import Caller, create_key, revoke_key
 from gpucredits.service.access.keys import Keyring
-from gpucredits.service.dispatch.pools import GpuPools
-from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price
-from gpucredits.service.limits.request_limits import LimitTarget, change_limit
+from gpucredits.service.billing import anomalies, budget_requests
 from gpucredits.service.billing.budget_requests import Asker
+from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price
 from gpucredits.service.billing.usage import UsageRow, record_use
+from gpucredits.service.dispatch.pools import GpuPools
+from gpucredits.service.limits.request_limits import LimitTarget, change_limit
+from gpucredits.service.write.acts import Act
 from gpucredits.store.billing.anomalies import TermsRow
 from gpucredits.store.dispatch.pools import GpuPool, Weight
 from support.damage import open_books
@@ -305,7 +305,11 @@ async def ask_for_more(stage: Scene) -> None:
     }
     asked: dict[str, Any] = {"kind": RequestKind.CREDITS, "amount": 5 * CREDIT}
     made = [
-        (await budget_requests.ask(stage.pool, Act(org_id=1), STAFF, BudgetRequest(**usual, **asked)))[0]
+        (
+            await budget_requests.ask(
+                stage.pool, Act(org_id=1), STAFF, BudgetRequest(**usual, **asked)
+            )
+        )[0]
         for _ in range(3)
     ]
     _, approved, declined = made

@@ -7,8 +7,8 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.cli.main import main
+from gpucredits.cli.server.demo.server import DemoServer
 
 
 class Terminal:

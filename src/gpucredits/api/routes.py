@@ -11,10 +11,22 @@ from gpucredits.api import system
 from gpucredits.api.access import keys
 from gpucredits.api.billing import anomalies, budget_requests, prices, statements, usage
 from gpucredits.api.dispatch import pools, queue, shares
-from gpucredits.api.ledger import accounts, balances, credit, entries, explanations, grants, heartbeats, leases, reservations, topups, transfers
-from gpucredits.api.limits import boosts, budgets, overview, quotas, rate_limits, request_limits
 from gpucredits.api.http.call import Route
 from gpucredits.api.http.openapi import openapi_document
+from gpucredits.api.ledger import (
+    accounts,
+    balances,
+    credit,
+    entries,
+    explanations,
+    grants,
+    heartbeats,
+    leases,
+    reservations,
+    topups,
+    transfers,
+)
+from gpucredits.api.limits import boosts, budgets, overview, quotas, rate_limits, request_limits
 
 
 def routes(*, has_test_clock: bool = False) -> list[Route]:

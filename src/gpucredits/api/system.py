@@ -8,9 +8,9 @@ from typing import Any
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access.permissions import Permission
-from gpucredits.service.write.acts import Act
-from gpucredits.service.reads.test_clock import move_clock
 from gpucredits.service.reads.health import alarms_of, check_health
+from gpucredits.service.reads.test_clock import move_clock
+from gpucredits.service.write.acts import Act
 from gpucredits.store.clock import read_clock, read_offset
 from gpucredits.version import __version__
 from gpucredits.wire.scalars import format_instant

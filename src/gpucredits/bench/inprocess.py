@@ -32,12 +32,12 @@ from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Decision
+from gpucredits.service.billing.prices import NewPrice, add_price
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.ledger import Ledger, Request, Undecided
-from gpucredits.service.billing.prices import NewPrice, add_price
 from gpucredits.store.access.audit import SYSTEM
-from gpucredits.store.database.migrate import migrate, read_migrations
 from gpucredits.store.database.connections import open_pool
+from gpucredits.store.database.migrate import migrate, read_migrations
 
 RESERVE_CHUNK = 500
 SEEDERS = 8

@@ -22,7 +22,7 @@ from gpucredits.bench import processes
 from gpucredits.bench.exchange import ExchangeError, Target
 from gpucredits.bench.load import COUNTED, COUNTING, Figures, Spec
 from gpucredits.bench.workload import WINDOW_S
-from gpucredits.store.embedded.cluster import Layout, ROLE
+from gpucredits.store.embedded.cluster import ROLE, Layout
 from gpucredits.store.embedded.server import DATABASE
 
 LOG_TAIL_BYTES = 2_000

@@ -118,7 +118,9 @@ class BudgetRequest:
     @property
     def asked(self) -> RequestTerms:
         """What was asked for."""
-        return RequestTerms(amount=self.amount, refill_per_hour=self.refill_per_hour, ends_at=self.ends_at)
+        return RequestTerms(
+            amount=self.amount, refill_per_hour=self.refill_per_hour, ends_at=self.ends_at
+        )
 
     @property
     def given(self) -> RequestTerms:
@@ -198,7 +200,13 @@ def check_new(account: str, terms: RequestTerms, *, open_now: int, now: int) -> 
 
 
 def approve(  # which request, on which terms, and who says so
-    ask: BudgetRequest, terms: RequestTerms, *, actor: str, note: str, now: int, by: Authority = Authority.SYSTEM
+    ask: BudgetRequest,
+    terms: RequestTerms,
+    *,
+    actor: str,
+    note: str,
+    now: int,
+    by: Authority = Authority.SYSTEM,
 ) -> BudgetRequest | Refused:
     """Decide for it, on these terms; the ledger has the last word."""
     if wrong := not_open(ask, now):
@@ -221,7 +229,9 @@ def approve(  # which request, on which terms, and who says so
     )
 
 
-def close(ask: BudgetRequest, state: RequestState, *, actor: str, note: str, now: int) -> BudgetRequest | Refused:
+def close(
+    ask: BudgetRequest, state: RequestState, *, actor: str, note: str, now: int
+) -> BudgetRequest | Refused:
     """Decline or cancel it."""
     if wrong := not_open(ask, now):
         return wrong

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpucredits.jobs.pace import Paced
+from gpucredits.store.book.cache.clock_check import ClockCheck, steady_us
 from gpucredits.store.clock import read_clock_and_offset
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.book.cache.clock_check import ClockCheck, steady_us
 
 
 class ClockWatcher(Paced):

@@ -14,11 +14,11 @@ from collections.abc import Awaitable
 from contextlib import suppress
 
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.dispatch.cycle import Dispatcher, LEASE_US, USAGE_EVERY_US
-from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.dispatch.cycle import LEASE_US, USAGE_EVERY_US, Dispatcher
 from gpucredits.service.dispatch.pools import GpuPools
-from gpucredits.store.dispatch.cycle import pools_with_work
+from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.database.errors import Unavailable, driver_errors
+from gpucredits.store.dispatch.cycle import pools_with_work
 
 REST_MAX_S = 0.5
 POOLS_AT_ONCE = 4

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.write.ledger import Ledger
 from gpucredits.service.billing.budget_requests import repair
+from gpucredits.service.write.ledger import Ledger
 
 
 class Requests(Paced):

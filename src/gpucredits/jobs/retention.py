@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpucredits.core.bounds import DAY_US
 from gpucredits.jobs.pace import Paced
+from gpucredits.store.access.retention import forget_answers, forget_decisions
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.dispatch.queue import forget_ended
-from gpucredits.store.access.retention import forget_answers, forget_decisions
 
 
 class Retention(Paced):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from gpucredits.core.bounds import MINUTE_US
 from gpucredits.jobs.pace import Paced
-from gpucredits.store.ledger.blocks import orgs_unsealed, seal
 from gpucredits.store.database.connection import Pool
+from gpucredits.store.ledger.blocks import orgs_unsealed, seal
 
 
 class Sealer(Paced):

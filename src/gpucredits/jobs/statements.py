@@ -7,8 +7,14 @@ from typing import Final
 
 from gpucredits.core.statement import DUE_DAYS
 from gpucredits.jobs.pace import Paced
+from gpucredits.service.billing.statements import (
+    ZONE,
+    Step,
+    close_months,
+    months_over,
+    review_standings,
+)
 from gpucredits.service.write.ledger import Ledger
-from gpucredits.service.billing.statements import Step, ZONE, close_months, months_over, review_standings
 from gpucredits.store.ledger.due import DueCursor
 
 MONTHS_EVERY_S: Final = 60.0

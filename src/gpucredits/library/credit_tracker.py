@@ -8,8 +8,23 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from gpucredits.library.arguments import ArgumentTypeError, ArgumentValueError, check_amount, check_integer, check_name
-from gpucredits.library.dump import Charges, DumpError, Grants, History, PendingRefunds, Refunds, read_history, write_history
+from gpucredits.library.arguments import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    check_amount,
+    check_integer,
+    check_name,
+)
+from gpucredits.library.dump import (
+    Charges,
+    DumpError,
+    Grants,
+    History,
+    PendingRefunds,
+    Refunds,
+    read_history,
+    write_history,
+)
 from gpucredits.library.timeline import Shortage, Shortfall, Timeline, Window
 from gpucredits.library.timeline.event import ADD, CHARGE, REFUND
 

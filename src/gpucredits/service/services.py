@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.service.access.keys import Keyring
-from gpucredits.service.write.ledger import Ledger
-from gpucredits.service.limits.limiter import Limiter
-from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.dispatch.pools import GpuPools
 from gpucredits.service.dispatch.queue import RequestQueue
+from gpucredits.service.limits.limiter import Limiter
 from gpucredits.service.reads.books import Reads
+from gpucredits.service.reads.orgs import Directory
+from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.database.connection import Pool
 
 

@@ -7,7 +7,13 @@ from typing import Literal
 from msgspec import Struct
 
 from gpucredits.core import bounds, ids
-from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms, RequestUnit
+from gpucredits.core.request import (
+    BudgetRequest,
+    RequestKind,
+    RequestState,
+    RequestTerms,
+    RequestUnit,
+)
 from gpucredits.wire.scalars import (
     AccountPath,
     Amount,
@@ -41,7 +47,11 @@ STATES: dict[RequestStateName, RequestState] = {
 }
 _KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 _STATE_NAMES = {state: name for name, state in STATES.items()}
-_UNITS: dict[RequestUnit, UnitName] = {RequestUnit.CREDITS: "credits", RequestUnit.GPUS: "GPUs", RequestUnit.JOBS: "jobs"}
+_UNITS: dict[RequestUnit, UnitName] = {
+    RequestUnit.CREDITS: "credits",
+    RequestUnit.GPUS: "GPUs",
+    RequestUnit.JOBS: "jobs",
+}
 
 
 class AskRequest(Struct, kw_only=True, forbid_unknown_fields=True):

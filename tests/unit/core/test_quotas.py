@@ -227,7 +227,9 @@ def test_a_lowered_limit_on_jobs_drains_whole_jobs(ledger: Ledger, nodes: int) -
     for seq in (1, 2):
         ledger.wait(s=10)
         for job in "ba" if seq == 2 else "ab":
-            told = [ledger.accept(Beat(each, seq, seq * 10_000), BeatResult) for each in leases[job]]
+            told = [
+                ledger.accept(Beat(each, seq, seq * 10_000), BeatResult) for each in leases[job]
+            ]
             assert {answer.decision for answer in told} == {"drain" if job == "a" else "continue"}
     assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (2, 1)
     ledger.wait(s=115)  # the nodes of a ended where their leases did

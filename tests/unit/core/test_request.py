@@ -12,7 +12,20 @@ from gpucredits.core.budget import Budget, Rollover
 from gpucredits.core.command import AddBoost, Issue, SetBudget, Transfer
 from gpucredits.core.period import Calendar
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.request import BudgetRequest, OPEN_MAX, RequestKind, RequestState, RequestTerms, applied, approve, check_new, close, command_of, reopened, state_at
+from gpucredits.core.request import (
+    OPEN_MAX,
+    BudgetRequest,
+    RequestKind,
+    RequestState,
+    RequestTerms,
+    applied,
+    approve,
+    check_new,
+    close,
+    command_of,
+    reopened,
+    state_at,
+)
 from gpucredits.core.rules.limits.budgets import whole_budget
 
 NOW, LATER = 1_000, 2_000

@@ -7,7 +7,18 @@ from fractions import Fraction
 import pytest
 
 from gpucredits.core.bounds import HOUR_US
-from gpucredits.core.request_limit import BURST_MAX, BucketDraw, BucketName, Defaults, Holder, PER_HOUR_MAX, RequestLimit, asks_of, bucket_of, limit_of
+from gpucredits.core.request_limit import (
+    BURST_MAX,
+    PER_HOUR_MAX,
+    BucketDraw,
+    BucketName,
+    Defaults,
+    Holder,
+    RequestLimit,
+    asks_of,
+    bucket_of,
+    limit_of,
+)
 from gpucredits.core.token_bucket import Tokens
 
 ONE, TWO, THREE, FOUR = (RequestLimit(n, n) for n in (1, 2, 3, 4))

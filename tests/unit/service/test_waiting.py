@@ -10,9 +10,9 @@ import pytest
 
 from gpucredits.core.heartbeat import Beat
 from gpucredits.service.write.batch import Job
-from gpucredits.service.write.heartbeats import BeatCall, BeatJob
-from gpucredits.service.write.errors import Busy
 from gpucredits.service.write.batch_queue import BatchQueue, BatchTerms
+from gpucredits.service.write.errors import Busy
+from gpucredits.service.write.heartbeats import BeatCall, BeatJob
 
 TERMS = BatchTerms(batch_max=100, turn_max=20, org_waiting_max=2_000)
 
@@ -46,7 +46,9 @@ def test_orgs_take_turns() -> None:
 
 def test_one_org_never_fills_a_batch() -> None:
     """However much one org sends, a batch holds its part and no more; then it goes on."""
-    waiting = BatchQueue(BatchTerms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000))
+    waiting = BatchQueue(
+        BatchTerms(batch_max=64, turn_max=1, org_batch_max=16, org_waiting_max=2_000)
+    )
     for org_id, count in ((1, 40), (2, 2)):
         for _ in range(count):
             waiting.put(job(org_id))
@@ -169,7 +171,9 @@ def test_heartbeats_without_room_are_busy_in_their_places() -> None:
 
 def test_a_batch_is_large_only_in_a_crowd() -> None:
     """What waits decides, that of orgs which are under way with it; the rest is left for others."""
-    waiting = BatchQueue(BatchTerms(batch_max=8, calm_max=2, crowd=6, turn_max=1, org_waiting_max=2_000))
+    waiting = BatchQueue(
+        BatchTerms(batch_max=8, calm_max=2, crowd=6, turn_max=1, org_waiting_max=2_000)
+    )
     beating(waiting, *range(6))
     assert orgs_of(waiting.take()) == [0, 1]
     beating(waiting, 0, 0, 0)  # of an org that is under way
@@ -225,7 +229,9 @@ def test_both_kinds_go_together_unless_there_is_a_crowd() -> None:
 
 def test_a_full_batch_leaves_the_line_of_others_as_it_was() -> None:
     """Those it has taken from leave the line; those it has not reached keep their order."""
-    waiting = BatchQueue(BatchTerms(batch_max=6, turn_max=2, org_batch_max=5, org_waiting_max=2_000))
+    waiting = BatchQueue(
+        BatchTerms(batch_max=6, turn_max=2, org_batch_max=5, org_waiting_max=2_000)
+    )
     for org_id in (1, 2, 3, 4, 5):
         for _ in range(4):
             waiting.put(job(org_id))

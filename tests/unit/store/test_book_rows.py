@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpucredits.core.book import Book, Org
-from gpucredits.store.book.ledger_rows import fill_suspended
 from gpucredits.store.book.cached_book import CachedBook, StoredRow
+from gpucredits.store.book.ledger_rows import fill_suspended
 
 
 def suspended_row(path: str, status: int) -> StoredRow:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, Org
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
-from gpucredits.store.book.cached_book import CachedBook, note, turn
 from gpucredits.store.book.cache.book_cache import BookCache
+from gpucredits.store.book.cached_book import CachedBook, note, turn
 
 DRAINING = (ReservationState.ACTIVE, Decision.DRAIN)
 

@@ -7,9 +7,9 @@ from gpucredits.core.book import Book, Org
 from gpucredits.core.quota import Counter, Tally
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.upkeep.roll import roll
-from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.cache.book_cache import PAGE_WEIGHT, BookCache, weight_of
 from gpucredits.store.book.cached_book import CachedBook, turn
-from gpucredits.store.book.cache.book_cache import BookCache, PAGE_WEIGHT, weight_of
+from gpucredits.store.book.needs import Needs
 
 
 def page_of(org_id: int, *, accounts: int) -> CachedBook:

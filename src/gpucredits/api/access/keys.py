@@ -10,9 +10,16 @@ from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
 from gpucredits.core.bounds import NEVER_US
-from gpucredits.service.access.permissions import Permission, Role, sees_org
 from gpucredits.service.access.audit import AuditFilter, AuditRow, list_acts
-from gpucredits.service.access.key_acts import Caller, Expired, create_key, list_keys, read_key, revoke_key
+from gpucredits.service.access.key_acts import (
+    Caller,
+    Expired,
+    create_key,
+    list_keys,
+    read_key,
+    revoke_key,
+)
+from gpucredits.service.access.permissions import Permission, Role, sees_org
 from gpucredits.store.access.keys import KeyRow
 from gpucredits.wire.access import (
     SHOWN_ONCE,

@@ -9,13 +9,27 @@ from msgspec import Struct
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import AnyCall, account_filter, org_number, require_wider, unknown_account, visible
+from gpucredits.api.http.scope import (
+    AnyCall,
+    account_filter,
+    org_number,
+    require_wider,
+    unknown_account,
+    visible,
+)
 from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.change import Named
 from gpucredits.core.money import format_credits
 from gpucredits.service.access.permissions import Permission
-from gpucredits.service.billing.anomalies import AnomalyFilter, AnomalyRow, TermsRow, list_anomalies, read_terms, set_terms
+from gpucredits.service.billing.anomalies import (
+    AnomalyFilter,
+    AnomalyRow,
+    TermsRow,
+    list_anomalies,
+    read_terms,
+    set_terms,
+)
 from gpucredits.wire.anomaly import (
     ActionName,
     AnomalyAnswer,

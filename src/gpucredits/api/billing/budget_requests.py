@@ -10,12 +10,20 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import ASKING, DECIDING
-from gpucredits.api.http.scope import AnyCall, account_filter, number_param, org_number, require, require_wider, visible
+from gpucredits.api.http.scope import (
+    AnyCall,
+    account_filter,
+    number_param,
+    org_number,
+    require,
+    require_wider,
+    visible,
+)
 from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState
-from gpucredits.service.billing import budget_requests
 from gpucredits.service.access.permissions import Permission, sees
+from gpucredits.service.billing import budget_requests
 from gpucredits.service.billing.budget_requests import Asker, RequestFilter, RequestRefused
 from gpucredits.wire.request import (
     KINDS,
@@ -148,7 +156,9 @@ async def post_request_cancel(call: ApiRequest[None, NoQuery]) -> RequestAnswer:
     return await _close(call, row, RequestState.CANCELED, "")
 
 
-async def _close(call: AnyCall, row: BudgetRequest, state: RequestState, note: str) -> RequestAnswer:
+async def _close(
+    call: AnyCall, row: BudgetRequest, state: RequestState, note: str
+) -> RequestAnswer:
     try:
         row, call.replayed = await budget_requests.close(
             call.services.pool,

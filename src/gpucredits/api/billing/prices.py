@@ -11,7 +11,15 @@ from gpucredits.api.http.submit import act_of
 from gpucredits.core.account import lineage
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.service.access.permissions import Permission
-from gpucredits.service.billing.prices import NewPrice, PriceEnd, PriceFilter, PriceRefused, add_price, end_price, list_prices
+from gpucredits.service.billing.prices import (
+    NewPrice,
+    PriceEnd,
+    PriceFilter,
+    PriceRefused,
+    add_price,
+    end_price,
+    list_prices,
+)
 from gpucredits.wire.price import (
     NewPriceAnswer,
     PriceAnswer,

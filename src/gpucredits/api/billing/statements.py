@@ -16,7 +16,12 @@ from gpucredits.core.outcome import Reviewed, ToppedUp
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.risk import Standing
 from gpucredits.service.access.permissions import Permission, sees
-from gpucredits.service.billing.statements import StatementAt, StatementFilter, list_statements, payment
+from gpucredits.service.billing.statements import (
+    StatementAt,
+    StatementFilter,
+    list_statements,
+    payment,
+)
 from gpucredits.wire.credit import topup_to_wire
 from gpucredits.wire.scalars import AccountPath, format_instant
 from gpucredits.wire.statement import (

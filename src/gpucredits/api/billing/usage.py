@@ -231,7 +231,9 @@ async def _by_lease(
     return found
 
 
-async def _by_job(call: ApiRequest[UsageRequest, NoQuery], events: list[UsageEvent]) -> dict[int, Found]:
+async def _by_job(
+    call: ApiRequest[UsageRequest, NoQuery], events: list[UsageEvent]
+) -> dict[int, Found]:
     numbers: dict[str, tuple[int, int] | None] = {}
     found: dict[int, Found] = {}
     for position, event in enumerate(events):

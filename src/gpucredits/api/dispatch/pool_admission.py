@@ -15,18 +15,26 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeGuard
 
-from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.dispatch.queue import ticket_to_wire
+from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.scope import AnyCall, require
 from gpucredits.api.http.submit import act_of, item_key_of
 from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.service.access.permissions import Permission
+from gpucredits.service.dispatch.dry_runs import never_admitted, rehearsed, rehearsed_together
+from gpucredits.service.dispatch.pools import GpuPool
+from gpucredits.service.dispatch.queue import (
+    DeadlinePassed,
+    QueuedRequest,
+    QueueFull,
+    QueueOptions,
+    answer_of,
+    has_ended,
+    was_throttled,
+)
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.errors import complete
-from gpucredits.service.dispatch.pools import GpuPool
-from gpucredits.service.dispatch.queue import DeadlinePassed, QueueFull, QueueOptions, QueuedRequest, answer_of, has_ended, was_throttled
-from gpucredits.service.dispatch.dry_runs import never_admitted, rehearsed, rehearsed_together
 from gpucredits.store.dispatch.pools import NO_POOL
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import ReserveRequest

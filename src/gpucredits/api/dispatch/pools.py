@@ -15,7 +15,14 @@ from gpucredits.api.http.submit import act_of
 from gpucredits.core.account import is_below
 from gpucredits.core.change import Named
 from gpucredits.service.access.permissions import Permission
-from gpucredits.service.dispatch.pools import AccountMissing, GpuPool, NoCapacity, PoolMissing, Reweigh, Weight
+from gpucredits.service.dispatch.pools import (
+    AccountMissing,
+    GpuPool,
+    NoCapacity,
+    PoolMissing,
+    Reweigh,
+    Weight,
+)
 from gpucredits.wire.change import filled, given, named_in
 from gpucredits.wire.pool import (
     WEIGHTS_MAX,

@@ -8,9 +8,9 @@ from operator import add
 
 import msgspec
 
+from gpucredits.api.dispatch.pools import ONE, pool_param, pool_route, unknown_pool
 from gpucredits.api.http.call import ApiRequest, NoQuery
 from gpucredits.api.http.errors import ProblemError
-from gpucredits.api.dispatch.pools import ONE, pool_param, pool_route, unknown_pool
 from gpucredits.core.account import is_below, lineage, org_of, scope_of
 from gpucredits.core.fairshare.decisions import Share
 from gpucredits.core.fairshare.filling import Fraction

@@ -22,7 +22,13 @@ import msgspec
 
 from gpucredits.api.http.call import ApiRequest, Route
 from gpucredits.api.http.duplicates import repeated_field
-from gpucredits.api.http.errors import ProblemError, RefusedError, problem_of, refusal_problem, retry_after_of
+from gpucredits.api.http.errors import (
+    ProblemError,
+    RefusedError,
+    problem_of,
+    refusal_problem,
+    retry_after_of,
+)
 from gpucredits.api.http.failures import REQUEST_TIMEOUT_S, problem_for
 from gpucredits.api.http.item_bounds import ItemBounds
 from gpucredits.api.http.log import LoggedRequest, RequestLog
@@ -31,8 +37,8 @@ from gpucredits.api.http.overdue import name_statement
 from gpucredits.api.http.throttle import throttle
 from gpucredits.core.account import RESERVED_SEGMENTS
 from gpucredits.core.gpu_type import POOL_WORDS
-from gpucredits.service.access.permissions import Principal, Role, may
 from gpucredits.service.access.keys import NoKey
+from gpucredits.service.access.permissions import Principal, Role, may
 from gpucredits.service.services import Services
 from gpucredits.service.write.loop_turns import long_step
 from gpucredits.wire import problem

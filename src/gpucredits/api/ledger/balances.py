@@ -10,13 +10,19 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.paging import END_OF_ORG, PageQuery, page, path_cursor
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import account_exists, account_filter, account_param, org_number, unknown_account
+from gpucredits.api.http.scope import (
+    account_exists,
+    account_filter,
+    account_param,
+    org_number,
+    unknown_account,
+)
 from gpucredits.core.account import Account, Model, Status, org_of
 from gpucredits.core.money import format_credits
 from gpucredits.service.access.permissions import Permission
-from gpucredits.service.reads.books import Balance, TREE_ACCOUNTS_MAX, TreeTooLarge
-from gpucredits.store.ledger.accounts import AccountFilter
+from gpucredits.service.reads.books import TREE_ACCOUNTS_MAX, Balance, TreeTooLarge
 from gpucredits.store.clock import read_clock
+from gpucredits.store.ledger.accounts import AccountFilter
 from gpucredits.wire.account import (
     AccountAnswer,
     AccountPage,

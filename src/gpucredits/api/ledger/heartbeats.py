@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
-from gpucredits.api.ledger.reports import answers_to, beats_of, numbers_of, unknown
 from gpucredits.api.http.scope import visible_leases
+from gpucredits.api.ledger.reports import answers_to, beats_of, numbers_of, unknown
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome
 from gpucredits.service.access.permissions import Permission

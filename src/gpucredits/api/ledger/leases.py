@@ -12,8 +12,8 @@ from gpucredits.api.http.scope import page_about
 from gpucredits.core.ids import lease_number
 from gpucredits.core.reasons import LEASE_UNKNOWN
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.service.access.audit import who_ended
+from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.store.clock import read_clock
 from gpucredits.store.ledger.reservations import ReservationFilter
 from gpucredits.wire.reservation import (

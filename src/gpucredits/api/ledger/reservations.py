@@ -8,7 +8,13 @@ from http import HTTPStatus
 from gpucredits.api.dispatch import pool_admission
 from gpucredits.api.http.batch import Atomic, batch_by_org, begin
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
-from gpucredits.api.http.errors import ProblemError, RefusedError, problem_of, refusal_problem, status_of
+from gpucredits.api.http.errors import (
+    ProblemError,
+    RefusedError,
+    problem_of,
+    refusal_problem,
+    status_of,
+)
 from gpucredits.api.http.overdue import Known, name_statement
 from gpucredits.api.http.reasons import NO_LEASE, RESERVING
 from gpucredits.api.http.scope import AnyCall, lease_param, org_number, visible, visible_lease
@@ -19,8 +25,8 @@ from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Adjusted, Closed, Outcome, Queued, Refunded, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access.permissions import Permission
-from gpucredits.service.write.errors import complete
 from gpucredits.service.dispatch.queue import QueueOptions
+from gpucredits.service.write.errors import complete
 from gpucredits.service.write.loop_turns import long_step
 from gpucredits.wire.beat_result import beaten_to_wire
 from gpucredits.wire.correction import (
@@ -170,7 +176,9 @@ async def _reserve_together(
     """A batch into a pool that is all or nothing: a gang."""
     org_id = await org_number(call, commands[0].account)
     pairs = zip(call.body.items, commands, strict=True)
-    gang = pool_admission.gang_of(call, [pool_admission.wish_of(call, item, command) for item, command in pairs])
+    gang = pool_admission.gang_of(
+        call, [pool_admission.wish_of(call, item, command) for item, command in pairs]
+    )
     await begin(call, [command.account for command in commands], atomic=True)
     told, call.replayed = await pool_admission.take_turn_together(call, org_id, gang)
     for each in told:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
-from gpucredits.api.ledger.credit import topup_param
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import TOPUP_UNKNOWN, page_about
+from gpucredits.api.ledger.credit import topup_param
 from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.topup import TopUpStatus
 from gpucredits.service.access.permissions import Permission, sees, sees_org

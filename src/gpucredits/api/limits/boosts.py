@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.errors import invalid
-from gpucredits.api.limits.limit_standing import Limit, UNKNOWN, limit_by_id, limits_of, number_of, standing_of
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.http.scope import account_param, require_wider
 from gpucredits.api.http.submit import submit
+from gpucredits.api.limits.limit_standing import (
+    UNKNOWN,
+    Limit,
+    limit_by_id,
+    limits_of,
+    number_of,
+    standing_of,
+)
 from gpucredits.core import ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.command import AddBoost, EndBoost

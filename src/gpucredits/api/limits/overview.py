@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
-from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import account_param
+from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.core.account import org_of
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.limits.request_limits import key_standing, org_standing

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
-from gpucredits.api.limits.limit_standing import limit_number, standing_of
 from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.http.scope import account_param, org_number, require_wider
 from gpucredits.api.http.submit import submit
+from gpucredits.api.limits.limit_standing import limit_number, standing_of
 from gpucredits.core import ids
 from gpucredits.core.command import EndQuota
 from gpucredits.core.limit_standing import quota_standings

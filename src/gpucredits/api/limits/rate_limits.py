@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.errors import RefusedError
-from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.http.scope import account_param, org_number, require_wider
 from gpucredits.api.http.submit import submit
+from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.core.command import EndRateLimit
 from gpucredits.core.limit_standing import rate_limit_standing
 from gpucredits.core.outcome import RateLimitSaved

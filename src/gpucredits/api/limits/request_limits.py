@@ -8,13 +8,19 @@ from typing import Any
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import LAST
-from gpucredits.api.http.scope import AnyCall, account_exists, account_param, org_number, unknown_key
+from gpucredits.api.http.scope import (
+    AnyCall,
+    account_exists,
+    account_param,
+    org_number,
+    unknown_key,
+)
 from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.change import Named
 from gpucredits.core.request_limit import HOUR_S, Holder, RequestLimit, limit_of
-from gpucredits.service.access.permissions import Permission, sees_org
 from gpucredits.service.access.key_acts import Caller, KeyUnknown
+from gpucredits.service.access.permissions import Permission, sees_org
 from gpucredits.service.limits.request_limits import InForce, LimitTarget, change_limit, read_limit
 from gpucredits.wire.change import given, named_in
 from gpucredits.wire.request_limit import (
@@ -50,7 +56,9 @@ async def get_org_request_limit(call: ApiRequest[None, NoQuery]) -> RequestLimit
     return await _read(call, await org_target(call))
 
 
-async def put_org_request_limit(call: ApiRequest[RequestLimitRequest, NoQuery]) -> RequestLimitAnswer:
+async def put_org_request_limit(
+    call: ApiRequest[RequestLimitRequest, NoQuery],
+) -> RequestLimitAnswer:
     """Set the limit on the requests of all keys of an org together."""
     return await _change(call, await org_target(call), limit_in(call.body))
 

@@ -6,9 +6,9 @@ from datetime import datetime
 
 import click
 
+from gpucredits.cli.commands.quota import DIMENSIONS, check_window, window_options
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
-from gpucredits.cli.commands.quota import DIMENSIONS, check_window, window_options
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.client import boosts
 from gpucredits.core.wording import count, count_of

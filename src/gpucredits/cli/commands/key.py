@@ -7,9 +7,9 @@ from typing import get_args
 
 import click
 
+from gpucredits.cli.commands.request_limit import limit
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
-from gpucredits.cli.commands.request_limit import limit
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import keys
 from gpucredits.wire.access import KeyAnswer, KeyPage, NewKeyAnswer, RoleName

@@ -8,10 +8,10 @@ from typing import Final, get_args
 
 import click
 
+from gpucredits.cli.commands.queue import show_queued
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command, Group
 from gpucredits.cli.terminal.job_options import job_options
-from gpucredits.cli.commands.queue import show_queued
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import queue as queue_calls
 from gpucredits.client import reservations

@@ -21,11 +21,11 @@ from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.progress import MIB, ProgressLine
 from gpucredits.cli.terminal.session import KEY_FILE
 from gpucredits.client import Unavailable as Away
+from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.backup import BackupError, BackupInfo, require_free, take
-from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
-from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
 
 RATE_MIB_S_MAX = 1_024  # pg_basebackup's own bound
 OWN_DATABASE = (

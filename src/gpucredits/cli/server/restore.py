@@ -12,23 +12,23 @@ from pathlib import Path
 
 import click
 
+from gpucredits.cli.server.backup import ending_in_order, plain
+from gpucredits.cli.server.verify import POOL, database, to_plain
+from gpucredits.cli.server.verify import show as show_verification
 from gpucredits.cli.terminal import output
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
-from gpucredits.cli.server.backup import ending_in_order, plain
 from gpucredits.cli.terminal.failure import Undone
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.progress import MIB, ProgressLine
 from gpucredits.cli.terminal.session import KEY_FILE
-from gpucredits.cli.server.verify import POOL, database, to_plain
-from gpucredits.cli.server.verify import show as show_verification
 from gpucredits.client import Unavailable as Away
 from gpucredits.service.access.keys import add_admin_key
 from gpucredits.service.reads.verify import Verification
 from gpucredits.service.reads.verify import verify as verify_books
-from gpucredits.store.embedded.backup import BackupError, BackupInfo
+from gpucredits.store.database.connections import open_pool
 from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.migrate import MigrationError, migrate, read_migrations
-from gpucredits.store.database.connections import open_pool
+from gpucredits.store.embedded.backup import BackupError, BackupInfo
 from gpucredits.store.embedded.restore import put_back
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 

@@ -20,25 +20,32 @@ import click
 import uvicorn
 import uvloop
 
-from gpucredits.api.http.connections import BoundedConnection, CONNECTIONS_MAX, Connected, ConnectionBounds, PER_ADDRESS_MAX, connections_that_fit
+from gpucredits.api.http.connections import (
+    CONNECTIONS_MAX,
+    PER_ADDRESS_MAX,
+    BoundedConnection,
+    Connected,
+    ConnectionBounds,
+    connections_that_fit,
+)
 from gpucredits.api.http.log import log_json
 from gpucredits.app import ClockMovedError, Config, RedisSetupError, running
-from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
 from gpucredits.cli.server.announcement import announced
-from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.server.serve_apart import Said, serve_apart
 from gpucredits.cli.server.serve_limits import LimitOptions, limit_options
+from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
+from gpucredits.cli.terminal.grammar import Command
 from gpucredits.core import bounds
 from gpucredits.core.period import check_zone
 from gpucredits.core.statement import DUE_DAYS, DUE_DAYS_MAX
-from gpucredits.store.embedded.cluster import Layout
-from gpucredits.store.database.durability import UnsafeDatabaseError
-from gpucredits.store.embedded.server import lock
-from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.book.cache.memory import leases_that_fit
+from gpucredits.store.database.durability import UnsafeDatabaseError
+from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.migrate import MigrationError
 from gpucredits.store.database.primary import DatabaseAddressError
+from gpucredits.store.embedded.cluster import Layout
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.server import lock
 
 START_ERRORS = (
     ClockMovedError,

@@ -28,8 +28,9 @@ import click
 import msgspec
 
 from gpucredits.app import Config, database_for_another
-from gpucredits.store.embedded import launch, private, server as embedded
-from gpucredits.store.embedded.run_as import EmbeddedPostgresError, UNCHANGED, capabilities_held
+from gpucredits.store.embedded import launch, private
+from gpucredits.store.embedded import server as embedded
+from gpucredits.store.embedded.run_as import UNCHANGED, EmbeddedPostgresError, capabilities_held
 
 Said = Callable[[Config], AbstractContextManager[None]]
 """Entered when the server listens, left when it no longer does."""

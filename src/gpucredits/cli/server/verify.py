@@ -21,11 +21,11 @@ from gpucredits.cli.terminal.grammar import Command
 from gpucredits.client import Unavailable as Away
 from gpucredits.service.reads.verify import BrokenRule, Head, Verification
 from gpucredits.service.reads.verify import verify as verify_books
-from gpucredits.store.embedded.attach import address_in_use
-from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
-from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
+from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
 
 HOUR_S = 3_600
 # A check may read the whole ledger, which takes its time; a database that is away is soon known.

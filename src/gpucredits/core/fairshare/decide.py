@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from operator import add, sub
 
-from gpucredits.core.fairshare.decisions import Admission, Basis, Decisions, Preemption, Share, WaitDecision, WaitReason
+from gpucredits.core.fairshare.decisions import (
+    Admission,
+    Basis,
+    Decisions,
+    Preemption,
+    Share,
+    WaitDecision,
+    WaitReason,
+)
 from gpucredits.core.fairshare.divisible import fill, share_of
 from gpucredits.core.fairshare.filling import Vector
 from gpucredits.core.fairshare.horizon import HeadGuard, Horizon, Walk, fits

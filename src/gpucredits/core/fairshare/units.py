@@ -7,7 +7,14 @@ Must not: order tenants.
 from __future__ import annotations
 
 from gpucredits.core.account import lineage
-from gpucredits.core.fairshare.decisions import Admission, Basis, Decisions, Share, WaitDecision, WaitReason
+from gpucredits.core.fairshare.decisions import (
+    Admission,
+    Basis,
+    Decisions,
+    Share,
+    WaitDecision,
+    WaitReason,
+)
 from gpucredits.core.fairshare.snapshot import PoolSnapshot, Tenant, WaitingRequest
 from gpucredits.core.fairshare.tree import Tree, WorkUnit
 
@@ -136,4 +143,6 @@ def _outside(
     available: int = 0,
     behind: str = "",
 ) -> WaitDecision:
-    return WaitDecision(member.request_id, member.tenant, 0, reason, resource, needed, available, behind)
+    return WaitDecision(
+        member.request_id, member.tenant, 0, reason, resource, needed, available, behind
+    )

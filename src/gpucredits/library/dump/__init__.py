@@ -17,8 +17,8 @@ __all__ = [
     "DumpError",
     "Grants",
     "History",
-    "Refunds",
     "PendingRefunds",
+    "Refunds",
     "read_history",
     "write_history",
 ]

@@ -8,7 +8,13 @@ from __future__ import annotations
 import zlib
 
 from gpucredits.library.dump.history import Charges, Grants, History, PendingRefunds, Refunds
-from gpucredits.library.dump.reader import DumpError, Reader, check_not_negative, check_sorted, check_unique
+from gpucredits.library.dump.reader import (
+    DumpError,
+    Reader,
+    check_not_negative,
+    check_sorted,
+    check_unique,
+)
 
 VERSION = 1
 _CHECKSUM_BYTES = 4
@@ -50,7 +56,9 @@ def _read_charge(reader: Reader, charges: Charges) -> None:
     charges.names.append(name if is_named else None)
 
 
-def _read_refund(reader: Reader, refunds: Refunds, waiting: PendingRefunds, rows: dict[str, int]) -> None:
+def _read_refund(
+    reader: Reader, refunds: Refunds, waiting: PendingRefunds, rows: dict[str, int]
+) -> None:
     time, amount, size = reader.unpack("qqH", "a refund")
     name = reader.text(size, "a refunded charge id")
     row = rows.get(name)

@@ -8,7 +8,14 @@ from __future__ import annotations
 import hashlib
 import struct
 
-from gpucredits.library.dump.column import decode_integers, decode_names, decode_sorted, encode_integers, encode_names, encode_sorted
+from gpucredits.library.dump.column import (
+    decode_integers,
+    decode_names,
+    decode_sorted,
+    encode_integers,
+    encode_names,
+    encode_sorted,
+)
 from gpucredits.library.dump.history import Charges, Grants, History, PendingRefunds, Refunds
 from gpucredits.library.dump.reader import DumpError, Reader, check_not_negative, check_unique
 

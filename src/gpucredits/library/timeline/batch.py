@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-from gpucredits.library.arguments import ArgumentTypeError, ArgumentValueError, check_amount, check_integer, check_name
+from gpucredits.library.arguments import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    check_amount,
+    check_integer,
+    check_name,
+)
 from gpucredits.library.timeline.engine import Timeline, Window
 from gpucredits.library.timeline.event import ADD, CHARGE
 

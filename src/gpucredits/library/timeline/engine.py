@@ -11,7 +11,18 @@ from enum import Enum
 from typing import NamedTuple
 
 from gpucredits.library.arguments import ArgumentValueError
-from gpucredits.library.timeline.event import ADD, CHARGE, EXPIRY, Events, Order, RANKS, REFUND, WAITING, key_of, soonest_expiry
+from gpucredits.library.timeline.event import (
+    ADD,
+    CHARGE,
+    EXPIRY,
+    RANKS,
+    REFUND,
+    WAITING,
+    Events,
+    Order,
+    key_of,
+    soonest_expiry,
+)
 from gpucredits.library.timeline.future import Future
 from gpucredits.library.timeline.log import Log
 from gpucredits.library.timeline.pool import Pool, Shortage, Shortfalls

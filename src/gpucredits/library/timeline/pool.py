@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from enum import Enum
 from heapq import heapify, heappop, heappush
 
-from gpucredits.library.timeline.event import ADD, CHARGE, Events, RANKS
+from gpucredits.library.timeline.event import ADD, CHARGE, RANKS, Events
 
 #: Spent entries that a pool may carry beyond its live ones before it is swept.
 STALE_MAX = 1024

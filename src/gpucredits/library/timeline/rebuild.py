@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import compress
 from operator import not_
 
-from gpucredits.library.timeline.event import ADD, Events, RANKS, REFUND
+from gpucredits.library.timeline.event import ADD, RANKS, REFUND, Events
 from gpucredits.library.timeline.future import Future
 from gpucredits.library.timeline.log import Log
 from gpucredits.library.timeline.pool import Pool

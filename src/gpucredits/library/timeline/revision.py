@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from gpucredits.library.timeline.event import ADD, CHARGE, EXPIRY, Events, RANKS
+from gpucredits.library.timeline.event import ADD, CHARGE, EXPIRY, RANKS, Events
 from gpucredits.library.timeline.log import Log, Position
 from gpucredits.library.timeline.pool import Pool
 

@@ -12,13 +12,13 @@ import msgspec
 
 from gpucredits.core import ids
 from gpucredits.core.bounds import NEVER_US
-from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.access.keys import Keyring, hash_of, made, new_secret
+from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access import keys
 from gpucredits.store.access.audit import AuditNote
+from gpucredits.store.access.keys import KeyRow
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
-from gpucredits.store.access.keys import KeyRow
 from gpucredits.wire.scalars import format_instant
 
 

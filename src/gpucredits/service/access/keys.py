@@ -21,11 +21,11 @@ from gpucredits.core.bounds import SECOND_US
 from gpucredits.core.request_limit import Defaults, asks_of
 from gpucredits.service.access.permissions import Principal, Role
 from gpucredits.store.access import acts, audit, keys
-from gpucredits.store.embedded import private
-from gpucredits.store.access.audit import AuditNote, SYSTEM
+from gpucredits.store.access.audit import SYSTEM, AuditNote
+from gpucredits.store.access.keys import KeyRow, LiveKey
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
-from gpucredits.store.access.keys import KeyRow, LiveKey
+from gpucredits.store.embedded import private
 from gpucredits.wire.scalars import format_end
 
 PREFIX: Final = "gck_"

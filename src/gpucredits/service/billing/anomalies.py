@@ -22,14 +22,14 @@ from gpucredits.core.risk import AnomalyTerms, check_spend, hourly_sums
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.access import acts
+from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.billing import anomalies
-from gpucredits.store.ledger import outbox
 from gpucredits.store.billing.anomalies import AnomalyFilter, AnomalyRow, Spender, TermsRow
-from gpucredits.store.access.audit import AuditNote, SYSTEM
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.ledger.due import DueCursor
 from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.ledger import outbox
+from gpucredits.store.ledger.due import DueCursor
 
 __all__ = ["AnomalyFilter", "AnomalyRow", "TermsRow"]
 
@@ -39,7 +39,9 @@ async def hour_now(pool: Pool) -> int:
     return await read_clock(pool) // HOUR_US
 
 
-async def judge_hour(pool: Pool, after: DueCursor, *, hour: int, walk_max: int) -> tuple[int, DueCursor]:
+async def judge_hour(
+    pool: Pool, after: DueCursor, *, hour: int, walk_max: int
+) -> tuple[int, DueCursor]:
     """Mark and judge an hour of the next accounts; how many were unusual, where to go on."""
     found = 0
     with driver_errors():

@@ -27,15 +27,15 @@ from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.service.write.ledger import Request as LedgerRequest
 from gpucredits.store.access import acts, audit
+from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.billing import budget_requests
-from gpucredits.store.ledger import outbox
-from gpucredits.store.access.audit import AuditNote, SYSTEM
+from gpucredits.store.billing.budget_requests import RequestFilter
 from gpucredits.store.book.load import load
+from gpucredits.store.book.needs import Needs
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
-from gpucredits.store.book.needs import Needs
-from gpucredits.store.billing.budget_requests import RequestFilter
+from gpucredits.store.ledger import outbox
 from gpucredits.wire.scalars import format_end
 
 __all__ = ["Asker", "RequestFilter", "RequestRefused"]
@@ -67,7 +67,9 @@ class Asker:
     by: Authority = Authority.SYSTEM
 
 
-async def ask(pool: Pool, act: Act, asker: Asker, wanted: BudgetRequest) -> tuple[BudgetRequest, bool]:
+async def ask(
+    pool: Pool, act: Act, asker: Asker, wanted: BudgetRequest
+) -> tuple[BudgetRequest, bool]:
     """Put a request before those who decide; also whether that was done before."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -168,7 +170,9 @@ def settled(current: BudgetRequest, pinned: BudgetRequest) -> BudgetRequest:
     )
 
 
-async def submit(ledger: Ledger, ask: BudgetRequest, asker: Asker, *, dry_run: bool = False) -> Outcome:
+async def submit(
+    ledger: Ledger, ask: BudgetRequest, asker: Asker, *, dry_run: bool = False
+) -> Outcome:
     """Hand what an approval stands for to the ledger, under the request's own key."""
     command = request.command_of(ask)
     fingerprint = hashlib.sha256(ask.key.encode()).digest()
@@ -225,7 +229,9 @@ async def expire(pool: Pool, row: BudgetRequest) -> None:
             await audit.insert(db, row.org_id, [note])
 
 
-async def record(db: Connection, before: BudgetRequest, after: BudgetRequest, asker: Asker) -> AuditNote:
+async def record(
+    db: Connection, before: BudgetRequest, after: BudgetRequest, asker: Asker
+) -> AuditNote:
     """Store a change, announce it, and give what the audit log is to say."""
     await budget_requests.update(db, after)
     if after.state is RequestState.APPROVED:

@@ -12,12 +12,12 @@ from gpucredits.core.period import instant_text
 from gpucredits.core.price import Price
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.write.acts import Act, perform
-from gpucredits.store.billing import prices
 from gpucredits.store.access.audit import AuditNote
+from gpucredits.store.billing import prices
+from gpucredits.store.billing.prices import Priced, PriceFilter
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
-from gpucredits.store.billing.prices import PriceFilter, Priced
 from gpucredits.wire.scalars import format_end, format_instant
 
 __all__ = ["NewPrice", "PriceEnd", "PriceFilter", "PriceRefused", "add_price", "end_price"]
@@ -117,9 +117,7 @@ async def end_price(
         price = await prices.in_force(db, what, at)
         if price is None:
             raise PriceRefused(nothing_to_end(end, at))
-        last = await prices.insert(
-            db, what, credits_per_gpu_hour=0, effective_from=at, is_end=True
-        )
+        last = await prices.insert(db, what, credits_per_gpu_hour=0, effective_from=at, is_end=True)
         ended = replace(price, effective_to=at)
         shown = {
             **asdict(end),

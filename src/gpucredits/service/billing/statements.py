@@ -28,15 +28,15 @@ from gpucredits.core.statement import (
 from gpucredits.service.dispatch.ledger_calls import Asking
 from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.access import audit
+from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.billing import statements
-from gpucredits.store.ledger import outbox
-from gpucredits.store.access.audit import AuditNote, SYSTEM
+from gpucredits.store.billing.statements import Owner, StatementFilter, StatementRow, Step
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.ledger.due import DueCursor
-from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.database.consistent_read import snapshot
-from gpucredits.store.billing.statements import Owner, StatementFilter, StatementRow, Step
+from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.ledger import outbox
+from gpucredits.store.ledger.due import DueCursor
 from gpucredits.wire.scalars import format_instant
 
 __all__ = ["Owner", "StatementAt", "StatementFilter", "StatementRow", "Step"]
@@ -70,7 +70,10 @@ async def list_statements(pool: Pool, which: StatementFilter) -> list[StatementA
     with driver_errors():
         async with pool.acquire() as db:
             now = await read_clock(db)
-            return [StatementAt(row, received, now) for row, received in await statements.page(db, which)]
+            return [
+                StatementAt(row, received, now)
+                for row, received in await statements.page(db, which)
+            ]
 
 
 async def bill_due(pool: Pool, org_id: int, path: str, at: int) -> Bill | None:

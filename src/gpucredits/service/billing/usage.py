@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpucredits.store.billing import usage_events
+from gpucredits.store.billing.usage_events import Measured, UsageRow
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import driver_errors
-from gpucredits.store.billing.usage_events import Measured, UsageRow
 
 __all__ = ["Measured", "UsageRow", "measured_use", "record_use"]
 

@@ -23,13 +23,13 @@ from gpucredits.core.gate import FairShareVerdict, Gate, GateReport, GateUnit, f
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Reason, Refused
 from gpucredits.service.dispatch.ledger_calls import Asking
-from gpucredits.service.write.ledger import Ledger, Request
-from gpucredits.service.write.batch_record import ATTEMPT
-from gpucredits.service.write.stored_answers import encode
 from gpucredits.service.dispatch.refusal import shares_of, verdict_of
+from gpucredits.service.write.batch_record import ATTEMPT
+from gpucredits.service.write.ledger import Ledger, Request
+from gpucredits.service.write.stored_answers import encode
+from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.dispatch import cycle, dry_runs
 from gpucredits.store.dispatch.cycle import Claimed, Return
-from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.dispatch.pool_rows import Key
 from gpucredits.store.dispatch.queue import QueueState
 
@@ -154,7 +154,9 @@ class Admitting:
                     await cycle.refuse(db, ended)
         return found
 
-    async def turned_away(self, wanted: Mapping[Key, tuple[int, FairShareVerdict]]) -> dict[Key, Refused]:
+    async def turned_away(
+        self, wanted: Mapping[Key, tuple[int, FairShareVerdict]]
+    ) -> dict[Key, Refused]:
         """What those are told whom their pool turns away, by all gates in their order.
 
         Whom the ledger could not be asked about is left out.
@@ -195,7 +197,9 @@ class Admitting:
         org_id, number = group[0].key
         return await self.asking.told(org_id, f"request {number} of the queue", ask)
 
-    async def _settle(self, claimed: Sequence[Claimed], verdicts: Mapping[Key, FairShareVerdict]) -> bool:
+    async def _settle(
+        self, claimed: Sequence[Claimed], verdicts: Mapping[Key, FairShareVerdict]
+    ) -> bool:
         ended: list[Ended] = []
         returned: list[Return] = []
         whole = []

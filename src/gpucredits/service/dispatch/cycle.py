@@ -26,19 +26,28 @@ from gpucredits.core.gate import FairShareVerdict
 from gpucredits.service.dispatch.admission import Admitting
 from gpucredits.service.dispatch.decision_thread import decided
 from gpucredits.service.dispatch.demand import Passed, Survey, with_gangs
-from gpucredits.service.dispatch.snapshot import fitting, freeze, granted, needless, request_id, room_in, used_by_now
-from gpucredits.service.write.ledger import Ledger
-from gpucredits.service.write.stored_answers import encode
 from gpucredits.service.dispatch.positions import Placing
 from gpucredits.service.dispatch.preemption import StopOrders, spared
 from gpucredits.service.dispatch.refusal import EXPIRED, as_told, shares_of, turned_away, verdict_of
-from gpucredits.store.dispatch import cycle as dispatch, pool_history, queue
+from gpucredits.service.dispatch.snapshot import (
+    fitting,
+    freeze,
+    granted,
+    needless,
+    request_id,
+    room_in,
+    used_by_now,
+)
+from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.write.stored_answers import encode
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.dispatch.cycle import DispatchLease
+from gpucredits.store.database.consistent_read import snapshot as one_moment
 from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.dispatch import cycle as dispatch
+from gpucredits.store.dispatch import pool_history, queue
+from gpucredits.store.dispatch.cycle import DispatchLease
 from gpucredits.store.dispatch.pool_rows import Key, OpenTicket, PoolRows, lapsed_in, take_picture
 from gpucredits.store.dispatch.pools import NO_POOL
-from gpucredits.store.database.consistent_read import snapshot as one_moment
 
 Row = TypeVar("Row")
 

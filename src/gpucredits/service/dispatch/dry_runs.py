@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
 from gpucredits.core.command import Reserve
 from gpucredits.core.gate import FairShareVerdict
@@ -16,24 +16,35 @@ from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.limits.gates import fair_share_refusal
 from gpucredits.service.dispatch.admission import ATTEMPTS_PARTIAL, fewer_gpus, may_clear
-from gpucredits.service.dispatch.snapshot import capacity_of
-from gpucredits.service.write.ledger import Request
-from gpucredits.service.dispatch.pools import GpuPool, PoolMissing
+from gpucredits.service.dispatch.pools import GpuPool, GpuPools, PoolMissing
 from gpucredits.service.dispatch.queue import QueueOptions
-from gpucredits.service.services import Services
+from gpucredits.service.dispatch.snapshot import capacity_of
+from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.dispatch.pool_rows import OpenTicket
 
 UNUSED: Final = 1 << 60  # numbers that no request in a queue has
 
 
-async def rehearsed(services: Services, org_id: int, wish: QueueOptions) -> Outcome:
+class LedgerAndPools(Protocol):
+    """The parts of the service that a dry run needs."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The way into the ledger."""
+
+    @property
+    def gpu_pools(self) -> GpuPools:
+        """The pools."""
+
+
+async def rehearsed(services: LedgerAndPools, org_id: int, wish: QueueOptions) -> Outcome:
     """The lease or the refusal that a reserve would get if it came now and did not wait."""
     command = await as_decided(services, org_id, wish)
     return await services.ledger.submit(org_id, Request(command), dry_run=True)
 
 
 async def rehearsed_together(
-    services: Services, org_id: int, wishes: Sequence[QueueOptions]
+    services: LedgerAndPools, org_id: int, wishes: Sequence[QueueOptions]
 ) -> list[Outcome]:
     """What a gang would get: all its leases, or the refusal of all."""
     commands = await _with_verdict(services, org_id, wishes, 0)
@@ -41,7 +52,9 @@ async def rehearsed_together(
     return await services.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
 
 
-async def never_admitted(services: Services, org_id: int, wishes: Sequence[QueueOptions]) -> Refused | None:
+async def never_admitted(
+    services: LedgerAndPools, org_id: int, wishes: Sequence[QueueOptions]
+) -> Refused | None:
     """Why requests that would wait together can never be let in; None if waiting may help.
 
     The members of a gang that come one by one are looked at each on its own.
@@ -70,7 +83,7 @@ def over_pool(asked: Reserve, verdict: FairShareVerdict, outcome: Outcome) -> Re
     return replace(refused, reports=reports or refused.reports)
 
 
-async def _exceed_pool(services: Services, wishes: Sequence[QueueOptions]) -> bool:
+async def _exceed_pool(services: LedgerAndPools, wishes: Sequence[QueueOptions]) -> bool:
     """Whether requests need more than their whole pool has, as it is set now.
 
     A drained pool has no size: its GPUs may come back.
@@ -97,7 +110,7 @@ def _is_over(pool: GpuPool, wishes: Sequence[QueueOptions]) -> bool:
     return any(needed[name] > amount for name, amount in capacity_of(pool))
 
 
-async def as_decided(services: Services, org_id: int, wish: QueueOptions) -> Reserve:
+async def as_decided(services: LedgerAndPools, org_id: int, wish: QueueOptions) -> Reserve:
     """A reserve with what its pool would say of it now, and of as many GPUs as it would get."""
     [command] = await _with_verdict(services, org_id, [wish], 0)
     for _ in range(ATTEMPTS_PARTIAL if wish.allow_partial else 0):
@@ -114,7 +127,7 @@ async def as_decided(services: Services, org_id: int, wish: QueueOptions) -> Res
 
 
 async def _with_verdict(
-    services: Services, org_id: int, wishes: Sequence[QueueOptions], gpus_max: int
+    services: LedgerAndPools, org_id: int, wishes: Sequence[QueueOptions], gpus_max: int
 ) -> list[Reserve]:
     """Reserves that start together with what their pool would say of them."""
     asked = [wish.reserve for wish in wishes]

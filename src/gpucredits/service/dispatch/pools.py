@@ -20,18 +20,18 @@ from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import FairShareVerdict
 from gpucredits.core.window_bounds import WindowBounds
-from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.dispatch.decision_thread import decided
-from gpucredits.service.dispatch.snapshot import freeze, granted, request_id, room_in
 from gpucredits.service.dispatch.refusal import as_told, shares_of, verdict_of
-from gpucredits.store.dispatch import cycle, pool_history, pools
+from gpucredits.service.dispatch.snapshot import freeze, granted, request_id, room_in
+from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import DRIVER_ERRORS, driver_errors
-from gpucredits.store.dispatch.pool_rows import OpenTicket, PoolRows, take_picture
-from gpucredits.store.dispatch.pool_history import KeptSnapshot
-from gpucredits.store.dispatch.pools import GpuPool, Weight
 from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.database.errors import DRIVER_ERRORS, driver_errors
+from gpucredits.store.dispatch import cycle, pool_history, pools
+from gpucredits.store.dispatch.pool_history import KeptSnapshot
+from gpucredits.store.dispatch.pool_rows import OpenTicket, PoolRows, take_picture
+from gpucredits.store.dispatch.pools import GpuPool, Weight
 
 __all__ = [
     "AccountMissing",

@@ -23,7 +23,9 @@ class Placing:
     def __init__(self) -> None:
         self._told_to: dict[int, int] = {}
 
-    def news(self, pool_id: int, rows: Iterable[tuple[OpenTicket, WaitDecision]]) -> list[QueuePosition]:
+    def news(
+        self, pool_id: int, rows: Iterable[tuple[OpenTicket, WaitDecision]]
+    ) -> list[QueuePosition]:
         """What is to be written now: who was told nothing yet, then on from the last cycle's."""
         told_to = self._told_to.get(pool_id, 0)
         found = [

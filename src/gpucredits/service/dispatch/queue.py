@@ -19,19 +19,26 @@ from gpucredits.core.bounds import DAY_US
 from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.service.dispatch.refusal import CANCELED, EXPIRED
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.write.batch_record import is_remembered
 from gpucredits.service.write.stored_answers import decode, encode
-from gpucredits.service.dispatch.refusal import CANCELED, EXPIRED
 from gpucredits.store.access import acts
-from gpucredits.store.dispatch import pools, queue
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import Conflict, Unavailable, driver_errors
-from gpucredits.store.dispatch.queue import NewTicket, QueueState, QueuedRequest, TicketFilter
+from gpucredits.store.dispatch import pools, queue
+from gpucredits.store.dispatch.queue import NewTicket, QueuedRequest, QueueState, TicketFilter
 
-__all__ = ["DeadlinePassed", "RequestQueue", "QueueFull", "QueuedRequest", "TicketFilter", "QueueOptions"]
+__all__ = [
+    "DeadlinePassed",
+    "QueueFull",
+    "QueueOptions",
+    "QueuedRequest",
+    "RequestQueue",
+    "TicketFilter",
+]
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpucredits.core.account import lineage
-from gpucredits.core.fairshare.decisions import Decisions, Share, WaitDecision, WaitReason, sentence, things_of
+from gpucredits.core.fairshare.decisions import (
+    Decisions,
+    Share,
+    WaitDecision,
+    WaitReason,
+    sentence,
+    things_of,
+)
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import FairShareVerdict, ScopeShare
 from gpucredits.core.reasons import Reason, Refused
@@ -50,7 +57,11 @@ def shares_of(decisions: Decisions) -> Shares:
 
 
 def verdict_of(
-    snapshot: PoolSnapshot, row: WaitDecision | None, account: str, shares: Shares, requested: int = 0
+    snapshot: PoolSnapshot,
+    row: WaitDecision | None,
+    account: str,
+    shares: Shares,
+    requested: int = 0,
 ) -> FairShareVerdict:
     """What the pool says of a request in numbers: of the resource that lacks, or of its GPUs."""
     gpus = snapshot.capacity[0][1] if snapshot.capacity else 0

@@ -24,7 +24,14 @@ from gpucredits.core.fairshare.snapshot import (
     UsageOrder,
     WaitingRequest,
 )
-from gpucredits.store.dispatch.pool_rows import Drain, Key, LiveLease, OpenTicket, PoolRows, WAITING_MAX
+from gpucredits.store.dispatch.pool_rows import (
+    WAITING_MAX,
+    Drain,
+    Key,
+    LiveLease,
+    OpenTicket,
+    PoolRows,
+)
 from gpucredits.store.dispatch.pools import GpuPool
 from gpucredits.store.dispatch.queue import QueueState
 

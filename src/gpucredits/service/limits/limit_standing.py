@@ -12,10 +12,10 @@ from gpucredits.core.account import Account, lineage, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.rules.upkeep.roll import roll_due
 from gpucredits.store.book.load import load
-from gpucredits.store.database.connection import Pool
 from gpucredits.store.book.needs import Needs
-from gpucredits.store.ledger.orgs import find_org
+from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.ledger.orgs import find_org
 
 
 @dataclass(frozen=True, slots=True)

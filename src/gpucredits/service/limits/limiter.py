@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from gpucredits.core.request_limit import BucketDraw
 from gpucredits.core.token_bucket import TokenBucket, advance, clears_at, resize
-from gpucredits.service.limits.bucket_levels import KnownBucket, LevelUnknown, Levels
+from gpucredits.service.limits.bucket_levels import KnownBucket, Levels, LevelUnknown
 
 
 class RequestVerdict(NamedTuple):

@@ -17,9 +17,20 @@ from typing import Final
 
 from gpucredits.core.request_limit import BucketDraw, bucket_of
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.service.limits.bucket_levels import KnownBucket, LevelUnknown, Levels, lower
-from gpucredits.service.limits.limiter import LimiterHealth, ProcessLimiter, RequestVerdict, verdict_of
-from gpucredits.store.limits.redis_buckets import Answer, BucketSeen, NOTHING, RedisAway, RedisBuckets
+from gpucredits.service.limits.bucket_levels import KnownBucket, Levels, LevelUnknown, lower
+from gpucredits.service.limits.limiter import (
+    LimiterHealth,
+    ProcessLimiter,
+    RequestVerdict,
+    verdict_of,
+)
+from gpucredits.store.limits.redis_buckets import (
+    NOTHING,
+    Answer,
+    BucketSeen,
+    RedisAway,
+    RedisBuckets,
+)
 
 PROBE_PAUSE_S: Final = 0.25
 FAILURES_MAX: Final = 3  # in a row; then Redis is asked by the probe alone

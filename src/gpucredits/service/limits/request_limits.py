@@ -13,17 +13,25 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.change import Named
-from gpucredits.core.request_limit import BucketDraw, BucketName, Holder, RequestLimit, RequestStanding, changed_limit, standing_of
-from gpucredits.service.access.permissions import Principal
-from gpucredits.service.write.acts import Act, perform
+from gpucredits.core.request_limit import (
+    BucketDraw,
+    BucketName,
+    Holder,
+    RequestLimit,
+    RequestStanding,
+    changed_limit,
+    standing_of,
+)
 from gpucredits.service.access.key_acts import Caller, KeyUnknown
 from gpucredits.service.access.keys import Keyring
+from gpucredits.service.access.permissions import Principal
 from gpucredits.service.limits.limiter import Limiter
+from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access import keys
-from gpucredits.store.limits import request_limits
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.limits import request_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,19 +19,25 @@ from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.credit.funding import chain_of
 from gpucredits.core.topup import TopUpRow
 from gpucredits.service.reads.entry_moves import moves_of
-from gpucredits.store.ledger.accounts import AccountFilter, list_accounts, sum_pending, sum_tree
+from gpucredits.store.billing.spending import (
+    Grouping,
+    SpentOn,
+    SpentPage,
+    leases_concerned,
+    sum_spent,
+)
 from gpucredits.store.book.load import CachedBook, load
+from gpucredits.store.book.needs import Needs
 from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.ledger.accounts import AccountFilter, list_accounts, sum_pending, sum_tree
 from gpucredits.store.ledger.entries import EntryFilter, EntryRow, list_entries
 from gpucredits.store.ledger.grants import GrantFilter, list_grants
 from gpucredits.store.ledger.history import Buckets, sums_at
-from gpucredits.store.book.needs import Needs
 from gpucredits.store.ledger.orgs import find_org, moment_of
 from gpucredits.store.ledger.reservations import ReservationFilter, list_reservations
-from gpucredits.store.database.consistent_read import snapshot
 from gpucredits.store.ledger.topups import TopUpFilter, list_topups
 from gpucredits.store.ledger.transfers import TransferFilter, TransferRow, list_transfers
-from gpucredits.store.billing.spending import Grouping, SpentOn, SpentPage, leases_concerned, sum_spent
 
 ACCOUNTS_AT_ONCE = 500
 TREE_ACCOUNTS_MAX = 10_000

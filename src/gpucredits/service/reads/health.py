@@ -11,9 +11,9 @@ import asyncio
 from typing import Final, Literal
 
 from gpucredits.core.duration import format_ms
-from gpucredits.service.write.group_commit import Funnel
-from gpucredits.service.write.batch_lane import BatchLane
 from gpucredits.service.limits.limiter import LimiterHealth
+from gpucredits.service.write.batch_lane import BatchLane
+from gpucredits.service.write.group_commit import Funnel
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import Conflict, Unavailable

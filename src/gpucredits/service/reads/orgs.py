@@ -11,10 +11,10 @@ from typing import Final
 
 from gpucredits.store.access import acts
 from gpucredits.store.billing import usage_events
+from gpucredits.store.billing.usage_events import MeasuredLease
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.ledger.orgs import find_org, list_orgs
-from gpucredits.store.billing.usage_events import MeasuredLease
 
 MEMORY_ORGS_MAX: Final = 100_000
 
@@ -48,7 +48,9 @@ class Directory:
             async with self._pool.acquire() as db:
                 return await acts.find_account(db, org_id, path)
 
-    async def leases(self, numbers: Sequence[tuple[int, int]]) -> dict[tuple[int, int], MeasuredLease]:
+    async def leases(
+        self, numbers: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], MeasuredLease]:
         """Account, job and node of reservations given as (org, number)."""
         if not numbers:
             return {}

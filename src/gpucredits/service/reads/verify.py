@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpucredits.service.reads.verify_answers import broken_answers
-from gpucredits.store.ledger.blocks import Head, chain_heads, lost_heads
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.verify.rules import CHECKS, count_entries, offending_rows, one_moment, wrong_entry_types
+from gpucredits.store.ledger.blocks import Head, chain_heads, lost_heads
 from gpucredits.store.verify.powers import wrong_functions
+from gpucredits.store.verify.rules import (
+    CHECKS,
+    count_entries,
+    offending_rows,
+    one_moment,
+    wrong_entry_types,
+)
 
 __all__ = ["BrokenRule", "Head", "Verification", "verify"]
 

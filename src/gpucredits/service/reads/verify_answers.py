@@ -31,8 +31,8 @@ from gpucredits.core.outcome import (
 )
 from gpucredits.core.reservation import ReservationState
 from gpucredits.service.write.stored_answers import KINDS, Stored
-from gpucredits.store.verify import answers as store
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.verify import answers as store
 from gpucredits.store.verify.answers import SEPARATOR, StoredAnswer, Thing, Told
 
 Row = dict[str, Any]

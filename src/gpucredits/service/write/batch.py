@@ -16,20 +16,20 @@ from gpucredits.core.command import Explain
 from gpucredits.core.decide import decide, decide_beats
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.service.write.ledger_audit import state_before
-from gpucredits.service.write.heartbeats import BeatJob
-from gpucredits.service.write.errors import KeyReused
 from gpucredits.service.write.batch_record import Request, note
+from gpucredits.service.write.errors import KeyReused
+from gpucredits.service.write.heartbeats import BeatJob
+from gpucredits.service.write.ledger_audit import state_before
+from gpucredits.service.write.loop_turns import long_step
 from gpucredits.service.write.new_windows import opens_windows, with_spending
 from gpucredits.service.write.stored_answers import decode, detached
-from gpucredits.service.write.loop_turns import long_step
+from gpucredits.store.book.cache.book_cache import BookCache
+from gpucredits.store.book.cache.clock_check import steady_us
 from gpucredits.store.book.load import CachedBook, CachedBooks, load, load_and_lock, look_up
+from gpucredits.store.book.needs import Needs
 from gpucredits.store.book.save import BatchRecord, new_on_nodes, save, save_if
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import driver_errors
-from gpucredits.store.book.needs import Needs
-from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.book.cache.clock_check import steady_us
 from gpucredits.store.database.transaction import transaction
 
 BEATS_AT_A_STRETCH = 50  # decided without letting others go
@@ -203,7 +203,9 @@ async def tell_spending(connection: Connection, pages: CachedBooks, jobs: Sequen
             ]
 
 
-async def run_all(jobs: Sequence[Job], pages: CachedBooks, minutes: BatchRecord, number: int) -> list[Result]:
+async def run_all(
+    jobs: Sequence[Job], pages: CachedBooks, minutes: BatchRecord, number: int
+) -> list[Result]:
     """Decide the jobs of a batch in order, and let others go in between."""
     results: list[Result] = []
     beats = 0

@@ -11,20 +11,26 @@ import math
 from collections.abc import Sequence
 
 from gpucredits.service.write.batch import Job
-from gpucredits.service.write.heartbeats import BeatCall
+from gpucredits.service.write.batch_queue import BatchQueue, BatchTerms, OrgBeat
 from gpucredits.service.write.batch_worker import BatchWorker
 from gpucredits.service.write.errors import Closing
+from gpucredits.service.write.heartbeats import BeatCall
 from gpucredits.service.write.progress import WriteProgress
-from gpucredits.service.write.batch_queue import BatchQueue, BatchTerms, OrgBeat
-from gpucredits.store.database.connection import Pool
 from gpucredits.store.book.cache.book_cache import BookCache
+from gpucredits.store.database.connection import Pool
 
 
 class BatchLane:
     """Carries out what is put in, in batches, orgs in turn; never two batches of one org."""
 
     def __init__(
-        self, pool: Pool, terms: BatchTerms, shelf: BookCache, progress: WriteProgress, *, at_once: int
+        self,
+        pool: Pool,
+        terms: BatchTerms,
+        shelf: BookCache,
+        progress: WriteProgress,
+        *,
+        at_once: int,
     ) -> None:
         self.waiting = BatchQueue(terms)
         self.is_closing = False

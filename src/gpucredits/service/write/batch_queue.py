@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from gpucredits.core.heartbeat import Beat
 from gpucredits.service.write.batch import Job
-from gpucredits.service.write.heartbeats import BeatCall, BeatJob
 from gpucredits.service.write.errors import Busy
+from gpucredits.service.write.heartbeats import BeatCall, BeatJob
 
 BUSY_RETRY_S = 1.0
 

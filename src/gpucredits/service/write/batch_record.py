@@ -17,8 +17,8 @@ from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.core.reservation import Decision, ReservationState
 from gpucredits.service.write.ledger_audit import State, act_of, became_own
 from gpucredits.service.write.stored_answers import encode
-from gpucredits.store.book.save import BatchRecord
 from gpucredits.store.book.cached_book import CachedBook
+from gpucredits.store.book.save import BatchRecord
 
 ATTEMPT = b"queue"  # the fingerprint of an attempt of the queue's, under a key of its own
 ENDED = frozenset(state.name.lower() for state in ReservationState)

@@ -13,13 +13,13 @@ import random
 from collections.abc import Collection, Container, Sequence
 
 from gpucredits.service.write.batch import Job, commit
+from gpucredits.service.write.batch_queue import BUSY_RETRY_S
 from gpucredits.service.write.errors import Busy
 from gpucredits.service.write.progress import WriteProgress
-from gpucredits.service.write.batch_queue import BUSY_RETRY_S
+from gpucredits.store.book.cache.book_cache import BookCache
+from gpucredits.store.database.batch_session import close_lane, held_by_others, is_open, open_lane
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import Conflict, Locked, Unavailable
-from gpucredits.store.database.batch_session import close_lane, held_by_others, is_open, open_lane
-from gpucredits.store.book.cache.book_cache import BookCache
 
 logger = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from gpucredits.core import bounds
 from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.service.write.batch import CommandJob, Job
-from gpucredits.service.write.heartbeats import BeatCall
 from gpucredits.service.write.batch_lane import BatchLane
-from gpucredits.service.write.progress import WriteProgress
 from gpucredits.service.write.batch_queue import BatchTerms, OrgBeat
+from gpucredits.service.write.heartbeats import BeatCall
+from gpucredits.service.write.progress import WriteProgress
+from gpucredits.store.book.cache.book_cache import LEASES_MAX, BookCache
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.book.cache.book_cache import BookCache, LEASES_MAX
 
 BEATS = BatchTerms(
     batch_max=500,

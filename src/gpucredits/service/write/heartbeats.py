@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reservation import Decision
-from gpucredits.service.write.errors import KeyReused
 from gpucredits.service.write.batch_record import note_beat
-from gpucredits.store.book.save import BatchRecord
+from gpucredits.service.write.errors import KeyReused
 from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.save import BatchRecord
 
 CONTINUE = Decision.CONTINUE  # looked up once: every heartbeat asks
 

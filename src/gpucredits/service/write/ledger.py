@@ -18,11 +18,11 @@ from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
 from gpucredits.core.reasons import InvariantBroken, invariant
 from gpucredits.service.write.batch import CommandJob
-from gpucredits.service.write.heartbeats import BeatCall
+from gpucredits.service.write.batch_queue import OrgBeat
+from gpucredits.service.write.batch_record import Request
 from gpucredits.service.write.errors import Busy, complete
 from gpucredits.service.write.group_commit import DEFAULTS, Funnel, FunnelOptions
-from gpucredits.service.write.batch_record import Request
-from gpucredits.service.write.batch_queue import OrgBeat
+from gpucredits.service.write.heartbeats import BeatCall
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import Unavailable

@@ -35,7 +35,9 @@ async def with_spending(connection: Connection, page: CachedBook, command: Comma
     return command
 
 
-async def quota_with_spending(connection: Connection, page: CachedBook, command: SetQuota) -> SetQuota:
+async def quota_with_spending(
+    connection: Connection, page: CachedBook, command: SetQuota
+) -> SetQuota:
     """One quota with what was spent in its window, and for rolling hours in each past cell."""
     account = page.book.paths.get(command.account)
     if (

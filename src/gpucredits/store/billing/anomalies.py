@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from gpucredits.core.risk import FLOOR_DEFAULT, RATIO_PERCENT_DEFAULT
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.ledger.due import DueCursor
 from gpucredits.store.database.where import Where
+from gpucredits.store.ledger.due import DueCursor
 
 MARKS_KEPT_HOURS = 31 * 24
 # Marks the hour of the next accounts; gives those that had a mark before and have spent more since

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from gpucredits.core.account import lineage
-from gpucredits.store.ledger.accounts import accounts_under
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
+from gpucredits.store.ledger.accounts import accounts_under
 
 Grouping = Literal["job", "account", "gpu_type", "day"]
 GROUPS: dict[Grouping, str] = {

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from gpucredits.core.statement import BILLS_MAX, Bill, StatementLines, Totals
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.where import Where
 from gpucredits.store.ledger.due import DueCursor
 from gpucredits.store.ledger.history import sums_at
-from gpucredits.store.database.where import Where
 
 COLUMNS = """s.org_id, s.statement_id, s.account_id, s.account, s.period, s.starts_at, s.ends_at,
     s.closed_at, s.due_at, s.opening, s.charges, s.payments, s.credits, s.closing, s.amount,

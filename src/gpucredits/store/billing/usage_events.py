@@ -75,7 +75,9 @@ async def leases(
         [number for _, number in numbers],
     )
     return {
-        (row["org_id"], row["reservation_id"]): MeasuredLease(row["account"], row["job_id"], row["node"])
+        (row["org_id"], row["reservation_id"]): MeasuredLease(
+            row["account"], row["job_id"], row["node"]
+        )
         for row in rows
     }
 

@@ -56,7 +56,9 @@ class CachedBook:
     outdated: bool = False  # what was set for the org has changed: read it anew
     read_at: int = 0  # the database's time when it was read or last added to
     next_version: int = 0  # of the org once what changed is saved
-    older: CachedBook | None = None  # what was known of the org, of the same version, when it was read
+    older: CachedBook | None = (
+        None  # what was known of the org, of the same version, when it was read
+    )
 
     def was_delinquent(self, account_id: int) -> bool:
         """Whether an account was paused for what it owes when it was read."""

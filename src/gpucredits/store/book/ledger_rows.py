@@ -3,9 +3,9 @@
 Owns: what a stored row looks like as a row of the core.
 Must not: read (book does), decide anything or write (book_save does).
 
-Leases are loaded without what no rule reads (node and metadata; where the org has no limits also
-the job), because tens of thousands of them are loaded each second; store/ledger/reservations.py reads them
-whole.
+Leases are loaded without the columns that no rule reads (node and metadata; the job too where the
+org has no limits): tens of thousands are loaded each second. store/ledger/reservations.py reads
+whole leases.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gpucredits.core.grant import Grant, GrantState, Source
 from gpucredits.core.price import Price
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow, TopUpStatus
-from gpucredits.store.book.limit_rows import fill_terms, pairs
 from gpucredits.store.book.cached_book import CachedBook, StoredRow, settings_of
+from gpucredits.store.book.limit_rows import fill_terms, pairs
 
 PLACE_SEPARATOR = chr(31)
 PLACES: dict[str, tuple[str, str]] = {}

@@ -14,10 +14,25 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
 from gpucredits.core.reasons import invariant
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.store.book.limit_rows import NO_CALENDAR, terms_of
-from gpucredits.store.book.changes import Changes
-from gpucredits.store.book.limit_parts import BOOSTS, BUCKETS, BUDGETS, GATED_ORGS, KEPT_METERS, METERS, NEW_BOOSTS, NEW_BUCKETS, NEW_QUOTAS, NEW_SLOTS, PERIODS, QUOTAS, SLOTS, TALLIES
 from gpucredits.store.book.cached_book import CachedBook
+from gpucredits.store.book.changes import Changes
+from gpucredits.store.book.limit_parts import (
+    BOOSTS,
+    BUCKETS,
+    BUDGETS,
+    GATED_ORGS,
+    KEPT_METERS,
+    METERS,
+    NEW_BOOSTS,
+    NEW_BUCKETS,
+    NEW_QUOTAS,
+    NEW_SLOTS,
+    PERIODS,
+    QUOTAS,
+    SLOTS,
+    TALLIES,
+)
+from gpucredits.store.book.limit_rows import NO_CALENDAR, terms_of
 from gpucredits.store.book.sql_batch import numbers
 
 PER_WINDOW = Dimension.CREDITS_PER_WINDOW

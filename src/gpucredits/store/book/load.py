@@ -13,16 +13,35 @@ from typing import Any
 
 from gpucredits.core import bounds
 from gpucredits.core.grant import consumption_order
-from gpucredits.store.book.limit_rows import fill_boost, fill_bucket, fill_budget, fill_job, fill_period, fill_quota, fill_tally
-from gpucredits.store.book.ledger_rows import fill_account, fill_answer, fill_grant, fill_lease, fill_past, fill_price, fill_suspended, fill_topup, open_page, price_of
-from gpucredits.store.database.connection import Connection
-from gpucredits.store.book.guard import Guard, guard_of
-from gpucredits.store.book.needs import Needs
-from gpucredits.store.book.cached_book import CachedBook, CachedBooks, StoredRow
-from gpucredits.store.book.cache.price_board import PriceBoard
 from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.book.sql_batch import numbers
 from gpucredits.store.book.cache.clock_check import steady_us
+from gpucredits.store.book.cache.price_board import PriceBoard
+from gpucredits.store.book.cached_book import CachedBook, CachedBooks, StoredRow
+from gpucredits.store.book.guard import Guard, guard_of
+from gpucredits.store.book.ledger_rows import (
+    fill_account,
+    fill_answer,
+    fill_grant,
+    fill_lease,
+    fill_past,
+    fill_price,
+    fill_suspended,
+    fill_topup,
+    open_page,
+    price_of,
+)
+from gpucredits.store.book.limit_rows import (
+    fill_boost,
+    fill_bucket,
+    fill_budget,
+    fill_job,
+    fill_period,
+    fill_quota,
+    fill_tally,
+)
+from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.sql_batch import numbers
+from gpucredits.store.database.connection import Connection
 
 OPEN_BOOK = (
     "SELECT * FROM open_book($1, $2::text::integer[], $3::text::bigint[],"
@@ -98,7 +117,9 @@ async def load_and_lock(connection: Connection, needs: Needs, shelf: BookCache) 
     return opened(true, needs)
 
 
-async def look_up(connection: Connection, needs: Needs, shelf: BookCache) -> tuple[CachedBooks, Guard]:
+async def look_up(
+    connection: Connection, needs: Needs, shelf: BookCache
+) -> tuple[CachedBooks, Guard]:
     """One page for each org that exists, and what must still be so when it is saved.
 
     Nothing is locked. What is asked about known leases, accounts and prices needs no reading.
@@ -154,7 +175,9 @@ def opened(pages: CachedBooks, needs: Needs) -> CachedBooks:
     return pages
 
 
-async def fill(connection: Connection, needs: Needs, kept: CachedBooks, shelf: BookCache) -> CachedBooks:
+async def fill(
+    connection: Connection, needs: Needs, kept: CachedBooks, shelf: BookCache
+) -> CachedBooks:
     """Read what pages lack that are kept, and whole pages of the other orgs."""
     pages: CachedBooks = {}
     await read(connection, needs.beyond(kept), pages, kept, shelf)

@@ -19,17 +19,43 @@ from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book.limit_rows import WHYS, is_plain
-from gpucredits.store.book.ledger_parts import ACTS, ANSWERS, BALANCES, DECISIONS_MADE, ENTRIES, GRANTS, LATE_USE, LEASES, NEW_ACCOUNTS, NEW_GRANTS, NEW_LEASES, NEW_TOPUPS, ORGS, OUTBOX, RENEWALS, SETTINGS, SETTLEMENTS, SHARED_RENEWALS, TOPUPS
-from gpucredits.store.book.ledger_rows import DECISIONS
+from gpucredits.store.book.cached_book import (
+    CachedBook,
+    CachedBooks,
+    new_version,
+    note,
+    settings_of,
+)
 from gpucredits.store.book.changes import Changes
+from gpucredits.store.book.events import Event, events_of, moved_decision, moved_event
+from gpucredits.store.book.guard import Guard, GuardResult, NodeOfJob, guarded_statement, verdict_of
+from gpucredits.store.book.ledger_parts import (
+    ACTS,
+    ANSWERS,
+    BALANCES,
+    DECISIONS_MADE,
+    ENTRIES,
+    GRANTS,
+    LATE_USE,
+    LEASES,
+    NEW_ACCOUNTS,
+    NEW_GRANTS,
+    NEW_LEASES,
+    NEW_TOPUPS,
+    ORGS,
+    OUTBOX,
+    RENEWALS,
+    SETTINGS,
+    SETTLEMENTS,
+    SHARED_RENEWALS,
+    TOPUPS,
+)
+from gpucredits.store.book.ledger_rows import DECISIONS
+from gpucredits.store.book.limit_rows import WHYS, is_plain
+from gpucredits.store.book.limit_save import add_gate, add_gated_org, add_meters, is_metered
+from gpucredits.store.book.sql_batch import Part, parameters, statement
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import driver_errors, key_conflicts
-from gpucredits.store.book.events import Event, events_of, moved_decision, moved_event
-from gpucredits.store.book.limit_save import add_gate, add_gated_org, add_meters, is_metered
-from gpucredits.store.book.guard import Guard, GuardResult, NodeOfJob, guarded_statement, verdict_of
-from gpucredits.store.book.cached_book import CachedBook, CachedBooks, new_version, note, settings_of
-from gpucredits.store.book.sql_batch import Part, parameters, statement
 
 # Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
@@ -68,7 +94,9 @@ async def save(connection: Connection, pages: CachedBooks, minutes: BatchRecord)
             await connection.fetchval(statement(tuple(ordered)), *values_of(ordered))
 
 
-async def save_if(connection: Connection, guard: Guard, pages: CachedBooks, minutes: BatchRecord) -> GuardResult:
+async def save_if(
+    connection: Connection, guard: Guard, pages: CachedBooks, minutes: BatchRecord
+) -> GuardResult:
     """Write everything down and commit it, all in one statement, if what is guarded holds.
 
     Otherwise nothing is written, also when a key has been answered elsewhere in the meantime.

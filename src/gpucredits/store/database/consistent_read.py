@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from gpucredits.store.database.batch_session import close_lane
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import DRIVER_ERRORS, Unavailable, driver_errors
-from gpucredits.store.database.batch_session import close_lane
 
 ATTEMPTS_MAX = 20
 

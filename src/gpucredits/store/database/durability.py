@@ -106,13 +106,17 @@ def findings(facts: Mapping[str, str], *, allow_no_checksums: bool = False) -> l
     if int(version) < VERSION_MIN:
         why = "older servers lack what the ledger's SQL relies on"
         wanted = f"at least {VERSION_MIN} (PostgreSQL 15)"
-        found.append(UnsafeSetting(setting="server_version_num", value=version, wanted=wanted, why=why))
+        found.append(
+            UnsafeSetting(setting="server_version_num", value=version, wanted=wanted, why=why)
+        )
     if (recovery := facts.get("in_recovery", "absent")) != "off":
         why = "this server is a standby and takes no writes; connect to the primary"
         found.append(UnsafeSetting(setting="in_recovery", value=recovery, wanted="off", why=why))
     if (encoding := facts.get("server_encoding", "absent")) != "UTF8":
         why = "names and metadata are Unicode; create the database with ENCODING 'UTF8'"
-        found.append(UnsafeSetting(setting="server_encoding", value=encoding, wanted="UTF8", why=why))
+        found.append(
+            UnsafeSetting(setting="server_encoding", value=encoding, wanted="UTF8", why=why)
+        )
     return found
 
 

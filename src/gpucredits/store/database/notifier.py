@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from gpucredits.store.database.batch_session import close_lane
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import DRIVER_ERRORS, Unavailable
-from gpucredits.store.database.batch_session import close_lane
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gpucredits.store.dispatch import pools
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.dispatch import pools
 from gpucredits.store.dispatch.pool_rows import IS_DRAINING, ITS_POOL, Key
 from gpucredits.store.dispatch.pools import NO_POOL
 from gpucredits.store.dispatch.queue import IS_ADMITTING, IS_OPEN, IS_WAITING, QueueState
@@ -119,7 +119,9 @@ async def move_to_pools(db: Connection) -> None:
         await pools.ring(db)
 
 
-async def take_lease(db: Connection, pool_id: int, holder: str, *, lease_us: int) -> DispatchLease | None:
+async def take_lease(
+    db: Connection, pool_id: int, holder: str, *, lease_us: int
+) -> DispatchLease | None:
     """Take or renew the right to dispatch a pool; None while another has it."""
     version = await db.fetchval(
         "UPDATE pool_dispatch d SET holder = $2, held_until = now + $3"

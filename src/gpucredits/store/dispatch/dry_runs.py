@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.dispatch.cycle import CLAIMED, Claimed, HELD, Return
+from gpucredits.store.dispatch.cycle import CLAIMED, HELD, Claimed, Return
 from gpucredits.store.dispatch.pool_rows import Key
 from gpucredits.store.dispatch.queue import IS_WAITING
 

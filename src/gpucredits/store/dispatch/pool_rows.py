@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from gpucredits.store.dispatch import pools
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.dispatch.pools import GpuPool, NO_POOL, Weight
+from gpucredits.store.dispatch import pools
+from gpucredits.store.dispatch.pools import NO_POOL, GpuPool, Weight
 from gpucredits.store.dispatch.queue import IS_OPEN
 
 WAITING_MAX: Final = 50_000  # looked at in one cycle; of each account its first come first

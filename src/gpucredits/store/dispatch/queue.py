@@ -155,7 +155,9 @@ async def count_open(db: Connection, *, org_id: int, pool_id: int, most: int) ->
     return number
 
 
-async def find(db: Connection, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], QueuedRequest]:
+async def find(
+    db: Connection, keys: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], QueuedRequest]:
     """Requests by (org, number)."""
     orgs, numbers = zip(*keys, strict=True) if keys else ((), ())
     rows = await db.fetch(

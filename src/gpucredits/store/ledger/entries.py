@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.entry import Entry, EntryType
-from gpucredits.store.ledger.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
+from gpucredits.store.ledger.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 
 COLUMNS = """e.entry_id, e.effective_at, e.type, e.account_id, e.amount, e.reserve, e.grant_id,
     e.other_id, e.other_grant_id, e.reservation_id, e.seq, e.recorded_at"""

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.store.ledger.accounts import ACCOUNTS_PROBED_MAX, accounts_under
-from gpucredits.store.book.limit_rows import EXHAUSTIONS, WHYS, pairs, triples
 from gpucredits.store.book.ledger_rows import DECISIONS, LEASE_STATES, from_json
+from gpucredits.store.book.limit_rows import EXHAUSTIONS, WHYS, pairs, triples
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
+from gpucredits.store.ledger.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 
 COLUMNS = """r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_type,
     r.gpu_count, r.region, r.node, r.price, r.price_id, r.window_ms, r.admitted_at, r.expires_at,

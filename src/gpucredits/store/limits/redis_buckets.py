@@ -131,7 +131,9 @@ class RedisBuckets:
         except (RedisError, OSError, TimeoutError):
             return
 
-    async def _ask(self, how: str, asks: Sequence[BucketDraw], seen: Sequence[BucketSeen]) -> Answer:
+    async def _ask(
+        self, how: str, asks: Sequence[BucketDraw], seen: Sequence[BucketSeen]
+    ) -> Answer:
         numbers: list[str | int] = [how]
         for ask, known in zip(asks, seen, strict=True):
             numbers += (

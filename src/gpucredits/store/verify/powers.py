@@ -10,9 +10,9 @@ import re
 from typing import Any, Final
 
 from gpucredits.core import ids
-from gpucredits.store.verify.check import Check
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.migrate import read_migrations
+from gpucredits.store.verify.check import Check
 from gpucredits.store.verify.text import id_text, instant_text
 
 FUNCTION: Final = re.compile(r"CREATE FUNCTION (\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL)

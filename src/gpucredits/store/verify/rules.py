@@ -12,13 +12,13 @@ from typing import Any
 
 from gpucredits.core import bounds
 from gpucredits.core.entry import PAIRS
-from gpucredits.store.verify.check import Check
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.consistent_read import snapshot
 from gpucredits.store.verify.acts import ACT_CHECKS
+from gpucredits.store.verify.check import Check
 from gpucredits.store.verify.funding import FUNDING_CHECKS
-from gpucredits.store.verify.limits import GATE_CHECKS
 from gpucredits.store.verify.leases import LEASE_CHECKS
+from gpucredits.store.verify.limits import GATE_CHECKS
 from gpucredits.store.verify.powers import POWER_CHECKS
 from gpucredits.store.verify.terms import TERM_CHECKS
 

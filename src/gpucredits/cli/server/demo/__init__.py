@@ -17,13 +17,13 @@ from types import FrameType
 
 import click
 
-from gpucredits.cli.terminal import output
 from gpucredits.cli.server.demo.scene import Scene, SceneError
 from gpucredits.cli.server.demo.screen import Screen
 from gpucredits.cli.server.demo.server import DemoServer, ServerFailedError, demo_server
-from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.server.verify import check
 from gpucredits.cli.server.verify import show as show_verification
+from gpucredits.cli.terminal import output
+from gpucredits.cli.terminal.grammar import Command
 from gpucredits.client import CallError, Client
 from gpucredits.core.duration import format_ms
 

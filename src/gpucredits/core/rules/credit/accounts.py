@@ -14,10 +14,10 @@ from gpucredits.core.gate import Gate, GateReport, GateUnit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.rules.upkeep.budget_periods import note_warnings
 from gpucredits.core.rules.credit.funding import allot, funding_invalid, funding_of
-from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.core.rules.credit.suspensions import shorten_below
+from gpucredits.core.rules.upkeep.budget_periods import note_warnings
+from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.core.wording import be, count_credits
 
 

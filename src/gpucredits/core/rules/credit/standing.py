@@ -11,8 +11,8 @@ from gpucredits.core.command import ReviewStanding
 from gpucredits.core.outcome import Reviewed
 from gpucredits.core.reasons import Refused
 from gpucredits.core.rules.credit.accounts import find, note_suspension
-from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.core.rules.credit.suspensions import shorten_below
+from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.core.statement import received_by, standing_of
 
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, NotInBook
-from gpucredits.core.limits import LimitChain, NO_CAP
+from gpucredits.core.limits import NO_CAP, LimitChain
 from gpucredits.core.money import cost, time_covered_ms
 from gpucredits.core.quota import Counter, Quota
 from gpucredits.core.reservation import BEYOND_AUTHORISED, NO_PART, Reservation, job_cap
-from gpucredits.core.rules.upkeep.counting import share_of_slice
-from gpucredits.core.rules.limits.job_caps import divide
 from gpucredits.core.rules.leases.renewals import look_closely
+from gpucredits.core.rules.limits.job_caps import divide
+from gpucredits.core.rules.upkeep.counting import share_of_slice
 
 
 def within_authorised(  # a report, and what is believed of it so far

@@ -25,16 +25,16 @@ from gpucredits.core.reservation import (
     lease_end,
 )
 from gpucredits.core.rules.credit.accounts import suspended_above
-from gpucredits.core.rules.leases.authorised import within_authorised
-from gpucredits.core.rules.upkeep.claims import drop_claims
-from gpucredits.core.rules.upkeep.counting import count_slice, pass_in_full
 from gpucredits.core.rules.credit.funding import own_since, take_over
+from gpucredits.core.rules.leases.authorised import within_authorised
 from gpucredits.core.rules.leases.late_use import late_ms, tell_job
 from gpucredits.core.rules.leases.lease_windows import outlasts, shrink
-from gpucredits.core.rules.upkeep.lots import collect, consume, join_paid
 from gpucredits.core.rules.leases.renewals import Renewal, renewal
-from gpucredits.core.rules.upkeep.roll import lapse, roll
 from gpucredits.core.rules.leases.slices import Plan, carry_out, keep_needed, plan_slice
+from gpucredits.core.rules.upkeep.claims import drop_claims
+from gpucredits.core.rules.upkeep.counting import count_slice, pass_in_full
+from gpucredits.core.rules.upkeep.lots import collect, consume, join_paid
+from gpucredits.core.rules.upkeep.roll import lapse, roll
 
 # Looked up once: reading a member off its class costs more than the arithmetic around it.
 LIVE = ReservationState.ACTIVE

@@ -15,8 +15,8 @@ from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.limits import LimitChain
 from gpucredits.core.money import time_covered_ms
 from gpucredits.core.reservation import NO_PART, Reservation, ReservationState, elapsed_ms
-from gpucredits.core.rules.upkeep.counting import job_row, lane_of
 from gpucredits.core.rules.limits.job_caps import left_of_cap, others
+from gpucredits.core.rules.upkeep.counting import job_row, lane_of
 
 
 def late_ms(  # a report, and whose

@@ -14,15 +14,22 @@ from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.bounds import HOUR_US
-from gpucredits.core.limits import LimitChain, NO_CAP
+from gpucredits.core.limits import NO_CAP, LimitChain
 from gpucredits.core.money import cost
 from gpucredits.core.reservation import NO_PART, Exhaustion, Reservation, Why, hold_wanted, job_cap
 from gpucredits.core.rules.credit.accounts import suspension
-from gpucredits.core.rules.upkeep.counting import GPUS, bring_forward, is_job_leaving, lane_of, mark_leaving, share_of_slice
 from gpucredits.core.rules.credit.funding import successor
-from gpucredits.core.rules.limits.job_caps import part_of_cap
-from gpucredits.core.rules.upkeep.roll import roll_due
 from gpucredits.core.rules.leases.slices import Plan
+from gpucredits.core.rules.limits.job_caps import part_of_cap
+from gpucredits.core.rules.upkeep.counting import (
+    GPUS,
+    bring_forward,
+    is_job_leaving,
+    lane_of,
+    mark_leaving,
+    share_of_slice,
+)
+from gpucredits.core.rules.upkeep.roll import roll_due
 
 
 @dataclass(slots=True)

@@ -24,17 +24,17 @@ from gpucredits.core.reservation import (
     lease_end,
 )
 from gpucredits.core.rules.credit.accounts import find, suspension
+from gpucredits.core.rules.credit.funding import allowing, choose, funders_of
 from gpucredits.core.rules.leases.authorised import within_authorised
+from gpucredits.core.rules.leases.heartbeats import believable, charge_late, post_charge
+from gpucredits.core.rules.leases.lease_windows import with_window
+from gpucredits.core.rules.leases.slices import plan_slice
+from gpucredits.core.rules.limits.gates import evaluate, funder_reports, refusal, who_would_pay
+from gpucredits.core.rules.limits.job_caps import divide, left_of_cap
 from gpucredits.core.rules.upkeep.claims import drop_claims
 from gpucredits.core.rules.upkeep.counting import count_slice, enter, lane_of
-from gpucredits.core.rules.credit.funding import allowing, choose, funders_of
-from gpucredits.core.rules.limits.gates import evaluate, funder_reports, refusal, who_would_pay
-from gpucredits.core.rules.leases.heartbeats import believable, charge_late, post_charge
-from gpucredits.core.rules.limits.job_caps import divide, left_of_cap
-from gpucredits.core.rules.leases.lease_windows import with_window
 from gpucredits.core.rules.upkeep.lots import collect
 from gpucredits.core.rules.upkeep.roll import release, roll, roll_due
-from gpucredits.core.rules.leases.slices import plan_slice
 
 LAPSED = "lapsed"  # use was reported after the lease had ended by itself
 

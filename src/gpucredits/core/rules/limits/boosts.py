@@ -15,8 +15,8 @@ from gpucredits.core.outcome import Boosted
 from gpucredits.core.quota import Quota, unit_of
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.limits.quotas import find_quota
-from gpucredits.core.rules.upkeep.roll import roll_due
 from gpucredits.core.rules.limits.setting import too_many
+from gpucredits.core.rules.upkeep.roll import roll_due
 from gpucredits.core.token_bucket import TokenBucket, advance
 
 

@@ -15,10 +15,10 @@ from gpucredits.core.command import EndBudget, SetBudget
 from gpucredits.core.outcome import BudgetSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.credit.accounts import find
-from gpucredits.core.rules.upkeep.budget_periods import issue_period
 from gpucredits.core.rules.credit.funding import allot
-from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.core.rules.limits.setting import too_many, zone_unknown
+from gpucredits.core.rules.upkeep.budget_periods import issue_period
+from gpucredits.core.rules.upkeep.roll import roll
 
 
 def set_budget(book: Book, command: SetBudget, now: int) -> BudgetSaved | Refused:

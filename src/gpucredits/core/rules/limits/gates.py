@@ -15,7 +15,14 @@ from copy import copy
 from gpucredits.core.account import Account, Model, lineage, scope_of
 from gpucredits.core.book import Book
 from gpucredits.core.boost import boosted, bucket_terms
-from gpucredits.core.gate import FairShareVerdict, Gate, GateReport, GateUnit, ScopeShare, first_failing
+from gpucredits.core.gate import (
+    FairShareVerdict,
+    Gate,
+    GateReport,
+    GateUnit,
+    ScopeShare,
+    first_failing,
+)
 from gpucredits.core.grant import DEBT, GrantState
 from gpucredits.core.money import MS_PER_HOUR, format_credits, time_covered_ms
 from gpucredits.core.outcome import Funder

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, NotInBook
-from gpucredits.core.limits import LimitChain, NO_CAP
+from gpucredits.core.limits import NO_CAP, LimitChain
 from gpucredits.core.quota import JobLeases, Quota
 from gpucredits.core.reservation import NO_PART, Decision, Reservation
 from gpucredits.core.rules.upkeep.counting import add_leases, job_row, lane_of
@@ -54,7 +54,9 @@ def part_of_cap(
     return NO_CAP if lease.cap_part == NO_PART else lease.cap_part
 
 
-def divide(book: Book, lease: Reservation, lane: LimitChain, settled: int, wanted: int, now: int) -> None:
+def divide(
+    book: Book, lease: Reservation, lane: LimitChain, settled: int, wanted: int, now: int
+) -> None:
     """Give a lease that has settled so much its part of the cap, and the others theirs."""
     if not lane.caps:
         return

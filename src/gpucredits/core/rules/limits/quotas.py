@@ -21,8 +21,8 @@ from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.limits.gates import quota_name
 from gpucredits.core.rules.limits.job_caps import begin_anew
-from gpucredits.core.rules.upkeep.roll import roll_due
 from gpucredits.core.rules.limits.setting import too_many, zone_unknown
+from gpucredits.core.rules.upkeep.roll import roll_due
 
 WINDOW = Dimension.CREDITS_PER_WINDOW
 

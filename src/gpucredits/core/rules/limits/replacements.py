@@ -18,7 +18,14 @@ from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.limits.budgets import check_budget, end_budget, set_budget
-from gpucredits.core.rules.limits.quotas import check_quota, end_quota, higher_than_above, open_quotas, same_quota, set_quota
+from gpucredits.core.rules.limits.quotas import (
+    check_quota,
+    end_quota,
+    higher_than_above,
+    open_quotas,
+    same_quota,
+    set_quota,
+)
 
 
 def replace_quotas(book: Book, command: ReplaceQuotas, now: int) -> QuotasReplaced | Refused:

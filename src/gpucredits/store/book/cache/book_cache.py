@@ -14,14 +14,14 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from gpucredits.core.window_bounds import WindowBounds
-from gpucredits.store.book.guard import GuardResult
-from gpucredits.store.book.needs import Needs
-from gpucredits.store.book.cached_book import CachedBook, CachedBooks, turn
+from gpucredits.store.book.cache.clock_check import ClockCheck
+from gpucredits.store.book.cache.database_clock import DatabaseClock
+from gpucredits.store.book.cache.org_turns import OrgTurns
 from gpucredits.store.book.cache.price_board import PriceBoard
 from gpucredits.store.book.cache.recent_orgs import RecentOrgs
-from gpucredits.store.book.cache.clock_check import ClockCheck
-from gpucredits.store.book.cache.org_turns import OrgTurns
-from gpucredits.store.book.cache.database_clock import DatabaseClock
+from gpucredits.store.book.cached_book import CachedBook, CachedBooks, turn
+from gpucredits.store.book.guard import GuardResult
+from gpucredits.store.book.needs import Needs
 
 logger = logging.getLogger(__name__)
 
