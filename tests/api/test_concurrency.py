@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 
 from gpucredits.client import AsyncClient
-from gpucredits.client.credit import transfer
-from gpucredits.client.reservations import reserve
+from gpucredits.client.calls import reserve, transfer
 from support.http import Caller, RunningServer, fresh_name, reason_of
 
 CALLERS = 64

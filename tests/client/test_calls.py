@@ -15,159 +15,129 @@ import pytest
 from gpucredits.api.http.asgi import pattern_of
 from gpucredits.api.http.call import Route
 from gpucredits.api.routes import routes
-from gpucredits.client import (
-    AsyncClient,
-    Call,
-    Client,
-    Invalid,
-    accounts,
-    admissions,
-    anomalies,
-    boosts,
-    budgets,
-    credit,
-    entries,
-    keys,
-    limits,
-    pools,
-    prices,
-    queue,
-    quotas,
-    request_limits,
-    requests,
-    reservations,
-    statements,
-    system,
-    usage,
-)
+from gpucredits.client import AsyncClient, Call, Client, Invalid, calls
 from gpucredits.client.operations import Listing, Operation, Operations
 from gpucredits.wire.scalars import decoder_of, from_wire
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LEASE = {"account": "acme", "job_id": "j", "gpu_type": "h100"}
 CALLS: dict[str, Call[Any]] = {
-    "create_account": accounts.create_account(
-        "acme", model="postpaid", credit_limit=Decimal("9.5")
-    ),
-    "update_account": accounts.update_account(
+    "create_account": calls.create_account("acme", model="postpaid", credit_limit=Decimal("9.5")),
+    "update_account": calls.update_account(
         "acme/vision", credit_limit="10", metadata={"team": None, "site": "b"}
     ),
-    "update_account wholly": accounts.update_account("acme", model="postpaid", replace=True),
-    "suspend": accounts.suspend("acme/vision/alice"),
-    "resume": accounts.resume("acme"),
-    "account": accounts.account("acme/vision"),
-    "account_page": accounts.account_page(
+    "update_account wholly": calls.update_account("acme", model="postpaid", replace=True),
+    "suspend": calls.suspend("acme/vision/alice"),
+    "resume": calls.resume("acme"),
+    "account": calls.account("acme/vision"),
+    "account_page": calls.account_page(
         under="acme", status="active", metadata={"team": "a"}, limit=5
     ),
-    "tree": accounts.tree("acme"),
-    "balance": accounts.balance("acme/vision", tree=True, at=NOON, known_at=NOON),
-    "issue": credit.issue("acme", 5, starts_at=NOON, expires_at="2026-04-01T00:00:00Z"),
-    "issue_all": credit.issue_all([{"account": "acme", "amount": "1", "expires_at": NOON}]),
-    "grant": credit.grant("grt_1_2"),
-    "grant_page": credit.grant_page("acme", tree=True, open=True),
-    "topup": credit.topup("top_1_2"),
-    "transfer_page": credit.transfer_page(
+    "tree": calls.tree("acme"),
+    "balance": calls.balance("acme/vision", tree=True, at=NOON, known_at=NOON),
+    "issue": calls.issue("acme", 5, starts_at=NOON, expires_at="2026-04-01T00:00:00Z"),
+    "issue_all": calls.issue_all([{"account": "acme", "amount": "1", "expires_at": NOON}]),
+    "grant": calls.grant("grt_1_2"),
+    "grant_page": calls.grant_page("acme", tree=True, open=True),
+    "topup": calls.topup("top_1_2"),
+    "transfer_page": calls.transfer_page(
         "acme", tree=True, metadata={"why": "share"}, since=NOON, until=NOON
     ),
-    "topup_page": credit.topup_page("acme", status="pending"),
-    "create_topup": credit.create_topup("acme", "5", payment_reference="x", status="confirmed"),
-    "confirm_topup": credit.confirm_topup("top_1_2"),
-    "fail_topup": credit.fail_topup("top_1_2"),
-    "reverse_topup": credit.reverse_topup("top_1_2"),
-    "transfer": credit.transfer("acme", "acme/vision", "1.25", metadata={"why": "march"}),
-    "reserve": reservations.reserve("acme", job_id="j", gpu_type="h100", max_amount="3"),
-    "reserve_all": reservations.reserve_all([LEASE, LEASE], atomic=True),
-    "reservation": reservations.reservation("rsv_1_2"),
-    "reservation_page": reservations.reservation_page(
-        account="acme", state="active", metadata={"a": "b"}
-    ),
-    "heartbeats": reservations.heartbeats([("rsv_1_2", 1, 500)], node="n1"),
-    "extend": reservations.extend("rsv_1_2", seq=1, used_ms=500),
-    "settle": reservations.settle("rsv_1_2", seq=2, used_ms=700),
-    "cancel": reservations.cancel("rsv_1_2"),
-    "refund": reservations.refund("rsv_1_2", "1", note="sorry"),
-    "adjust": reservations.adjust("rsv_1_2", "1"),
-    "set_price": prices.set_price("h100", "120", effective_from=NOON, account="acme"),
-    "end_price": prices.end_price("h100", effective_to=NOON, account="acme"),
-    "price_page": prices.price_page(gpu_type="h100", effective_by=NOON),
-    "entry_page": entries.entry_page(
+    "topup_page": calls.topup_page("acme", status="pending"),
+    "create_topup": calls.create_topup("acme", "5", payment_reference="x", status="confirmed"),
+    "confirm_topup": calls.confirm_topup("top_1_2"),
+    "fail_topup": calls.fail_topup("top_1_2"),
+    "reverse_topup": calls.reverse_topup("top_1_2"),
+    "transfer": calls.transfer("acme", "acme/vision", "1.25", metadata={"why": "march"}),
+    "reserve": calls.reserve("acme", job_id="j", gpu_type="h100", max_amount="3"),
+    "reserve_all": calls.reserve_all([LEASE, LEASE], atomic=True),
+    "reservation": calls.reservation("rsv_1_2"),
+    "reservation_page": calls.reservation_page(account="acme", state="active", metadata={"a": "b"}),
+    "heartbeats": calls.heartbeats([("rsv_1_2", 1, 500)], node="n1"),
+    "extend": calls.extend("rsv_1_2", seq=1, used_ms=500),
+    "settle": calls.settle("rsv_1_2", seq=2, used_ms=700),
+    "cancel": calls.cancel("rsv_1_2"),
+    "refund": calls.refund("rsv_1_2", "1", note="sorry"),
+    "adjust": calls.adjust("rsv_1_2", "1"),
+    "set_price": calls.set_price("h100", "120", effective_from=NOON, account="acme"),
+    "end_price": calls.end_price("h100", effective_to=NOON, account="acme"),
+    "price_page": calls.price_page(gpu_type="h100", effective_by=NOON),
+    "entry_page": calls.entry_page(
         account="acme", tree=True, type="settle", since=NOON, until=NOON
     ),
-    "whoami": keys.whoami(),
-    "create_key": keys.create_key("member", scope="acme", name="ci"),
-    "revoke_key": keys.revoke_key("key_0_1"),
-    "key_page": keys.key_page(limit=10),
-    "key_limit": request_limits.key_limit("key_0_1"),
-    "set_key_limit wholly": request_limits.set_key_limit(
-        "key_0_1", refill_per_second=5, replace=True
-    ),
-    "set_key_limit": request_limits.set_key_limit("key_0_1", refill_per_second=5, capacity=9),
-    "end_key_limit": request_limits.end_key_limit("key_0_1"),
-    "org_request_limit": request_limits.org_request_limit("acme"),
-    "set_org_request_limit wholly": request_limits.set_org_request_limit(
+    "whoami": calls.whoami(),
+    "create_key": calls.create_key("member", scope="acme", name="ci"),
+    "revoke_key": calls.revoke_key("key_0_1"),
+    "key_page": calls.key_page(limit=10),
+    "key_limit": calls.key_limit("key_0_1"),
+    "set_key_limit wholly": calls.set_key_limit("key_0_1", refill_per_second=5, replace=True),
+    "set_key_limit": calls.set_key_limit("key_0_1", refill_per_second=5, capacity=9),
+    "end_key_limit": calls.end_key_limit("key_0_1"),
+    "org_request_limit": calls.org_request_limit("acme"),
+    "set_org_request_limit wholly": calls.set_org_request_limit(
         "acme", refill_per_hour=7, replace=True
     ),
-    "set_org_request_limit": request_limits.set_org_request_limit("acme", refill_per_hour=7),
-    "end_org_request_limit": request_limits.end_org_request_limit("acme"),
-    "audit_page": keys.audit_page(account="acme", since=NOON),
-    "report_usage": usage.report_usage(
+    "set_org_request_limit": calls.set_org_request_limit("acme", refill_per_hour=7),
+    "end_org_request_limit": calls.end_org_request_limit("acme"),
+    "audit_page": calls.audit_page(account="acme", since=NOON),
+    "report_usage": calls.report_usage(
         [{"reservation_id": "rsv_1_2", "seq": 1, "start_ms": 0, "end_ms": 5}]
     ),
-    "usage_page": usage.usage_page("acme", since=NOON),
-    "explain": admissions.explain("acme", job_id="j", gpu_type="h100", exhaustion="stop"),
-    "limits": limits.limits("acme/vision"),
-    "rate_limit": limits.rate_limit("acme"),
-    "set_rate_limit wholly": limits.set_rate_limit(
+    "usage_page": calls.usage_page("acme", since=NOON),
+    "explain": calls.explain("acme", job_id="j", gpu_type="h100", exhaustion="stop"),
+    "limits": calls.limits("acme/vision"),
+    "rate_limit": calls.rate_limit("acme"),
+    "set_rate_limit wholly": calls.set_rate_limit(
         "acme", capacity="5", refill_per_hour=0, replace=True
     ),
-    "set_rate_limit": limits.set_rate_limit("acme", capacity="5", refill_per_hour=0),
-    "end_rate_limit": limits.end_rate_limit("acme"),
-    "quotas": quotas.quotas("acme"),
-    "set_quota": quotas.set_quota("acme", "credits_per_window", "5", calendar="day", zone="UTC"),
-    "replace_quotas": quotas.replace_quotas("acme", [{"dimension": "concurrent_jobs", "limit": 2}]),
-    "end_quota": quotas.end_quota("acme/vision", "qta_1_2"),
-    "boosts": boosts.boosts("acme"),
-    "end_boost": boosts.end_boost("acme", "bst_1_2"),
-    "add_boost": boosts.add_boost("acme", "2", dimension="concurrent_gpus", ends_at=NOON),
-    "budgets": budgets.budgets("acme"),
-    "set_budget wholly": budgets.set_budget("acme", 5, calendar="month", replace=True),
-    "set_budget": budgets.set_budget("acme", 5, calendar="month", warn_percent=[80]),
-    "replace_budgets": budgets.replace_budgets("acme", [{"allowance": "5", "calendar": "week"}]),
-    "end_budget": budgets.end_budget("acme", "monthly"),
-    "period_page": budgets.period_page("acme", "monthly", limit=5),
-    "enqueue": queue.enqueue("acme", job_id="j", gpu_type="h100", deadline=NOON, priority=3),
-    "queued": queue.queued("que_1_2", wait_seconds=5),
-    "queue_page": queue.queue_page(account="acme", pool="h100/eu", state="waiting", limit=5),
-    "cancel_queued": queue.cancel_queued("que_1_2"),
-    "pools": pools.pools(),
-    "pool": pools.pool("h100", "eu"),
-    "set_pool wholly": pools.set_pool("h100", capacity=8, replace=True),
-    "set_pool in part": pools.set_pool("h100", clear=["capacity", "policy.borrowing"]),
-    "set_pool": pools.set_pool(
+    "set_rate_limit": calls.set_rate_limit("acme", capacity="5", refill_per_hour=0),
+    "end_rate_limit": calls.end_rate_limit("acme"),
+    "quotas": calls.quotas("acme"),
+    "set_quota": calls.set_quota("acme", "credits_per_window", "5", calendar="day", zone="UTC"),
+    "replace_quotas": calls.replace_quotas("acme", [{"dimension": "concurrent_jobs", "limit": 2}]),
+    "end_quota": calls.end_quota("acme/vision", "qta_1_2"),
+    "boosts": calls.boosts("acme"),
+    "end_boost": calls.end_boost("acme", "bst_1_2"),
+    "add_boost": calls.add_boost("acme", "2", dimension="concurrent_gpus", ends_at=NOON),
+    "budgets": calls.budgets("acme"),
+    "set_budget wholly": calls.set_budget("acme", 5, calendar="month", replace=True),
+    "set_budget": calls.set_budget("acme", 5, calendar="month", warn_percent=[80]),
+    "replace_budgets": calls.replace_budgets("acme", [{"allowance": "5", "calendar": "week"}]),
+    "end_budget": calls.end_budget("acme", "monthly"),
+    "period_page": calls.period_page("acme", "monthly", limit=5),
+    "enqueue": calls.enqueue("acme", job_id="j", gpu_type="h100", deadline=NOON, priority=3),
+    "queued": calls.queued("que_1_2", wait_seconds=5),
+    "queue_page": calls.queue_page(account="acme", pool="h100/eu", state="waiting", limit=5),
+    "cancel_queued": calls.cancel_queued("que_1_2"),
+    "pools": calls.pools(),
+    "pool": calls.pool("h100", "eu"),
+    "set_pool wholly": calls.set_pool("h100", capacity=8, replace=True),
+    "set_pool in part": calls.set_pool("h100", clear=["capacity", "policy.borrowing"]),
+    "set_pool": calls.set_pool(
         "h100", capacity=8, resources={"cpu": 64}, policy={"grace_seconds": 5}
     ),
-    "remove_pool": pools.remove_pool("h100"),
-    "weights": pools.weights("h100"),
-    "set_weights": pools.set_weights("h100", weights=[{"account": "acme", "weight": 3}]),
-    "change_weights": pools.change_weights("h100", weights=[{"account": "acme"}]),
-    "shares": pools.shares("h100"),
-    "snapshot": pools.snapshot("h100"),
-    "ask": requests.ask("acme", "credits", "50", reason="a paper", ends_at=NOON),
-    "request": requests.request("ask_1_2"),
-    "request_page": requests.request_page("acme", state="open", kind="quota", limit=5),
-    "approve_request": requests.approve_request("ask_1_2", amount="40", note="must do"),
-    "decline_request": requests.decline_request("ask_1_2", "not now"),
-    "cancel_request": requests.cancel_request("ask_1_2"),
-    "statement": statements.statement("stm_1_2"),
-    "statement_page": statements.statement_page("acme", limit=5),
-    "pay_statement": statements.pay_statement("stm_1_2", "5", payment_reference="x"),
-    "anomaly_page": anomalies.anomaly_page("acme", limit=5),
-    "anomaly_terms": anomalies.anomaly_terms("acme"),
-    "set_anomaly_terms wholly": anomalies.set_anomaly_terms("acme", floor="5", replace=True),
-    "set_anomaly_terms": anomalies.set_anomaly_terms("acme", ratio_percent=300, floor="20"),
-    "health": system.health(),
-    "clock": system.clock(),
-    "advance_clock": system.advance_clock(5),
+    "remove_pool": calls.remove_pool("h100"),
+    "weights": calls.weights("h100"),
+    "set_weights": calls.set_weights("h100", weights=[{"account": "acme", "weight": 3}]),
+    "change_weights": calls.change_weights("h100", weights=[{"account": "acme"}]),
+    "shares": calls.shares("h100"),
+    "snapshot": calls.snapshot("h100"),
+    "ask": calls.ask("acme", "credits", "50", reason="a paper", ends_at=NOON),
+    "request": calls.request("ask_1_2"),
+    "request_page": calls.request_page("acme", state="open", kind="quota", limit=5),
+    "approve_request": calls.approve_request("ask_1_2", amount="40", note="must do"),
+    "decline_request": calls.decline_request("ask_1_2", "not now"),
+    "cancel_request": calls.cancel_request("ask_1_2"),
+    "statement": calls.statement("stm_1_2"),
+    "statement_page": calls.statement_page("acme", limit=5),
+    "pay_statement": calls.pay_statement("stm_1_2", "5", payment_reference="x"),
+    "anomaly_page": calls.anomaly_page("acme", limit=5),
+    "anomaly_terms": calls.anomaly_terms("acme"),
+    "set_anomaly_terms wholly": calls.set_anomaly_terms("acme", floor="5", replace=True),
+    "set_anomaly_terms": calls.set_anomaly_terms("acme", ratio_percent=300, floor="20"),
+    "health": calls.health(),
+    "clock": calls.clock(),
+    "advance_clock": calls.advance_clock(5),
 }
 TABLE = routes(has_test_clock=True)
 # Not for programs that use the client.
@@ -216,7 +186,7 @@ def test_every_route_can_be_called() -> None:
 def test_methods_keep_their_names_and_documents(kind: type[Client | AsyncClient]) -> None:
     """A bound method looks like the function that describes its call."""
     client: Any = kind("http://127.0.0.1:1", "gck_x")
-    assert client.balance.__doc__ == accounts.balance.__doc__
+    assert client.balance.__doc__ == calls.balance.__doc__
     assert inspect.signature(client.issue).parameters.keys() >= {"account", "amount", "key"}
     assert isinstance(vars(Operations)["entries"], Listing)
     assert "page" in (client.entries.__doc__ or "")
@@ -224,64 +194,64 @@ def test_methods_keep_their_names_and_documents(kind: type[Client | AsyncClient]
 
 def naive() -> object:
     """An instant without its zone."""
-    return accounts.balance("acme", at=datetime(2026, 1, 1))  # noqa: DTZ001  # what is refused
+    return calls.balance("acme", at=datetime(2026, 1, 1))  # noqa: DTZ001  # what is refused
 
 
 def inexact() -> object:
     """An amount that is not exact."""
     inexact_amount: Any = 0.1
-    return credit.issue("acme", inexact_amount)
+    return calls.issue("acme", inexact_amount)
 
 
 WRONG: dict[str, tuple[Callable[[], object], str, str]] = {
-    "a path in capitals": (lambda: accounts.balance("Acme"), "account", "a-z"),
-    "a path with a reserved word": (lambda: accounts.tree("acme/balance"), "account", "reserved"),
-    "a path in a body": (lambda: credit.issue("a b", "1"), "account", "a-z"),
-    "a negative amount": (lambda: credit.issue("acme", "-1"), "amount", "more than 0"),
-    "an amount of seven decimals": (lambda: credit.issue("acme", "0.0000001"), "amount", "6"),
+    "a path in capitals": (lambda: calls.balance("Acme"), "account", "a-z"),
+    "a path with a reserved word": (lambda: calls.tree("acme/balance"), "account", "reserved"),
+    "a path in a body": (lambda: calls.issue("a b", "1"), "account", "a-z"),
+    "a negative amount": (lambda: calls.issue("acme", "-1"), "amount", "more than 0"),
+    "an amount of seven decimals": (lambda: calls.issue("acme", "0.0000001"), "amount", "6"),
     "a float": (inexact, "amount", "exact"),
     "a float in a batch": (
-        lambda: credit.issue_all([{"account": "acme", "amount": 0.1}]),
+        lambda: calls.issue_all([{"account": "acme", "amount": 0.1}]),
         "items[0].amount",
         "exact",
     ),
     "an instant without a zone": (naive, "at", "time zone"),
     "a past instant that is none": (
-        lambda: accounts.balance("acme", at="yesterday"),
+        lambda: calls.balance("acme", at="yesterday"),
         "at",
         "RFC 3339",
     ),
     "an instant of a body without a zone": (
-        lambda: credit.issue("acme", "1", expires_at=NOON.replace(tzinfo=None)),
+        lambda: calls.issue("acme", "1", expires_at=NOON.replace(tzinfo=None)),
         "expires_at",
         "time zone",
     ),
     "a path to filter by in capitals": (
-        lambda: entries.entry_page(account="Acme"),
+        lambda: calls.entry_page(account="Acme"),
         "account",
         "a-z",
     ),
     "an instant that is none": (
-        lambda: credit.issue("acme", "1", expires_at="soon"),
+        lambda: calls.issue("acme", "1", expires_at="soon"),
         "expires_at",
         "RFC 3339",
     ),
     "no GPUs": (
-        lambda: reservations.reserve("acme", job_id="j", gpu_type="h100", gpu_count=0),
+        lambda: calls.reserve("acme", job_id="j", gpu_type="h100", gpu_count=0),
         "gpu_count",
         "at least 1",
     ),
     "an unknown field in a batch": (
-        lambda: credit.issue_all([{"account": "acme", "amount": "1", "colour": "red"}]),
+        lambda: calls.issue_all([{"account": "acme", "amount": "1", "colour": "red"}]),
         "items[0].colour",
         "not a field",
     ),
     "a key with a space": (
-        lambda: credit.issue("acme", "1", key="my key"),
+        lambda: calls.issue("acme", "1", key="my key"),
         "idempotency key",
         "ASCII",
     ),
-    "an empty id": (lambda: reservations.cancel(""), "id", "empty"),
+    "an empty id": (lambda: calls.cancel(""), "id", "empty"),
     "no address": (lambda: Client("localhost", "k"), "url", "http://"),
     "no key": (lambda: Client("http://127.0.0.1:1", " "), "key", "API key"),
 }

@@ -10,8 +10,7 @@ import pytest
 
 from gpucredits.cli.server.demo.server import DemoServer
 from gpucredits.client import AsyncClient, Client
-from gpucredits.client.queue import EnqueueFields
-from gpucredits.client.reservations import ReserveFields
+from gpucredits.client.calls import EnqueueFields, ReserveFields
 from gpucredits.wire.reservation import ReserveRequest
 from support.faulty_proxy import FaultyProxy
 

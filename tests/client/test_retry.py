@@ -12,9 +12,16 @@ import httpx
 import pytest
 
 from gpucredits.cli.server.demo.server import DemoServer
-from gpucredits.client import Ambiguous, AsyncClient, Client, Refused, Retry, Unavailable, attempts
-from gpucredits.client import prices as price_calls
-from gpucredits.client import queue as queue_calls
+from gpucredits.client import (
+    Ambiguous,
+    AsyncClient,
+    Client,
+    Refused,
+    Retry,
+    Unavailable,
+    attempts,
+    calls,
+)
 from support.faulty_proxy import Fault, FaultyProxy
 from support.orgs import GPU_TYPE
 
@@ -61,8 +68,8 @@ def test_a_lost_answer_is_recognised_as_a_replay(
 ) -> None:
     """Where the server says that an answer was given before, the reply shows it."""
     proxy.plan.append(Fault.SWALLOW_REPLY)
-    assert client.fetch(price_calls.set_price("a100", "60", account=org)).is_replay
-    assert not client.fetch(price_calls.set_price("b200", "60", account=org)).is_replay
+    assert client.fetch(calls.set_price("a100", "60", account=org)).is_replay
+    assert not client.fetch(calls.set_price("b200", "60", account=org)).is_replay
 
 
 def test_a_time_out_after_sending_is_ambiguous_and_its_key_resolves_it(
@@ -137,7 +144,7 @@ def test_asking_goes_on_until_the_deadline(retry: Retry, monkeypatch: pytest.Mon
     """However many attempts that takes, the last is made right before the deadline, none after."""
     now = 1_000.0
     monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now))
-    asking = attempts.Attempts(price_calls.price_page(), retry)
+    asking = attempts.Attempts(calls.price_page(), retry)
     began = now
     asked: list[float] = []
 
@@ -163,7 +170,7 @@ def test_patience_is_for_answers_only(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now))
     with httpx.Client(base_url="http://127.0.0.1:1") as http:
-        call = queue_calls.queued("que_1_1", wait_seconds=60)
+        call = calls.queued("que_1_1", wait_seconds=60)
         asking = attempts.Attempts(call, Retry(deadline_s=10, attempt_timeout_s=5))
         request = asking.request(http)
         assert request.extensions["timeout"]["read"] == 65

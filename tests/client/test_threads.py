@@ -14,7 +14,7 @@ import os, pkgutil, sys, threading
 from gpucredits import client
 modules = {{f"gpucredits.client.{{each.name}}" for each in pkgutil.iter_modules(client.__path__)}}
 assert modules <= sys.modules.keys()  # so that no shape is imported later
-from gpucredits.client import call, credit, reservations
+from gpucredits.client import (call, calls)
 from gpucredits.wire.credit import IssueResults
 from gpucredits.wire.reservation import ReserveResults
 
@@ -26,8 +26,8 @@ def child():
     def first_use(number):
         barrier.wait()
         try:
-            credit.issue_all([{{"account": f"a/p{{number}}", "amount": "1"}}] * 50)
-            reservations.reserve_all([{{"account": "a", "job_id": "j", "gpu_type": "x"}}] * 50)
+            calls.issue_all([{{"account": f"a/p{{number}}", "amount": "1"}}] * 50)
+            calls.reserve_all([{{"account": "a", "job_id": "j", "gpu_type": "x"}}] * 50)
             call.decode(IssueResults, b'{{"results": [{{"status": 201}}]}}')
             call.decode(ReserveResults, b'{{"results": [{{"status": 201}}]}}')
         except BaseException as error:

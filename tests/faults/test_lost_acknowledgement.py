@@ -11,24 +11,8 @@ from typing import Any
 import pytest
 
 from gpucredits.api.routes import routes
-from gpucredits.client import Ambiguous, Call, Client, Refused, Retry
-from gpucredits.client import accounts as account_calls
-from gpucredits.client import anomalies as anomaly_calls
-from gpucredits.client import boosts as boost_calls
-from gpucredits.client import budgets as budget_calls
-from gpucredits.client import credit as credit_calls
-from gpucredits.client import keys as key_calls
-from gpucredits.client import limits as limit_calls
-from gpucredits.client import pools as pool_calls
-from gpucredits.client import prices as price_calls
-from gpucredits.client import queue as queue_calls
-from gpucredits.client import quotas as quota_calls
-from gpucredits.client import request_limits as request_limit_calls
-from gpucredits.client import requests as request_calls
-from gpucredits.client import reservations as lease_calls
-from gpucredits.client import statements as statement_calls
-from gpucredits.client import usage as usage_calls
-from gpucredits.client.call import account_path, body_of, write
+from gpucredits.client import Ambiguous, Call, Client, Refused, Retry, calls
+from gpucredits.client.call import write
 from gpucredits.wire.budget import BudgetSetting, BudgetTerms
 from support.digest import digest
 from support.extent import Extent, Teller
@@ -109,137 +93,126 @@ class Stage:
 Making = Callable[[Stage], Call[Any]]
 ITEM = {"gpu_type": GPU_TYPE, "job_id": "wide", "window_seconds": 60}
 WRITES: dict[str, Making] = {
-    "POST /v1/heartbeats": lambda on: lease_calls.heartbeats([(on.lease(), 1, 9_000)]),
-    "POST /v1/usage": lambda on: usage_calls.report_usage(
+    "POST /v1/heartbeats": lambda on: calls.heartbeats([(on.lease(), 1, 9_000)]),
+    "POST /v1/usage": lambda on: calls.report_usage(
         [{"reservation_id": on.used_lease(), "seq": 1, "start_ms": 0, "end_ms": 9_000}], node="n"
     ),
-    "POST /v1/reservations": lambda on: lease_calls.reserve(
+    "POST /v1/reservations": lambda on: calls.reserve(
         on.org, job_id="j", gpu_type=GPU_TYPE, window_seconds=60
     ),
-    "POST /v1/reservations:batch": lambda on: lease_calls.reserve_all(
+    "POST /v1/reservations:batch": lambda on: calls.reserve_all(
         [{**ITEM, "account": on.org, "node": node} for node in ("a", "b")], atomic=True
     ),
-    "POST /v1/reservations/{reservation}:extend": lambda on: lease_calls.extend(
+    "POST /v1/reservations/{reservation}:extend": lambda on: calls.extend(
         on.lease(), seq=1, used_ms=9_000
     ),
-    "POST /v1/reservations/{reservation}:settle": lambda on: lease_calls.settle(on.used_lease()),
-    "POST /v1/reservations/{reservation}:cancel": lambda on: lease_calls.cancel(on.lease()),
-    "POST /v1/refunds": lambda on: lease_calls.refund(on.used_lease(), "2"),
-    "POST /v1/adjustments": lambda on: lease_calls.adjust(on.used_lease(), "2"),
-    "POST /v1/credits/issue": lambda on: credit_calls.issue(on.org, "3"),
-    "POST /v1/credits/issue:batch": lambda on: credit_calls.issue_all(
+    "POST /v1/reservations/{reservation}:settle": lambda on: calls.settle(on.used_lease()),
+    "POST /v1/reservations/{reservation}:cancel": lambda on: calls.cancel(on.lease()),
+    "POST /v1/refunds": lambda on: calls.refund(on.used_lease(), "2"),
+    "POST /v1/adjustments": lambda on: calls.adjust(on.used_lease(), "2"),
+    "POST /v1/credits/issue": lambda on: calls.issue(on.org, "3"),
+    "POST /v1/credits/issue:batch": lambda on: calls.issue_all(
         [{"account": on.org, "amount": "3"}, {"account": on.org, "amount": "4"}]
     ),
-    "POST /v1/credits/transfer": lambda on: credit_calls.transfer(on.org, f"{on.org}/a", "3"),
-    "POST /v1/topups": lambda on: credit_calls.create_topup(
+    "POST /v1/credits/transfer": lambda on: calls.transfer(on.org, f"{on.org}/a", "3"),
+    "POST /v1/topups": lambda on: calls.create_topup(
         on.org, "5", payment_reference=secrets.token_hex(8), status="confirmed"
     ),
-    "POST /v1/topups/{topup}:confirm": lambda on: credit_calls.confirm_topup(on.topup()),
-    "POST /v1/topups/{topup}:fail": lambda on: credit_calls.fail_topup(on.topup()),
-    "POST /v1/topups/{topup}:reverse": lambda on: credit_calls.reverse_topup(
-        on.topup(is_confirmed=True)
-    ),
-    "POST /v1/prices": lambda on: price_calls.set_price("a100", "60", account=on.org),
-    "POST /v1/prices:end": lambda on: price_calls.end_price(
+    "POST /v1/topups/{topup}:confirm": lambda on: calls.confirm_topup(on.topup()),
+    "POST /v1/topups/{topup}:fail": lambda on: calls.fail_topup(on.topup()),
+    "POST /v1/topups/{topup}:reverse": lambda on: calls.reverse_topup(on.topup(is_confirmed=True)),
+    "POST /v1/prices": lambda on: calls.set_price("a100", "60", account=on.org),
+    "POST /v1/prices:end": lambda on: calls.end_price(
         on.client.set_price("b200", "60", account=on.org).gpu_type, account=on.org
     ),
-    "PUT /v1/accounts/{account}/rate-limit": lambda on: limit_calls.set_rate_limit(
+    "PUT /v1/accounts/{account}/rate-limit": lambda on: calls.set_rate_limit(
         on.org, capacity="50", refill_per_hour="5", replace=True
     ),
-    "PATCH /v1/accounts/{account}/rate-limit": lambda on: limit_calls.set_rate_limit(
+    "PATCH /v1/accounts/{account}/rate-limit": lambda on: calls.set_rate_limit(
         limited(on), capacity="60"
     ),
-    "DELETE /v1/accounts/{account}/rate-limit": lambda on: limit_calls.end_rate_limit(limited(on)),
-    "POST /v1/accounts/{account}/quotas": lambda on: quota_calls.set_quota(
-        on.org, "concurrent_jobs", 4
-    ),
-    "PUT /v1/accounts/{account}/quotas": lambda on: quota_calls.replace_quotas(
+    "DELETE /v1/accounts/{account}/rate-limit": lambda on: calls.end_rate_limit(limited(on)),
+    "POST /v1/accounts/{account}/quotas": lambda on: calls.set_quota(on.org, "concurrent_jobs", 4),
+    "PUT /v1/accounts/{account}/quotas": lambda on: calls.replace_quotas(
         on.org, [{"dimension": "concurrent_jobs", "limit": 4}]
     ),
-    "DELETE /v1/accounts/{account}/quotas/{quota}": lambda on: quota_calls.end_quota(
+    "DELETE /v1/accounts/{account}/quotas/{quota}": lambda on: calls.end_quota(
         on.org, on.client.set_quota(on.org, "concurrent_jobs", 4).quota_id
     ),
-    "POST /v1/accounts/{account}/boosts": lambda on: boost_calls.add_boost(
+    "POST /v1/accounts/{account}/boosts": lambda on: calls.add_boost(
         limited(on), "5", dimension="rate_limit", ends_at="2100-01-01T00:00:00Z"
     ),
-    "DELETE /v1/accounts/{account}/boosts/{boost}": lambda on: boost_calls.end_boost(
-        on.org, boosted(on)
-    ),
+    "DELETE /v1/accounts/{account}/boosts/{boost}": lambda on: calls.end_boost(on.org, boosted(on)),
     "POST /v1/accounts/{account}/budgets": lambda on: write(
-        account_path(on.org, "/budgets"),
+        "/v1/accounts/{account}/budgets",
         BudgetTerms,
-        body=body_of(BudgetSetting, allowance="4", calendar="month"),
+        {"account": on.org, "allowance": "4", "calendar": "month"},
+        shape=BudgetSetting,
     ),
-    "PATCH /v1/accounts/{account}/budgets/{budget}": lambda on: budget_calls.set_budget(
+    "PATCH /v1/accounts/{account}/budgets/{budget}": lambda on: calls.set_budget(
         on.org, "4", calendar="month"
     ),
-    "PUT /v1/accounts/{account}/budgets/{budget}": lambda on: budget_calls.set_budget(
+    "PUT /v1/accounts/{account}/budgets/{budget}": lambda on: calls.set_budget(
         on.org, "4", calendar="month", replace=True
     ),
-    "PUT /v1/accounts/{account}/budgets": lambda on: budget_calls.replace_budgets(
+    "PUT /v1/accounts/{account}/budgets": lambda on: calls.replace_budgets(
         on.org, [{"allowance": "4", "calendar": "month"}]
     ),
-    "DELETE /v1/accounts/{account}/budgets/{budget}": lambda on: budget_calls.end_budget(
+    "DELETE /v1/accounts/{account}/budgets/{budget}": lambda on: calls.end_budget(
         on.org, on.client.set_budget(on.org, "4", calendar="month").name
     ),
-    "POST /v1/requests": lambda on: request_calls.ask(on.org, "credits", "5", reason="a paper"),
-    "POST /v1/requests/{request}:cancel": lambda on: request_calls.cancel_request(
+    "POST /v1/requests": lambda on: calls.ask(on.org, "credits", "5", reason="a paper"),
+    "POST /v1/requests/{request}:cancel": lambda on: calls.cancel_request(
         on.client.ask(on.org, "credits", "5", reason="a paper").request_id
     ),
-    "POST /v1/requests/{request}:approve": lambda on: request_calls.approve_request(on.asked()),
-    "POST /v1/requests/{request}:decline": lambda on: request_calls.decline_request(
+    "POST /v1/requests/{request}:approve": lambda on: calls.approve_request(on.asked()),
+    "POST /v1/requests/{request}:decline": lambda on: calls.decline_request(
         on.asked(), "not this month"
     ),
-    "POST /v1/statements/{statement}:pay": lambda on: statement_calls.pay_statement(
+    "POST /v1/statements/{statement}:pay": lambda on: calls.pay_statement(
         on.statement(), "7", payment_reference=secrets.token_hex(8)
     ),
-    "POST /v1/queue/{queue}:cancel": lambda on: queue_calls.cancel_queued(on.queued()),
-    "PUT /v1/pools/{gpu_type}/{region}": lambda on: pool_calls.set_pool(
+    "POST /v1/queue/{queue}:cancel": lambda on: calls.cancel_queued(on.queued()),
+    "PUT /v1/pools/{gpu_type}/{region}": lambda on: calls.set_pool(
         on.org, capacity=2, replace=True
     ),
-    "PATCH /v1/pools/{gpu_type}/{region}": lambda on: pool_calls.set_pool(on.org, capacity=2),
-    "DELETE /v1/pools/{gpu_type}/{region}": lambda on: pool_calls.remove_pool(on.pool()),
-    "PUT /v1/pools/{gpu_type}/{region}/weights": lambda on: pool_calls.set_weights(
+    "PATCH /v1/pools/{gpu_type}/{region}": lambda on: calls.set_pool(on.org, capacity=2),
+    "DELETE /v1/pools/{gpu_type}/{region}": lambda on: calls.remove_pool(on.pool()),
+    "PUT /v1/pools/{gpu_type}/{region}/weights": lambda on: calls.set_weights(
         on.pool(), weights=[{"account": on.org, "weight": 3}]
     ),
-    "PATCH /v1/pools/{gpu_type}/{region}/weights": lambda on: pool_calls.change_weights(
+    "PATCH /v1/pools/{gpu_type}/{region}/weights": lambda on: calls.change_weights(
         on.pool(), weights=[{"account": on.org, "weight": 5}]
     ),
-    "PUT /v1/anomaly-terms": lambda on: anomaly_calls.set_anomaly_terms(
+    "PUT /v1/anomaly-terms": lambda on: calls.set_anomaly_terms(
         on.org, ratio_percent=300, replace=True
     ),
-    "PATCH /v1/anomaly-terms": lambda on: anomaly_calls.set_anomaly_terms(
-        on.org, ratio_percent=300
+    "PATCH /v1/anomaly-terms": lambda on: calls.set_anomaly_terms(on.org, ratio_percent=300),
+    "PUT /v1/accounts/{account}/request-limit": lambda on: calls.set_org_request_limit(
+        on.org, refill_per_hour=3_600_000, replace=True
     ),
-    "PUT /v1/accounts/{account}/request-limit": lambda on: (
-        request_limit_calls.set_org_request_limit(on.org, refill_per_hour=3_600_000, replace=True)
+    "PATCH /v1/accounts/{account}/request-limit": lambda on: calls.set_org_request_limit(
+        on.org, refill_per_hour=3_600_000
     ),
-    "PATCH /v1/accounts/{account}/request-limit": lambda on: (
-        request_limit_calls.set_org_request_limit(on.org, refill_per_hour=3_600_000)
+    "DELETE /v1/accounts/{account}/request-limit": lambda on: calls.end_org_request_limit(
+        paced(on)
     ),
-    "DELETE /v1/accounts/{account}/request-limit": lambda on: (
-        request_limit_calls.end_org_request_limit(paced(on))
-    ),
-    "PUT /v1/keys/{key}/limit": lambda on: request_limit_calls.set_key_limit(
+    "PUT /v1/keys/{key}/limit": lambda on: calls.set_key_limit(
         paced_key(on), refill_per_second=6, replace=True
     ),
-    "PATCH /v1/keys/{key}/limit": lambda on: request_limit_calls.set_key_limit(
-        paced_key(on), capacity=6
-    ),
-    "DELETE /v1/keys/{key}/limit": lambda on: request_limit_calls.end_key_limit(paced_key(on)),
-    "POST /v1/keys": lambda on: key_calls.create_key("read-only", scope=on.org),
-    "POST /v1/keys/{key}:revoke": lambda on: key_calls.revoke_key(
+    "PATCH /v1/keys/{key}/limit": lambda on: calls.set_key_limit(paced_key(on), capacity=6),
+    "DELETE /v1/keys/{key}/limit": lambda on: calls.end_key_limit(paced_key(on)),
+    "POST /v1/keys": lambda on: calls.create_key("read-only", scope=on.org),
+    "POST /v1/keys/{key}:revoke": lambda on: calls.revoke_key(
         on.client.create_key("read-only", scope=on.org).key_id
     ),
-    "POST /v1/accounts": lambda on: account_calls.create_account(f"{on.org}/new"),
-    "POST /v1/accounts/{account}/suspend": lambda on: account_calls.suspend(on.org),
-    "POST /v1/accounts/{account}/resume": lambda on: account_calls.resume(suspended(on)),
-    "PUT /v1/accounts/{account}": lambda on: account_calls.update_account(
+    "POST /v1/accounts": lambda on: calls.create_account(f"{on.org}/new"),
+    "POST /v1/accounts/{account}/suspend": lambda on: calls.suspend(on.org),
+    "POST /v1/accounts/{account}/resume": lambda on: calls.resume(suspended(on)),
+    "PUT /v1/accounts/{account}": lambda on: calls.update_account(
         on.org, metadata={"team": "x"}, replace=True
     ),
-    "PATCH /v1/accounts/{account}": lambda on: account_calls.update_account(
-        on.org, metadata={"team": "x"}
-    ),
+    "PATCH /v1/accounts/{account}": lambda on: calls.update_account(on.org, metadata={"team": "x"}),
 }
 # With a new key these are new requests, and nothing in the request itself says otherwise.
 # Not a batch on named nodes: a job has one lease on a node, whatever the key.

@@ -12,8 +12,7 @@ import asyncpg
 import pytest
 
 from gpucredits.client import AsyncClient, Call, Client, Retry
-from gpucredits.client.credit import transfer
-from gpucredits.client.reservations import reserve
+from gpucredits.client.calls import reserve, transfer
 from support.extent import Extent, Teller
 from support.http import RunningServer, reason_of
 from support.orgs import GPU_TYPE, new_org

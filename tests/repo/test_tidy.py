@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
+GENERATED = "Written by tools/operations.py"
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 MARKS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 INDEX_ADDRESS = re.compile(r"https?://[^\s\"')]*(pypi|pythonhosted|npmjs|/simple\b)", re.IGNORECASE)
@@ -55,7 +56,8 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 def test_modules_and_functions_stay_small(path: Path) -> None:
     """A module fits in one head, and a function on one screen."""
     text = path.read_text()
-    assert len(text.splitlines()) <= MODULE_LINES_MAX
+    is_generated = GENERATED in text.partition("\n")[0]  # nobody edits it: what writes it is small
+    assert is_generated or len(text.splitlines()) <= MODULE_LINES_MAX
     long = [
         f"{node.name} has {node.end_lineno - node.lineno + 1} lines"
         for node in functions(ast.parse(text))

@@ -25,7 +25,7 @@ import msgspec
 
 from gpucredits.bench.processes import processes_of
 from gpucredits.client import Client
-from gpucredits.client.credit import issue
+from gpucredits.client.calls import issue
 from gpucredits.store.embedded import leftovers
 from support import crash_load, history
 from support.http import RunningServer, running_server

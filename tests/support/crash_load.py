@@ -18,8 +18,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.client import Ambiguous, AsyncClient, Call, Refused, Retry, Unavailable
-from gpucredits.client.credit import issue, transfer
-from gpucredits.client.reservations import extend, heartbeats, reserve, settle
+from gpucredits.client.calls import extend, heartbeats, issue, reserve, settle, transfer
 from support import history
 
 GPU_TYPE = "h100"

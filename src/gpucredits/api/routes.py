@@ -1,8 +1,9 @@
-"""The route table: every path of the API with all that is true of it.
+"""The route table: every operation of the API with all that is true of it.
 
-Each noun's module ends with the rows of its handlers; here they come together. From this table the
-server dispatches and the OpenAPI document is made. The hot path comes first, and of two paths that
-fit a request the one listed first serves it.
+Each noun's module declares its operations above their handlers; here they come together. The
+server dispatches by this table. The OpenAPI document, the client's methods and the table of paths
+in docs/api.md follow from it. The hot path comes first, and of two paths that fit a request the
+one listed first serves it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from gpucredits.api.http.openapi import openapi_document
 from gpucredits.api.ledger import (
     accounts,
     balances,
+    corrections,
     credit,
     entries,
     explanations,
@@ -28,38 +30,43 @@ from gpucredits.api.ledger import (
 )
 from gpucredits.api.limits import boosts, budgets, overview, quotas, rate_limits, request_limits
 
+NOUNS = (
+    heartbeats,
+    usage,
+    reservations,
+    corrections,
+    credit,
+    prices,
+    budget_requests,
+    statements,
+    anomalies,
+    explanations,
+    overview,
+    quotas,
+    rate_limits,
+    boosts,
+    budgets,
+    pools,
+    shares,
+    queue,
+    keys,
+    request_limits,
+    grants,
+    topups,
+    transfers,
+    entries,
+    leases,
+    accounts,
+    balances,
+    system,
+)
+
 
 def routes(*, has_test_clock: bool = False) -> list[Route]:
-    """Every route of a server."""
-    description = system.Description()
-    table = [
-        *heartbeats.ROUTES,
-        *usage.ROUTES,
-        *reservations.ROUTES,
-        *credit.ROUTES,
-        *prices.ROUTES,
-        *budget_requests.ROUTES,
-        *statements.ROUTES,
-        *anomalies.ROUTES,
-        *explanations.ROUTES,
-        *overview.ROUTES,
-        *quotas.ROUTES,
-        *rate_limits.ROUTES,
-        *boosts.ROUTES,
-        *budgets.ROUTES,
-        *pools.ROUTES,
-        *shares.ROUTES,
-        *queue.ROUTES,
-        *keys.ROUTES,
-        *request_limits.ROUTES,
-        *grants.ROUTES,
-        *topups.ROUTES,
-        *transfers.ROUTES,
-        *entries.ROUTES,
-        *leases.ROUTES,
-        *accounts.ROUTES,
-        *balances.ROUTES,
-        *system.system_routes(description, has_test_clock=has_test_clock),
-    ]
-    description.document.update(openapi_document(table))
+    """Every route of a server; the test clock's only where the server was started with one."""
+    described = system.Description()
+    rows = [row for noun in NOUNS for row in noun.route]
+    table = [row for row in rows if has_test_clock or row.handler is not system.post_test_clock]
+    table.append(system.described_by(described))
+    described.document.update(openapi_document(table))
     return table

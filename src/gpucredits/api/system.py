@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Route, Routes
 from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.health import alarms_of, check_health
@@ -26,8 +26,15 @@ from gpucredits.wire.system import (
 SYSTEM = 0  # the org of what belongs to no org
 
 
+route = Routes("system")
+
+
+@route("GET /healthz", None, client="health()")
 async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
-    """Whether work is moving; 503 when it is not."""
+    """Check whether work is moving.
+
+    The status is 503 when work is not moving.
+    """
     status, detail = await check_health(call.services.pool, call.services.ledger.funnel)
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
@@ -46,13 +53,20 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
     )
 
 
+@route("GET /v1/clock", Permission.READ_CLOCK, client="clock()")
 async def get_clock(call: ApiRequest[None, NoQuery]) -> TimeAnswer:
-    """What time it is here: whoever counts from now counts from this."""
+    """Get the time on the server, whose clock decides."""
     return TimeAnswer(now=format_instant(await read_clock(call.services.pool)))
 
 
+@route(
+    "POST /v1/test/clock",
+    Permission.MOVE_CLOCK,
+    needs_key=False,
+    client="advance_clock",
+)
 async def post_test_clock(call: ApiRequest[ClockRequest, NoQuery]) -> ClockAnswer:
-    """Move the server's time on; it never goes back."""
+    """Move the clock of a server that was started with ``--test-clock`` forward."""
     pool = call.services.pool
     if call.dry_run or not call.body.advance_seconds:
         offset = await read_offset(pool)
@@ -80,48 +94,13 @@ class Description:
         return self.document
 
 
-def system_routes(description: Description, *, has_test_clock: bool) -> list[Route]:
-    """Health, description and clock always, the test clock only on a server started with one."""
-    table = [
-        Route(
-            method="GET",
-            path="/healthz",
-            summary="Whether work is moving",
-            handler=get_health,
-            permission=None,
-            answer=HealthAnswer,
-            tag="system",
-        ),
-        Route(
-            method="GET",
-            path="/v1/openapi.json",
-            summary="This document",
-            handler=description,
-            permission=None,
-            answer=dict[str, Any],
-            tag="system",
-        ),
-        Route(
-            method="GET",
-            path="/v1/clock",
-            summary="What time it is on this server",
-            handler=get_clock,
-            permission=Permission.READ_CLOCK,
-            answer=TimeAnswer,
-            tag="system",
-        ),
-    ]
-    if has_test_clock:
-        table.append(
-            Route(
-                method="POST",
-                path="/v1/test/clock",
-                summary="Move a test server's time on",
-                handler=post_test_clock,
-                permission=Permission.MOVE_CLOCK,
-                body=ClockRequest,
-                answer=ClockAnswer,
-                tag="system",
-            )
-        )
-    return table
+def described_by(description: Description) -> Route:
+    """The row of the OpenAPI document."""
+    return Route(
+        method="GET",
+        path="/v1/openapi.json",
+        tag="system",
+        handler=description,
+        permission=None,
+        answer=dict[str, Any],
+    )

@@ -1,7 +1,7 @@
 """A call: one request, described once, before anything is sent.
 
-Owns: checking and encoding what the caller gave against the wire's own structs, and decoding the
-answer. Must not: know how, when or how often a call is sent.
+Owns: checking and encoding the arguments of a method against the wire's own structs, and decoding
+the answer. Must not: know how, when or how often a call is sent.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from msgspec import Struct
 
 from gpucredits.client.errors import Invalid
 from gpucredits.core.account import check_path
+from gpucredits.wire.budget import NAME_DEFAULT
 from gpucredits.wire.problem import misfit
-from gpucredits.wire.scalars import from_wire, parse_instant
+from gpucredits.wire.scalars import Slug, from_wire, parse_instant
 
 Answer = TypeVar("Answer")
 
 Number = str | int | Decimal  # credits; never a float
+Given = Mapping[str, Any]  # the arguments of a method by name; None is not given
 When = str | datetime  # RFC 3339 with its offset, or an aware datetime
 
 _DECODERS: dict[type, Any] = {}  # made once for each shape
@@ -32,6 +34,8 @@ _CHECKS: Final[dict[str, Callable[[str], object]]] = {  # of query parameters, b
     **dict.fromkeys(("account", "under"), check_path),
     **dict.fromkeys(("at", "known_at", "since", "until", "effective_by"), parse_instant),
 }
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+_ACCOUNT: Final = re.compile(r"/accounts/\{(\w+)\}")
 _KEY: Final = re.compile(r"[!-~]{1,200}", re.ASCII)
 
 
@@ -73,18 +77,33 @@ class Reply(Generic[Answer]):
     is_replay: bool = False
 
 
-def read(path: str, answer: type[Answer], **query: object) -> Call[Answer]:
-    """A call that changes nothing; what is None is not asked for."""
-    return Call(method="GET", path=path, answer=answer, query=query_of(query))
+def read(path: str, answer: type[Answer], given: Given) -> Call[Answer]:
+    """A call that changes nothing. Arguments that stand in the path are not in the query.
+
+    The server may take ``wait_seconds`` before it answers.
+    """
+    address, rest = _address(path, given)
+    return Call(
+        method="GET",
+        path=address,
+        answer=answer,
+        query=query_of(rest),
+        patience_s=float(rest.get("wait_seconds") or 0),
+    )
+
+
+def question(path: str, answer: type[Answer], given: Given, *, shape: type[Struct]) -> Call[Answer]:
+    """A call that has a body and changes nothing."""
+    address, rest = _address(path, given)
+    return Call(method="POST", path=address, answer=answer, body=body_of(shape, rest))
 
 
 def write(
     path: str,
     answer: type[Answer],
+    given: Given,
     *,
-    body: bytes | None = None,
-    key: str | None = None,
-    dry_run: bool = False,
+    shape: type[Struct] | None = None,
     method: str = "POST",
     is_keyed: bool = True,
 ) -> Call[Answer]:
@@ -92,76 +111,65 @@ def write(
 
     ``is_keyed=False`` is for what is safe to repeat by itself.
     """
+    address, rest = _address(path, given)
+    key, dry_run = rest.pop("key", None), rest.pop("dry_run", False)
     if key is not None and _KEY.fullmatch(key) is None:
         raise Invalid("must be 1 to 200 printable ASCII characters", field="idempotency key")
     return Call(
         method=method,
-        path=path,
+        path=address,
         answer=answer,
         query={"dry_run": "true"} if dry_run else {},
-        body=body,
+        body=None if shape is None else body_of(shape, rest),
         key=key,
         is_keyed=is_keyed and not dry_run,
         is_write=not dry_run,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """How something is set: what is given changes and the rest stays, or all is replaced.
+def change(
+    path: str, answer: type[Answer], given: Given, *, change: type[Struct], whole: type[Struct]
+) -> Call[Answer]:
+    """A PATCH of the terms that are given, or with ``replace`` a PUT of all terms.
 
-    ``clear`` names fields that go back to their defaults; labels are cleared one by one, as None.
+    ``clear`` names terms that go back to their defaults; labels are cleared one by one, as None.
     """
-
-    replace: bool = False
-    clear: Sequence[str] = ()
-
-    def call(
-        self,
-        path: str,
-        answer: type[Answer],
-        *,
-        change: type[Struct],
-        whole: type[Struct],
-        fields: Mapping[str, object],
-        about: Mapping[str, object] | None = None,
-        key: str | None = None,
-        dry_run: bool = False,
-    ) -> Call[Answer]:
-        """A PATCH of what is given, or a PUT of the whole; ``about`` says what is set."""
-        named = about or {}
-        if self.replace and self.clear:
-            raise Invalid("goes without replace, which clears all that is not given", field="clear")
-        both = [name for name in self.clear if fields.get(name) is not None]
-        if both:
-            raise Invalid("cannot be both given and cleared", field=both[0])
-        if self.replace:
-            body = body_of(whole, **named, **fields)
-        else:
-            body = change_of(change, {**named, **fields}, self.clear)
-        method = "PUT" if self.replace else "PATCH"
-        return write(path, answer, body=body, key=key, dry_run=dry_run, method=method)
+    rest = {**given}
+    is_whole, cleared = rest.pop("replace"), rest.pop("clear", ())
+    if is_whole and cleared:
+        raise Invalid("goes without replace, which clears all that is not given", field="clear")
+    both = [name for name in cleared if rest.get(name) is not None]
+    if both:
+        raise Invalid("cannot be both given and cleared", field=both[0])
+    if is_whole:
+        return write(path, answer, rest, shape=whole, method="PUT")
+    made = write(path, answer, rest, shape=change, method="PATCH")
+    _, terms = _address(path, rest)
+    return replace(made, body=body_of(change, terms, cleared))
 
 
-def body_of(shape: type[Struct], **fields: object) -> bytes:
-    """The JSON of a request without what is None; ``Invalid`` names the field that is wrong."""
-    return change_of(shape, fields, ())
+def body_of(shape: type[Struct], given: Given, cleared: Sequence[str] = ()) -> bytes:
+    """The JSON of a request without arguments that are None; ``Invalid`` names the wrong field.
 
-
-def change_of(shape: type[Struct], fields: Mapping[str, object], cleared: Sequence[str]) -> bytes:
-    """As ``body_of``; fields that are ``cleared`` are null, also ones such as policy.borrowing."""
-    given = {name: plain(value, name) for name, value in fields.items() if value is not None}
+    Fields that are ``cleared`` are null, also parts of one such as policy.borrowing.
+    """
+    wire = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
+    body = {
+        wire[name]: plain(value, wire[name])
+        for name, value in given.items()
+        if name in wire and value is not None
+    }
     for name in cleared:
         outer, _, inner = name.rpartition(".")
-        (given.setdefault(outer, {}) if outer else given)[inner] = None
+        (body.setdefault(outer, {}) if outer else body)[inner] = None
     try:
-        msgspec.convert(given, shape, dec_hook=from_wire)
+        msgspec.convert(body, shape, dec_hook=from_wire)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), shape) from error
-    return msgspec.json.encode(given)
+    return msgspec.json.encode(body)
 
 
-def query_of(fields: Mapping[str, object]) -> dict[str, str]:
+def query_of(fields: Given) -> dict[str, str]:
     """Query parameters as text, without what is None; ``Invalid`` names the one that is wrong."""
     query: dict[str, str] = {}
     for name, value in fields.items():
@@ -194,26 +202,10 @@ def plain(value: Any, place: str = "") -> Any:
                 for name, item in value.items()
                 if item is not None or place.rpartition(".")[2] == "metadata"  # a label to remove
             }
-        case list() | tuple():
+        case Sequence():
             return [plain(item, f"{place}[{number}]") for number, item in enumerate(value)]
         case _:
             return value
-
-
-def account_path(path: str, tail: str = "") -> str:
-    """The address of an account, or of something about it."""
-    try:
-        check_path(path)
-    except ValueError as error:
-        raise Invalid(str(error), field="account") from error
-    return f"/v1/accounts/{path}{tail}"
-
-
-def item_path(collection: str, item_id: str, verb: str = "") -> str:
-    """The address of one thing by its id, or of what is done to it."""
-    if not item_id:
-        raise Invalid("must not be empty", field="id")
-    return f"/v1/{collection}/{quote(item_id, safe='')}{verb}"
 
 
 def decode(answer: type[Answer], body: bytes) -> Answer:
@@ -224,15 +216,48 @@ def decode(answer: type[Answer], body: bytes) -> Answer:
     return decoder.decode(body)
 
 
+def _address(path: str, given: Given) -> tuple[str, dict[str, Any]]:
+    """The path with the arguments that stand in it, and the other arguments.
+
+    The argument of an account may be called otherwise: an account stands after ``accounts``.
+    """
+    rest = {**given, **given.get("fields", {})}
+    rest.pop("fields", None)
+    names = _PLACE.findall(path)
+    accounts = _ACCOUNT.findall(path)
+    if "region" in names and not (rest["gpu_type"] and rest["region"]):
+        raise Invalid("must name a type of GPU and a region", field="pool")
+    for name in names:
+        value = rest.pop(name)
+        if name in accounts:
+            value = _part("account", value, check_path)
+        elif name == "name":  # of a budget
+            value = _part("name", NAME_DEFAULT if value is None else value, _slug)
+        elif value:
+            value = quote(value, safe="")
+        else:
+            raise Invalid("must not be empty", field=name if len(names) > 1 else "id")
+        path = path.replace(f"{{{name}}}", value)
+    return path, rest
+
+
+def _part(field: str, value: str, check: Callable[[str], object]) -> str:
+    """A part of a path, if it is what it should be."""
+    try:
+        check(value)
+    except ValueError as error:
+        raise Invalid(str(error), field=field) from error
+    return value
+
+
+def _slug(text: str) -> object:
+    return from_wire(Slug, text)
+
+
 def _checked(name: str, text: str) -> str:
     """The text of a query parameter, if it is what its name says."""
     check = _CHECKS.get(name)
-    if check is not None:
-        try:
-            check(text)
-        except ValueError as error:
-            raise Invalid(str(error), field=name) from error
-    return text
+    return text if check is None else _part(name, text, check)
 
 
 def _invalid(message: str, shape: type[Struct]) -> Invalid:

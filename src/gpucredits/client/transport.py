@@ -16,7 +16,8 @@ import httpx
 from gpucredits.client.attempts import Attempts, Retry
 from gpucredits.client.call import Call, Reply
 from gpucredits.client.errors import Invalid
-from gpucredits.client.operations import AsyncSender, Operations, Sender
+from gpucredits.client.methods import AsyncSender, Sender
+from gpucredits.client.operations import Operations
 from gpucredits.client.trust import trusted
 from gpucredits.version import __version__
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.scope import AnyCall, account_exists, org_number, unknown_key, visible
@@ -49,6 +49,9 @@ _ROLES: dict[Role, RoleName] = {
 }
 
 
+route = Routes("access")
+
+
 class AuditQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which acts to list."""
 
@@ -61,8 +64,18 @@ class AuditQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     until: Instant | None = None
 
 
+@route(
+    "POST /v1/keys",
+    Permission.MANAGE_KEYS,
+    reasons=("account_unknown",),
+    status=201,
+    client="create_key(role)",
+)
 async def post_key(call: ApiRequest[KeyRequest, NoQuery]) -> NewKeyAnswer:
-    """Make a key within the caller's own scope; without a scope, it gets the caller's."""
+    """Make an API key within the caller's own scope.
+
+    Only this answer shows the secret. Without a ``scope`` the key gets the caller's scope.
+    """
     scope = call.principal.scope if call.body.scope is None else visible(call, call.body.scope)
     org_id = 0
     if scope:
@@ -96,8 +109,9 @@ async def post_key(call: ApiRequest[KeyRequest, NoQuery]) -> NewKeyAnswer:
     )
 
 
+@route("GET /v1/keys", Permission.MANAGE_KEYS, client="key_page()")
 async def get_keys(call: ApiRequest[None, PageQuery]) -> KeyPage:
-    """The keys within the caller's scope, without their secrets."""
+    """List the API keys within the caller's scope, without their secrets."""
     limit = call.query.limit
     rows = await list_keys(
         call.services.pool,
@@ -109,15 +123,25 @@ async def get_keys(call: ApiRequest[None, PageQuery]) -> KeyPage:
     return KeyPage(keys=[key_to_wire(row) for row in rows], next_cursor=following)
 
 
+@route("GET /v1/keys/self", Permission.READ_SELF, client="whoami()")
 async def get_own_key(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
-    """The key that asks, whatever it may do: who it is, and nothing of others."""
+    """Get the API key of this request: its name, role and scope."""
     principal = call.principal
     row = await read_key(call.services.pool, org_id=principal.org_id, key_id=principal.key_id)
     return key_to_wire(row)
 
 
+@route(
+    "POST /v1/keys/{key}:revoke",
+    Permission.MANAGE_KEYS,
+    reasons=("key_unknown",),
+    client="revoke_key(key_id)",
+)
 async def post_key_revoke(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
-    """End a key; the caller may end its own."""
+    """Revoke an API key for good.
+
+    A key may revoke itself.
+    """
     try:
         org_id, number = ids.parse_id(ids.KEY, call.params["key"])
     except ValueError as error:
@@ -138,8 +162,9 @@ async def post_key_revoke(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
     return key_to_wire(row)
 
 
+@route("GET /v1/audit", Permission.READ_AUDIT, reasons=("account_unknown",), client="audit_page()")
 async def get_audit(call: ApiRequest[None, AuditQuery]) -> AuditPage:
-    """Administrative acts within the caller's scope."""
+    """List administrative acts within the caller's scope, the latest first."""
     query = call.query
     scope = call.principal.scope if query.account is None else visible(call, query.account)
     org_id = await org_number(call, org_of(scope)) if scope else None
@@ -191,61 +216,3 @@ def audit_to_wire(row: AuditRow) -> AuditAnswer:
 
 def _caller(call: AnyCall) -> Caller:
     return Caller(actor=call.actor, request_id=call.request_id)
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/keys",
-        summary="Make an API key",
-        handler=post_key,
-        permission=Permission.MANAGE_KEYS,
-        body=KeyRequest,
-        answer=NewKeyAnswer,
-        status=201,
-        needs_key=True,
-        reasons=("account_unknown",),
-        tag="access",
-    ),
-    Route(
-        method="GET",
-        path="/v1/keys",
-        summary="The keys within the caller's scope",
-        handler=get_keys,
-        permission=Permission.MANAGE_KEYS,
-        query=PageQuery,
-        answer=KeyPage,
-        tag="access",
-    ),
-    Route(
-        method="GET",
-        path="/v1/keys/self",
-        summary="The key that asks",
-        handler=get_own_key,
-        permission=Permission.READ_SELF,
-        answer=KeyAnswer,
-        tag="access",
-    ),
-    Route(
-        method="POST",
-        path="/v1/keys/{key}:revoke",
-        summary="End a key",
-        handler=post_key_revoke,
-        permission=Permission.MANAGE_KEYS,
-        answer=KeyAnswer,
-        needs_key=True,
-        reasons=("key_unknown",),
-        tag="access",
-    ),
-    Route(
-        method="GET",
-        path="/v1/audit",
-        summary="Administrative acts",
-        handler=get_audit,
-        permission=Permission.READ_AUDIT,
-        query=AuditQuery,
-        answer=AuditPage,
-        reasons=("account_unknown",),
-        tag="access",
-    ),
-]

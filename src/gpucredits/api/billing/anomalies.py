@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import (
@@ -44,6 +44,9 @@ from gpucredits.wire.scalars import AccountPath, Credits, format_instant
 _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "refused")
 
 
+route = Routes("anomalies")
+
+
 class AnomalyQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose unusual hours to list: those of an account and of all below it."""
 
@@ -56,8 +59,12 @@ class TermsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     account: AccountPath
 
 
+@route("GET /v1/anomalies", Permission.READ, reasons=NO_ACCOUNT, client="anomaly_page(account)")
 async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
-    """Unusual hours within the caller's scope, the latest first."""
+    """List hours of unusual spending, the latest first.
+
+    ``account`` means the account and everything below it; without it, the scope of the key.
+    """
     query = call.query
     scope = account_filter(call, query.account)
     rows = await list_anomalies(
@@ -73,8 +80,11 @@ async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
     return AnomalyPage(anomalies=[to_wire(row) for row in rows], next_cursor=following)
 
 
+@route(
+    "GET /v1/anomaly-terms", Permission.READ, reasons=NO_ACCOUNT, client="anomaly_terms(account)"
+)
 async def get_anomaly_terms(call: ApiRequest[None, TermsQuery]) -> AnomalyTermsAnswer:
-    """When an hour's spending of an account is unusual, and whether that suspends it."""
+    """Get when an hour's spending of an account is unusual, and whether that suspends it."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
     terms = await read_terms(call.services.pool, org_id, account)
@@ -83,15 +93,27 @@ async def get_anomaly_terms(call: ApiRequest[None, TermsQuery]) -> AnomalyTermsA
     return terms_to_wire(account, terms)
 
 
+@route(
+    "PUT /v1/anomaly-terms",
+    Permission.SET_POLICY,
+    reasons=NO_ACCOUNT,
+    client="set_anomaly_terms(account)",
+)
 async def put_anomaly_terms(call: ApiRequest[AnomalyTermsRequest, NoQuery]) -> AnomalyTermsAnswer:
-    """Replace all terms by which an account's spending is unusual, and whether that suspends it."""
+    """Replace all terms by which an account's spending is unusual."""
     body = call.body
     terms = TermsRow(body.ratio_percent, int(body.floor), body.auto_suspend)
     return await _set(call, body.account, terms, None)
 
 
+@route(
+    "PATCH /v1/anomaly-terms",
+    Permission.SET_POLICY,
+    reasons=NO_ACCOUNT,
+    client="set_anomaly_terms(account)",
+)
 async def patch_anomaly_terms(call: ApiRequest[AnomalyTermsChange, NoQuery]) -> AnomalyTermsAnswer:
-    """Change what is named of the terms by which an account's spending is unusual."""
+    """Change some of the terms by which an account's spending is unusual."""
     body, default = call.body, TermsRow()
     terms = TermsRow(
         given(body.ratio_percent, default.ratio_percent),
@@ -147,53 +169,3 @@ def terms_to_wire(account: str, terms: TermsRow) -> AnomalyTermsAnswer:
         floor=format_credits(terms.floor),
         auto_suspend=terms.auto_suspend,
     )
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/anomalies",
-        summary="Hours of unusual spending within the caller's scope",
-        handler=get_anomalies,
-        permission=Permission.READ,
-        query=AnomalyQuery,
-        answer=AnomalyPage,
-        reasons=NO_ACCOUNT,
-        tag="anomalies",
-    ),
-    Route(
-        method="GET",
-        path="/v1/anomaly-terms",
-        summary="When an account's spending is unusual",
-        handler=get_anomaly_terms,
-        permission=Permission.READ,
-        query=TermsQuery,
-        answer=AnomalyTermsAnswer,
-        reasons=NO_ACCOUNT,
-        tag="anomalies",
-    ),
-    Route(
-        method="PUT",
-        path="/v1/anomaly-terms",
-        summary="Replace all terms by which an account's spending is unusual",
-        handler=put_anomaly_terms,
-        permission=Permission.SET_POLICY,
-        body=AnomalyTermsRequest,
-        answer=AnomalyTermsAnswer,
-        needs_key=True,
-        reasons=NO_ACCOUNT,
-        tag="anomalies",
-    ),
-    Route(
-        method="PATCH",
-        path="/v1/anomaly-terms",
-        summary="Change what is named of the terms by which an account's spending is unusual",
-        handler=patch_anomaly_terms,
-        permission=Permission.SET_POLICY,
-        body=AnomalyTermsChange,
-        answer=AnomalyTermsAnswer,
-        needs_key=True,
-        reasons=NO_ACCOUNT,
-        tag="anomalies",
-    ),
-]

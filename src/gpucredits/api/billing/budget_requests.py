@@ -6,7 +6,7 @@ bounds), and where credits are made, only the system's own staff.
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import ASKING, DECIDING
@@ -47,6 +47,9 @@ _CREDIT = (
 )
 
 
+route = Routes("budget_requests")
+
+
 class RequestQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which requests to list: those of an account and of all below it."""
 
@@ -55,8 +58,15 @@ class RequestQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     kind: RequestKindName | None = None
 
 
+@route(
+    "POST /v1/requests",
+    Permission.ASK,
+    reasons=ASKING,
+    status=201,
+    client="ask(account, kind, amount)",
+)
 async def post_request(call: ApiRequest[AskRequest, NoQuery]) -> RequestAnswer:
-    """Ask for more."""
+    """Ask for more credits, for a boost of a limit, or for a bigger budget."""
     body = call.body
     account = visible(call, body.account)
     _check(body)
@@ -86,8 +96,17 @@ async def post_request(call: ApiRequest[AskRequest, NoQuery]) -> RequestAnswer:
     return request_to_wire(row)
 
 
+@route(
+    "GET /v1/requests",
+    Permission.READ,
+    reasons=("account_unknown",),
+    client="request_page(account)",
+)
 async def get_requests(call: ApiRequest[None, RequestQuery]) -> RequestPage:
-    """Requests within the caller's scope, the latest first."""
+    """List budget requests, the latest first.
+
+    ``account`` means the account and everything below it; without it, the scope of the key.
+    """
     query = call.query
     scope = account_filter(call, query.account)
     org_id = await org_number(call, scope) if scope else None
@@ -107,15 +126,31 @@ async def get_requests(call: ApiRequest[None, RequestQuery]) -> RequestPage:
     return RequestPage(requests=[request_to_wire(row) for row in rows], next_cursor=following)
 
 
+@route(
+    "GET /v1/requests/{request}",
+    Permission.READ,
+    reasons=("request_unknown",),
+    client="request(request_id)",
+)
 async def get_request(call: ApiRequest[None, NoQuery]) -> RequestAnswer:
-    """One request."""
+    """Get one budget request."""
     return request_to_wire(await _found(call))
 
 
-async def post_request_approve(call: ApiRequest[ApproveRequest | None, NoQuery]) -> RequestAnswer:
-    """Approve a request, perhaps with other numbers, and do what it asks for."""
+@route(
+    "POST /v1/requests/{request}:approve",
+    Permission.DECIDE_REQUEST,
+    reasons=DECIDING,
+    is_body_optional=True,
+    client="approve_request(request_id)",
+)
+async def post_request_approve(call: ApiRequest[ApproveRequest, NoQuery]) -> RequestAnswer:
+    """Approve a budget request and carry it out.
+
+    Numbers that are given replace those that were asked for.
+    """
     row = await _to_decide(call)
-    body = call.body or ApproveRequest()
+    body = call.body
     if body.take_from is not None:
         _check_source(call, row, body)
     elif budget_requests.is_about_credit(row.kind):
@@ -140,16 +175,28 @@ async def post_request_approve(call: ApiRequest[ApproveRequest | None, NoQuery])
     return request_to_wire(row)
 
 
+@route(
+    "POST /v1/requests/{request}:decline",
+    Permission.DECIDE_REQUEST,
+    reasons=("request_unknown", "request_state"),
+    client="decline_request(request_id, note)",
+)
 async def post_request_decline(call: ApiRequest[DeclineRequest, NoQuery]) -> RequestAnswer:
-    """Decline a request with a note."""
+    """Decline a budget request, and say why."""
     row = await _to_decide(call)
     if not call.body.note.strip():
         raise invalid("note", "must say why")
     return await _close(call, row, RequestState.DECLINED, str(call.body.note))
 
 
+@route(
+    "POST /v1/requests/{request}:cancel",
+    Permission.ASK,
+    reasons=("request_unknown", "request_state"),
+    client="cancel_request(request_id)",
+)
 async def post_request_cancel(call: ApiRequest[None, NoQuery]) -> RequestAnswer:
-    """Take back what one has asked for."""
+    """Cancel a budget request that the same key made."""
     row = await _found(call)
     if row.asked_by != call.actor:
         raise ProblemError("forbidden", "Only the key that asked may cancel; staff may decline.")
@@ -231,77 +278,3 @@ def _check(body: AskRequest) -> None:
 
 def _asker(call: AnyCall) -> Asker:
     return Asker(call.actor, call.request_id, call.principal.authority)
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/requests",
-        summary="Ask for more: credits, a boost, a bigger budget",
-        handler=post_request,
-        permission=Permission.ASK,
-        body=AskRequest,
-        answer=RequestAnswer,
-        status=201,
-        needs_key=True,
-        reasons=ASKING,
-        tag="budget_requests",
-    ),
-    Route(
-        method="GET",
-        path="/v1/requests",
-        summary="Requests within the caller's scope",
-        handler=get_requests,
-        permission=Permission.READ,
-        query=RequestQuery,
-        answer=RequestPage,
-        reasons=("account_unknown",),
-        tag="budget_requests",
-    ),
-    Route(
-        method="GET",
-        path="/v1/requests/{request}",
-        summary="One request",
-        handler=get_request,
-        permission=Permission.READ,
-        answer=RequestAnswer,
-        reasons=("request_unknown",),
-        tag="budget_requests",
-    ),
-    Route(
-        method="POST",
-        path="/v1/requests/{request}:approve",
-        summary="Approve a request and do what it asks for",
-        handler=post_request_approve,
-        permission=Permission.DECIDE_REQUEST,
-        body=ApproveRequest,
-        is_body_optional=True,
-        answer=RequestAnswer,
-        needs_key=True,
-        reasons=DECIDING,
-        tag="budget_requests",
-    ),
-    Route(
-        method="POST",
-        path="/v1/requests/{request}:decline",
-        summary="Decline a request with a note",
-        handler=post_request_decline,
-        permission=Permission.DECIDE_REQUEST,
-        body=DeclineRequest,
-        answer=RequestAnswer,
-        needs_key=True,
-        reasons=("request_unknown", "request_state"),
-        tag="budget_requests",
-    ),
-    Route(
-        method="POST",
-        path="/v1/requests/{request}:cancel",
-        summary="Take back what one has asked for",
-        handler=post_request_cancel,
-        permission=Permission.ASK,
-        answer=RequestAnswer,
-        needs_key=True,
-        reasons=("request_unknown", "request_state"),
-        tag="budget_requests",
-    ),
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -32,6 +32,8 @@ from gpucredits.wire.price import (
 )
 from gpucredits.wire.scalars import AccountPath, GpuType, Instant, Region
 
+route = Routes("prices")
+
 
 class PriceQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which versions to list."""
@@ -42,8 +44,19 @@ class PriceQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     effective_by: Instant | None = None
 
 
+@route(
+    "POST /v1/prices",
+    Permission.SET_PRICE,
+    reasons=(*NO_ACCOUNT, "window_ended"),
+    status=201,
+    client="set_price(gpu_type, credits_per_gpu_hour)",
+)
 async def post_price(call: ApiRequest[PriceRequest, NoQuery]) -> NewPriceAnswer:
-    """Add a version of a list price, or of a discount for an account and all below it."""
+    """Add a version of a list price, or of the discount of an account.
+
+    A discount holds for the account and everything below it. A version with ``effective_to`` ends
+    at that instant, and the earlier version holds again.
+    """
     body = call.body
     org_id, account = await owner_of(call, body.account)
     try:
@@ -66,8 +79,17 @@ async def post_price(call: ApiRequest[PriceRequest, NoQuery]) -> NewPriceAnswer:
     return added_to_wire(added.price, is_backdated=added.is_backdated)
 
 
+@route(
+    "POST /v1/prices:end",
+    Permission.SET_PRICE,
+    reasons=(*NO_ACCOUNT, "window_ended", "price_unknown"),
+    client="end_price(gpu_type)",
+)
 async def post_price_end(call: ApiRequest[PriceEndRequest, NoQuery]) -> PriceAnswer:
-    """End a list price or a discount; leases that were admitted before keep their price."""
+    """End a list price, or the discount of an account.
+
+    The price ends now or at ``effective_to``. Leases that were admitted before keep their price.
+    """
     body = call.body
     org_id, account = await owner_of(call, body.account)
     try:
@@ -98,8 +120,12 @@ async def owner_of(call: AnyCall, path: str | None) -> tuple[int, str]:
     return org_id, account
 
 
+@route("GET /v1/prices", Permission.READ_PRICES, reasons=NO_ACCOUNT, client="price_page()")
 async def get_prices(call: ApiRequest[None, PriceQuery]) -> PricePage:
-    """List prices, and the discounts that the caller's scope has or is under."""
+    """List prices and discounts, the newest version first.
+
+    A key sees list prices, and the discounts of its scope and of the accounts above.
+    """
     query, scope = call.query, call.principal.scope
     account = None if query.account is None else visible(call, query.account)
     rows = await list_prices(
@@ -118,43 +144,3 @@ async def get_prices(call: ApiRequest[None, PriceQuery]) -> PricePage:
     rows, following = page(rows, query, lambda row: row[0].price_id)
     listed = [listed_to_wire(price, state) for price, state in rows]
     return PricePage(prices=listed, next_cursor=following)
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/prices",
-        summary="Add a version of a price",
-        handler=post_price,
-        permission=Permission.SET_PRICE,
-        body=PriceRequest,
-        answer=NewPriceAnswer,
-        status=201,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, "window_ended"),
-        tag="prices",
-    ),
-    Route(
-        method="POST",
-        path="/v1/prices:end",
-        summary="End a price",
-        handler=post_price_end,
-        permission=Permission.SET_PRICE,
-        body=PriceEndRequest,
-        answer=PriceAnswer,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, "window_ended", "price_unknown"),
-        tag="prices",
-    ),
-    Route(
-        method="GET",
-        path="/v1/prices",
-        summary="List prices and discounts",
-        handler=get_prices,
-        permission=Permission.READ_PRICES,
-        query=PriceQuery,
-        answer=PricePage,
-        reasons=NO_ACCOUNT,
-        tag="prices",
-    ),
-]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import GRANTING
@@ -35,14 +35,23 @@ from gpucredits.wire.statement import (
 _UNKNOWN = Refused(Reason.STATEMENT_UNKNOWN, "There is no such statement.")
 
 
+route = Routes("statements")
+
+
 class StatementQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose statements to list."""
 
     account: AccountPath | None = None
 
 
+@route(
+    "GET /v1/statements",
+    Permission.READ,
+    reasons=("account_unknown",),
+    client="statement_page(account)",
+)
 async def get_statements(call: ApiRequest[None, StatementQuery]) -> StatementPage:
-    """Statements within the caller's scope, the latest first."""
+    """List statements, the latest first."""
     query = call.query
     scope = account_filter(call, query.account)
     listed = await list_statements(
@@ -58,13 +67,28 @@ async def get_statements(call: ApiRequest[None, StatementQuery]) -> StatementPag
     return StatementPage(statements=[to_wire(seen) for seen in listed], next_cursor=following)
 
 
+@route(
+    "GET /v1/statements/{statement}",
+    Permission.READ,
+    reasons=("statement_unknown",),
+    client="statement(statement_id)",
+)
 async def get_statement(call: ApiRequest[None, NoQuery]) -> StatementAnswer:
-    """One statement."""
+    """Get one statement."""
     return to_wire(await _found(call))
 
 
+@route(
+    "POST /v1/statements/{statement}:pay",
+    Permission.DECIDE_TOPUP,
+    reasons=("statement_unknown", "statement_paid", "reference_used", *GRANTING),
+    client="pay_statement(statement_id, amount)",
+)
 async def post_statement_pay(call: ApiRequest[PaymentRequest, NoQuery]) -> PaymentAnswer:
-    """A payment for a statement has arrived: it repays what is owed, and resumes the account."""
+    """Record a payment for a statement.
+
+    The payment repays what is owed. The account is resumed once nothing is overdue.
+    """
     row = (await _found(call)).row
     commands = await payment(
         call.services.pool, row, int(call.body.amount), str(call.body.payment_reference)
@@ -113,40 +137,3 @@ def to_wire(seen: StatementAt) -> StatementAnswer:
         outstanding=format_credits(seen.outstanding),
         state=cast("StatementStateName", seen.state),
     )
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/statements",
-        summary="Statements within the caller's scope",
-        handler=get_statements,
-        permission=Permission.READ,
-        query=StatementQuery,
-        answer=StatementPage,
-        reasons=("account_unknown",),
-        tag="statements",
-    ),
-    Route(
-        method="GET",
-        path="/v1/statements/{statement}",
-        summary="One statement",
-        handler=get_statement,
-        permission=Permission.READ,
-        answer=StatementAnswer,
-        reasons=("statement_unknown",),
-        tag="statements",
-    ),
-    Route(
-        method="POST",
-        path="/v1/statements/{statement}:pay",
-        summary="A payment for a statement has arrived",
-        handler=post_statement_pay,
-        permission=Permission.DECIDE_TOPUP,
-        body=PaymentRequest,
-        answer=PaymentAnswer,
-        needs_key=True,
-        reasons=("statement_unknown", "statement_paid", "reference_used", *GRANTING),
-        tag="statements",
-    ),
-]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError
 from gpucredits.api.http.paging import LAST, PageQuery, no_cursor
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -40,6 +40,9 @@ _CURSOR = re.compile(r"[0-9]{1,19}\.[0-9]{1,19}\.[0-9]{1,9}\.[0-9]{1,19}", re.AS
 Found = tuple[int, str, str, int, int]  # org, job, node, and reservation or else account
 
 
+route = Routes("usage")
+
+
 class UsageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """In which time, grouped by what; the last 31 days by job unless asked otherwise."""
 
@@ -48,8 +51,12 @@ class UsageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     by: GroupingName = "job"
 
 
+@route("POST /v1/usage", Permission.BEAT, needs_key=False, client="report_usage")
 async def post_usage(call: ApiRequest[UsageRequest, NoQuery]) -> UsageResults:
-    """Store what a node measured; repeating a report changes nothing."""
+    """Store what a node measured.
+
+    The seq of an event makes the event safe to repeat.
+    """
     events = call.body.events
     for position, event in enumerate(events):
         check_event(position, event)
@@ -79,8 +86,18 @@ async def post_usage(call: ApiRequest[UsageRequest, NoQuery]) -> UsageResults:
     return UsageResults(results=results, stored=len(fresh), duplicates=len(rows) - len(fresh))
 
 
+@route(
+    "GET /v1/accounts/{account}/usage",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="usage_page(account)",
+)
 async def get_usage(call: ApiRequest[None, UsageQuery]) -> UsagePage:
-    """What an account's subtree paid for, and the leases of its jobs beside what was measured."""
+    """List what an account and everything below it paid for.
+
+    ``paid`` has the spending in groups, ``leases`` the leases beside what nodes measured.
+    ``total`` is the spending from ``since`` until ``until``, whatever the page shows.
+    """
     account, query = account_param(call), call.query
     org_id = await org_number(call, account)
     await account_exists(call, org_id, account)
@@ -280,28 +297,3 @@ def _row(event: UsageEvent, found: Found) -> UsageRow:
 
 def _plain(value: str | int) -> str | int:
     return str(value) if isinstance(value, str) else value
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/usage",
-        summary="Store what a node measured",
-        handler=post_usage,
-        permission=Permission.BEAT,
-        body=UsageRequest,
-        answer=UsageResults,
-        tag="usage",
-    ),
-    Route(
-        method="GET",
-        path="/v1/accounts/{account}/usage",
-        summary="What an account used and paid for",
-        handler=get_usage,
-        permission=Permission.READ,
-        query=UsageQuery,
-        answer=UsagePage,
-        reasons=NO_ACCOUNT,
-        tag="usage",
-    ),
-]

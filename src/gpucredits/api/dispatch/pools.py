@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import AnyCall, unknown_account
@@ -44,24 +44,49 @@ NO_POOL = ("pool_unknown",)
 _COLUMNS: Final = {"capacity": "gpus", "cpu": "cpus"}  # of terms that rows call otherwise
 
 
+route = Routes("pools")
+
+
+@route("GET /v1/pools", Permission.READ_POOLS, client="pools()")
 async def get_pools(call: ApiRequest[None, NoQuery]) -> PoolList:
-    """Every pool: what it has and how it is shared."""
+    """List every pool: what the pool has and how it is shared."""
     return PoolList(pools=[pool_to_wire(each) for each in await call.services.gpu_pools.refresh()])
 
 
+@route(
+    "GET /v1/pools/{gpu_type}/{region}",
+    Permission.READ_POOLS,
+    reasons=NO_POOL,
+    client="pool(gpu_type, region)",
+)
 async def get_pool(call: ApiRequest[None, NoQuery]) -> PoolAnswer:
-    """One pool."""
+    """Get one pool."""
     pool, _ = await _read(call)
     return pool_to_wire(pool)
 
 
+@route(
+    "PUT /v1/pools/{gpu_type}/{region}",
+    Permission.SET_POOL,
+    reasons=NO_POOL,
+    client="set_pool(gpu_type, region)",
+)
 async def put_pool(call: ApiRequest[PoolRequest, NoQuery]) -> PoolAnswer:
-    """Set a pool as a whole; with a capacity, reserves into it take turns."""
+    """Make a pool, or replace all terms of it."""
     return await _set(call, call.body, None)
 
 
+@route(
+    "PATCH /v1/pools/{gpu_type}/{region}",
+    Permission.SET_POOL,
+    reasons=NO_POOL,
+    client="set_pool(gpu_type, region)",
+)
 async def patch_pool(call: ApiRequest[PoolChange, NoQuery]) -> PoolAnswer:
-    """Change what is named of a pool, or make it; the rest stays as it is."""
+    """Make a pool, or change some terms of it.
+
+    Reserves into a pool with a capacity take turns; a pool without a capacity does not gate.
+    """
     body = call.body
     whole = PoolRequest(
         capacity=given(body.capacity, None),
@@ -94,8 +119,17 @@ def named_of(change: PoolChange) -> frozenset[str]:
     return frozenset(_COLUMNS.get(each, each.replace("_seconds", "_ms")) for each in named)
 
 
+@route(
+    "DELETE /v1/pools/{gpu_type}/{region}",
+    Permission.SET_POOL,
+    reasons=NO_POOL,
+    client="remove_pool(gpu_type, region)",
+)
 async def delete_pool(call: ApiRequest[None, NoQuery]) -> PoolAnswer:
-    """Take a pool away; who waits in it no longer waits for capacity."""
+    """Remove a pool.
+
+    Requests that wait in the pool no longer wait for capacity.
+    """
     try:
         pool, call.replayed = await call.services.gpu_pools.remove(
             act_of(call, 0), *pool_param(call), actor=call.actor, request_id=call.request_id
@@ -105,22 +139,49 @@ async def delete_pool(call: ApiRequest[None, NoQuery]) -> PoolAnswer:
     return pool_to_wire(pool)
 
 
+@route(
+    "GET /v1/pools/{gpu_type}/{region}/weights",
+    Permission.READ_POOLS,
+    reasons=NO_POOL,
+    client="weights(gpu_type, region)",
+)
 async def get_weights(call: ApiRequest[None, NoQuery]) -> WeightsAnswer:
-    """The weights of a pool: all of them, or those of the caller's own org or project."""
+    """List the weights of a pool that the key may see.
+
+    A key for an org or a project sees the weights of its own org or project.
+    """
     pool, weights = await _read(call)
     return _weights(call, pool, weights)
 
 
+@route(
+    "PUT /v1/pools/{gpu_type}/{region}/weights",
+    Permission.SET_POOL,
+    reasons=(*NO_POOL, *NO_ACCOUNT),
+    client="set_weights(gpu_type, region)",
+)
 async def put_weights(call: ApiRequest[WeightsRequest, NoQuery]) -> WeightsAnswer:
-    """Replace all weights of a pool."""
+    """Replace all weights of a pool.
+
+    Each item has ``account``, ``weight`` and ``may_borrow``.
+    """
     weights = [
         Weight(str(each.account), each.weight, each.may_borrow) for each in call.body.weights
     ]
     return await _weigh(call, lambda _pool, _before: weights)
 
 
+@route(
+    "PATCH /v1/pools/{gpu_type}/{region}/weights",
+    Permission.SET_POOL,
+    reasons=(*NO_POOL, *NO_ACCOUNT),
+    client="change_weights(gpu_type, region)",
+)
 async def patch_weights(call: ApiRequest[WeightsChange, NoQuery]) -> WeightsAnswer:
-    """Change some weights of a pool, and leave the others as they are."""
+    """Change some weights of a pool.
+
+    Accounts and fields that are left out stay as they are.
+    """
     changes = call.body.weights
     return await _weigh(call, lambda pool, before: merged_weights(pool, before, changes))
 
@@ -246,53 +307,3 @@ def _weights(call: AnyCall, pool: GpuPool, weights: list[Weight]) -> WeightsAnsw
             if not within or is_below(each.path, within)
         ],
     )
-
-
-def pool_route(
-    method: str, path: str, summary: str, handler: Any, answer: Any, **more: Any
-) -> Route:
-    """A route below that of pools, with what is true of all of them."""
-    permission = Permission.READ_POOLS if method == "GET" else Permission.SET_POOL
-    return Route(
-        method=method,
-        path=f"/v1/pools{path}",
-        summary=summary,
-        handler=handler,
-        answer=answer,
-        permission=more.pop("permission", permission),
-        needs_key=method != "GET",
-        reasons=(*(NO_POOL if path else ()), *more.pop("reasons", ())),
-        tag="pools",
-        **more,
-    )
-
-
-ONE: Final = "/{gpu_type}/{region}"
-ROUTES = [
-    pool_route("GET", "", "Every pool", get_pools, PoolList),
-    pool_route("GET", ONE, "One pool", get_pool, PoolAnswer),
-    pool_route("PUT", ONE, "Replace all terms of a pool", put_pool, PoolAnswer, body=PoolRequest),
-    pool_route(
-        "PATCH", ONE, "Change what is named of a pool", patch_pool, PoolAnswer, body=PoolChange
-    ),
-    pool_route("DELETE", ONE, "Take a pool away", delete_pool, PoolAnswer),
-    pool_route("GET", f"{ONE}/weights", "The weights of a pool", get_weights, WeightsAnswer),
-    pool_route(
-        "PUT",
-        f"{ONE}/weights",
-        "Replace the weights of a pool",
-        put_weights,
-        WeightsAnswer,
-        body=WeightsRequest,
-        reasons=NO_ACCOUNT,
-    ),
-    pool_route(
-        "PATCH",
-        f"{ONE}/weights",
-        "Change some weights of a pool",
-        patch_weights,
-        WeightsAnswer,
-        body=WeightsChange,
-        reasons=NO_ACCOUNT,
-    ),
-]

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -42,6 +42,9 @@ _STATES: dict[QueueState, QueueStateName] = {
 }
 
 
+route = Routes("queue")
+
+
 class QueueQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which requests to list; a pool is a GPU type and a region, such as h100/default.
 
@@ -60,8 +63,12 @@ class WaitQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: Annotated[int, Meta(ge=0, le=WAIT_SECONDS_MAX)] = 0
 
 
+@route("GET /v1/queue", Permission.READ, reasons=NO_ACCOUNT, client="queue_page()")
 async def get_queue(call: ApiRequest[None, QueueQuery]) -> QueuePage:
-    """Requests that wait or waited, the latest first: of the caller's scope."""
+    """List requests that wait or waited in a queue, the latest first.
+
+    ``pool`` is such as h100 or h100/eu. With a ``region``, ``pool`` is the GPU type alone.
+    """
     query = call.query
     account = account_filter(call, query.account)
     if query.region is not None and query.pool is None:
@@ -83,8 +90,18 @@ async def get_queue(call: ApiRequest[None, QueueQuery]) -> QueuePage:
     return QueuePage(queue=[ticket_to_wire(each) for each in tickets], next_cursor=following)
 
 
+@route(
+    "GET /v1/queue/{queue}",
+    Permission.READ,
+    reasons=NO_QUEUE,
+    longer_s=float(WAIT_SECONDS_MAX),
+    client="queued(queue_id)",
+)
 async def get_queued(call: ApiRequest[None, WaitQuery]) -> QueueAnswer:
-    """One request as it stands, or once it no longer waits, if that is within ``wait_seconds``."""
+    """Get one queued request, at once or when it no longer waits.
+
+    The answer comes within ``wait_seconds``.
+    """
     ticket = await _visible(call)
     if call.query.wait_seconds and not has_ended(ticket):
         key = (ticket.org_id, ticket.queue_id)
@@ -93,8 +110,17 @@ async def get_queued(call: ApiRequest[None, WaitQuery]) -> QueueAnswer:
     return ticket_to_wire(ticket)
 
 
+@route(
+    "POST /v1/queue/{queue}:cancel",
+    Permission.RESERVE,
+    reasons=(*NO_QUEUE, "queue_ended"),
+    client="cancel_queued(queue_id)",
+)
 async def post_queue_cancel(call: ApiRequest[None, NoQuery]) -> QueueAnswer:
-    """Wait no more; with a member of a gang the whole gang gives up."""
+    """Cancel a queued request.
+
+    If the request is a member of a gang, the whole gang is canceled.
+    """
     ticket = await _visible(call)
     key = (ticket.org_id, ticket.queue_id)
     is_closed, call.replayed = await call.services.line.cancel(
@@ -206,41 +232,3 @@ def _pool_name(text: str, region: str | None) -> tuple[str, str]:
         return parse_pool(text, region)
     except ValueError as error:
         raise invalid("pool", str(error)) from error
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/queue",
-        summary="Requests that wait or waited for their turn",
-        handler=get_queue,
-        permission=Permission.READ,
-        query=QueueQuery,
-        answer=QueuePage,
-        reasons=NO_ACCOUNT,
-        tag="queue",
-    ),
-    Route(
-        method="GET",
-        path="/v1/queue/{queue}",
-        summary="One request, at once or when it no longer waits",
-        handler=get_queued,
-        permission=Permission.READ,
-        query=WaitQuery,
-        answer=QueueAnswer,
-        reasons=NO_QUEUE,
-        tag="queue",
-        longer_s=float(WAIT_SECONDS_MAX),
-    ),
-    Route(
-        method="POST",
-        path="/v1/queue/{queue}:cancel",
-        summary="Wait no more",
-        handler=post_queue_cancel,
-        permission=Permission.RESERVE,
-        answer=QueueAnswer,
-        needs_key=True,
-        reasons=(*NO_QUEUE, "queue_ended"),
-        tag="queue",
-    ),
-]

@@ -8,8 +8,8 @@ from operator import add
 
 import msgspec
 
-from gpucredits.api.dispatch.pools import ONE, pool_param, pool_route, unknown_pool
-from gpucredits.api.http.call import ApiRequest, NoQuery
+from gpucredits.api.dispatch.pools import pool_param, unknown_pool
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError
 from gpucredits.core.account import is_below, lineage, org_of, scope_of
 from gpucredits.core.fairshare.decisions import Share
@@ -20,9 +20,20 @@ from gpucredits.service.dispatch.pools import PoolMissing, Sharing
 from gpucredits.wire.pool import ShareAnswer, SharesAnswer, SnapshotAnswer
 from gpucredits.wire.scalars import format_instant
 
+route = Routes("pools")
 
+
+@route(
+    "GET /v1/pools/{gpu_type}/{region}/shares",
+    Permission.READ_POOLS,
+    reasons=("pool_unknown",),
+    client="shares(gpu_type, region)",
+)
 async def get_shares(call: ApiRequest[None, NoQuery]) -> SharesAnswer:
-    """Who may hold, holds, borrows and waits for how much: of others only the totals."""
+    """List who may hold, holds, borrows and waits for how much of a pool.
+
+    A key sees other tenants only in the totals.
+    """
     try:
         sharing = await call.services.gpu_pools.sharing(*pool_param(call))
     except PoolMissing as missing:
@@ -30,8 +41,17 @@ async def get_shares(call: ApiRequest[None, NoQuery]) -> SharesAnswer:
     return shares_to_wire(sharing, within=call.principal.project)
 
 
+@route(
+    "GET /v1/pools/{gpu_type}/{region}/snapshot",
+    Permission.READ_SNAPSHOT,
+    reasons=("pool_unknown",),
+    client="snapshot(gpu_type, region)",
+)
 async def get_snapshot(call: ApiRequest[None, NoQuery]) -> SnapshotAnswer:
-    """The last decision of a pool, with all that it was made from: it can be replayed."""
+    """Get the last decision of a pool and the snapshot it was made from.
+
+    The decision can be replayed from the snapshot.
+    """
     try:
         kept = await call.services.gpu_pools.last_decision(*pool_param(call))
     except PoolMissing as missing:
@@ -119,16 +139,3 @@ def _decimals(part: Fraction, whole: int) -> str:
     """A part of something with two decimals, cut off."""
     hundredths = part[0] * whole * 100 // part[1]
     return f"{hundredths // 100}.{hundredths % 100:02d}"
-
-
-ROUTES = [
-    pool_route("GET", f"{ONE}/shares", "Who holds how much of a pool", get_shares, SharesAnswer),
-    pool_route(
-        "GET",
-        f"{ONE}/snapshot",
-        "The last decision of a pool and what it was made from",
-        get_snapshot,
-        SnapshotAnswer,
-        permission=Permission.READ_SNAPSHOT,
-    ),
-]

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from inspect import cleandoc
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Generic,
+    TypedDict,
+    TypeVar,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from msgspec import Struct
 
@@ -17,6 +29,7 @@ from gpucredits.service.services import Services
 
 Body = TypeVar("Body")
 Query = TypeVar("Query")
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 
 
 class NoQuery(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -57,14 +70,16 @@ class ApiRequest(Generic[Body, Query]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One row of the table: everything that is true of a method on a path.
+    """One operation of the API: everything that is true of a method on a path.
 
-    ``is_question``: it has a body and changes nothing.
+    ``client`` is the client's method with its positional parameters, such as
+    ``issue(account, amount)``; ``tools/operations.py`` writes the method from the shapes named
+    here. ``is_question``: the request has a body and changes nothing.
     """
 
     method: str
     path: str
-    summary: str
+    tag: str
     handler: Callable[[ApiRequest[Any, Any]], Awaitable[Any]]
     permission: Permission | None
     answer: Any
@@ -75,18 +90,88 @@ class Route:
     needs_key: bool = False
     is_body_optional: bool = False
     is_question: bool = False
-    tag: str = ""
     other_answers: tuple[tuple[int, Any], ...] = ()  # (status, shape) besides the usual one
     longer_s: float = 0.0  # by how much a request may take longer than others
+    client: str = ""
     # A cheap proof, from the bytes and the body read from them, that no field is repeated.
     has_no_repeats: Callable[[bytes, Any], bool] | None = None
 
     @property
     def is_write(self) -> bool:
-        """Whether it changes anything."""
+        """Whether the operation changes anything."""
         return self.method != "GET" and not self.is_question
 
     @property
     def name(self) -> str:
-        """The name of its handler, which is its operation id."""
+        """The operation id: the name of the handler."""
         return getattr(self.handler, "__name__", self.path)
+
+    @property
+    def text(self) -> str:
+        """What the operation does, in the words of its handler."""
+        return cleandoc(self.handler.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the text, without its full stop."""
+        return self.text.partition("\n")[0].partition(". ")[0].removesuffix(".")
+
+
+class Declared(TypedDict, total=False):
+    """What a route may say beyond method, path and permission; the fields of ``Route``."""
+
+    reasons: tuple[str, ...]
+    status: int
+    needs_key: bool
+    is_body_optional: bool
+    is_question: bool
+    other_answers: tuple[tuple[int, Any], ...]
+    longer_s: float
+    client: str
+    has_no_repeats: Callable[[bytes, Any], bool]
+
+
+class Routes(list[Route]):
+    """The rows of one noun. Used as a decorator, it adds a row for the handler below it.
+
+    Body, query and answer are those of the handler's signature. A write needs an idempotency key
+    unless the row says otherwise.
+    """
+
+    def __init__(self, tag: str) -> None:
+        super().__init__()
+        self.tag = tag
+
+    def __call__(
+        self, operation: str, permission: Permission | None, **declared: Unpack[Declared]
+    ) -> Callable[[Handler], Handler]:
+        """Add a row: ``operation`` is a method and a path, such as ``GET /v1/pools``."""
+        method, _, path = operation.partition(" ")
+
+        def add(handler: Handler) -> Handler:
+            hints = get_type_hints(handler)
+            body, query = get_args(hints["call"])
+            answers = get_args(hints["return"]) if is_union(hints["return"]) else [hints["return"]]
+            is_read = method == "GET" or declared.get("is_question", False)
+            row: dict[str, Any] = {"needs_key": not is_read, **declared}
+            self.append(
+                Route(
+                    method=method,
+                    path=path,
+                    tag=self.tag,
+                    handler=handler,
+                    permission=permission,
+                    body=None if body is NoneType else body,
+                    query=query,
+                    answer=answers[0],
+                    **row,
+                )
+            )
+            return handler
+
+        return add
+
+
+def is_union(hint: Any) -> bool:
+    """Whether a type is one of several."""
+    return get_origin(hint) in (Union, UnionType)

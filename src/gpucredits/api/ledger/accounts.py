@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.overdue import name_statement
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -30,8 +30,21 @@ from gpucredits.wire.change import named_in
 _TERMS = "Only the system's own staff may give credit: use a prepaid account without a limit."
 
 
+route = Routes("accounts")
+
+
+@route(
+    "POST /v1/accounts",
+    Permission.CREATE_ACCOUNT,
+    reasons=(*NO_ACCOUNT, "account_exists", "parent_unknown", "funding_invalid"),
+    status=201,
+    client="create_account(path)",
+)
 async def post_account(call: ApiRequest[AccountRequest, NoQuery]) -> AccountAnswer:
-    """Open an account below one that exists; an org needs none above it."""
+    """Open an account such as ``acme``, ``acme/vision`` or ``acme/vision/alice``.
+
+    The account above must exist; an org has none above.
+    """
     path = visible(call, call.body.path)
     if "/" not in path:
         require(call.principal, Permission.CREATE_ORG, "Only a key for the system may open an org.")
@@ -43,8 +56,17 @@ async def post_account(call: ApiRequest[AccountRequest, NoQuery]) -> AccountAnsw
     return account_to_wire(outcome.account)
 
 
+@route(
+    "PATCH /v1/accounts/{account}",
+    Permission.CREATE_ACCOUNT,
+    reasons=(*NO_ACCOUNT, "limit_invalid", "limit_in_use", "funding_invalid"),
+    client="update_account(path:account)",
+)
 async def patch_account(call: ApiRequest[AccountChange, NoQuery]) -> AccountAnswer:
-    """Change what is named of an account's terms and labels; a label that is null goes."""
+    """Change some terms and labels of an account.
+
+    A label that is null is removed.
+    """
     path = account_param(call)
     if named_in(call.body) - {"metadata", "funding"}:
         require(call.principal, Permission.SET_TERMS, _TERMS)
@@ -57,8 +79,17 @@ async def patch_account(call: ApiRequest[AccountChange, NoQuery]) -> AccountAnsw
     return account_to_wire(outcome.account)
 
 
+@route(
+    "PUT /v1/accounts/{account}",
+    Permission.SET_TERMS,
+    reasons=(*NO_ACCOUNT, "limit_invalid", "limit_in_use", "funding_invalid"),
+    client="update_account(path:account)",
+)
 async def put_account(call: ApiRequest[AccountTerms, NoQuery]) -> AccountAnswer:
-    """Replace all terms and labels of an account; what is left out has its default."""
+    """Replace all terms and labels of an account.
+
+    Terms that are left out get their defaults.
+    """
     path = account_param(call)
     org_id = await org_number(call, path)
     if call.body.credit_limit and call.body.model == "prepaid":
@@ -67,13 +98,28 @@ async def put_account(call: ApiRequest[AccountTerms, NoQuery]) -> AccountAnswer:
     return account_to_wire(outcome.account)
 
 
+@route(
+    "POST /v1/accounts/{account}/suspend",
+    Permission.SUSPEND,
+    reasons=NO_ACCOUNT,
+    client="suspend(path:account)",
+)
 async def post_suspend(call: ApiRequest[None, NoQuery]) -> StatusAnswer:
-    """Admit nothing more below this account, and drain what runs."""
+    """Suspend an account: admit nothing more below it, and drain what runs."""
     return await _set_status(call, Status.SUSPENDED)
 
 
+@route(
+    "POST /v1/accounts/{account}/resume",
+    Permission.SUSPEND,
+    reasons=NO_ACCOUNT,
+    client="resume(path:account)",
+)
 async def post_resume(call: ApiRequest[None, NoQuery]) -> StatusAnswer:
-    """Lift an operator's suspension; the note says what else keeps the account from admitting."""
+    """Lift an operator's suspension of an account.
+
+    The ``note`` says what else keeps the account from admitting work.
+    """
     return await _set_status(call, Status.ACTIVE)
 
 
@@ -100,61 +146,3 @@ def _no_credit() -> ProblemError:
     return invalid(
         "credit_limit", "is for postpaid accounts: set the model to postpaid in the same request"
     )
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/accounts",
-        summary="Open an account",
-        handler=post_account,
-        permission=Permission.CREATE_ACCOUNT,
-        body=AccountRequest,
-        answer=AccountAnswer,
-        status=201,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, "account_exists", "parent_unknown", "funding_invalid"),
-        tag="accounts",
-    ),
-    *(
-        Route(
-            method="POST",
-            path=f"/v1/accounts/{{account}}/{verb}",
-            summary=summary,
-            handler=handler,
-            permission=Permission.SUSPEND,
-            answer=StatusAnswer,
-            needs_key=True,
-            reasons=NO_ACCOUNT,
-            tag="accounts",
-        )
-        for verb, summary, handler in (
-            ("suspend", "Admit nothing more and drain what runs", post_suspend),
-            ("resume", "Admit again", post_resume),
-        )
-    ),
-    Route(
-        method="PATCH",
-        path="/v1/accounts/{account}",
-        summary="Change what is named of an account's terms and labels",
-        handler=patch_account,
-        permission=Permission.CREATE_ACCOUNT,
-        body=AccountChange,
-        answer=AccountAnswer,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, "limit_invalid", "limit_in_use", "funding_invalid"),
-        tag="accounts",
-    ),
-    Route(
-        method="PUT",
-        path="/v1/accounts/{account}",
-        summary="Replace all terms and labels of an account",
-        handler=put_account,
-        permission=Permission.SET_TERMS,
-        body=AccountTerms,
-        answer=AccountAnswer,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, "limit_invalid", "limit_in_use", "funding_invalid"),
-        tag="accounts",
-    ),
-]

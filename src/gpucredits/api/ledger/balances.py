@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.paging import END_OF_ORG, PageQuery, page, path_cursor
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -41,6 +41,9 @@ from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, format
 ORGS_VISITED_MAX: Final = 200
 
 
+route = Routes("accounts")
+
+
 class AccountQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which accounts to list."""
 
@@ -58,8 +61,14 @@ class BalanceQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     known_at: Instant | None = None
 
 
+@route(
+    "GET /v1/accounts/{account}",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="account(path:account)",
+)
 async def get_account(call: ApiRequest[None, NoQuery]) -> AccountAnswer:
-    """An account and its terms."""
+    """Get one account and its terms."""
     path = account_param(call)
     account = await call.services.reads.account(path)
     if account is None:
@@ -67,8 +76,9 @@ async def get_account(call: ApiRequest[None, NoQuery]) -> AccountAnswer:
     return account_to_wire(account)
 
 
+@route("GET /v1/accounts", Permission.READ, reasons=NO_ACCOUNT, client="account_page()")
 async def get_accounts(call: ApiRequest[None, AccountQuery]) -> AccountPage:
-    """Accounts that the caller sees, org by org, in order of path."""
+    """List accounts in order of path: all that the key sees, or one and those below it."""
     query = call.query
     under = account_filter(call, query.under)
     cursor = path_cursor(query)
@@ -83,8 +93,17 @@ async def get_accounts(call: ApiRequest[None, AccountQuery]) -> AccountPage:
     )
 
 
+@route(
+    "GET /v1/accounts/{account}/balance",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="balance(path:account)",
+)
 async def get_balance(call: ApiRequest[None, BalanceQuery]) -> BalanceAnswer:
-    """The buckets of an account or of its subtree, now or at any past instant."""
+    """Get the balance of an account or its tree, now or ``at`` a past instant.
+
+    ``known_at`` answers with what was recorded by that instant.
+    """
     path, query = account_param(call), call.query
     try:
         balance = await call.services.reads.balance(
@@ -97,8 +116,14 @@ async def get_balance(call: ApiRequest[None, BalanceQuery]) -> BalanceAnswer:
     return balance_to_wire(balance, tree=query.tree)
 
 
+@route(
+    "GET /v1/accounts/{account}/tree",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="tree(path:account)",
+)
 async def get_tree(call: ApiRequest[None, NoQuery]) -> TreeAnswer:
-    """An account and everything below it, each with its own buckets and its subtree's."""
+    """Get an account and everything below it, with balances."""
     path = account_param(call)
     wanted = AccountFilter(under=path, limit=TREE_ACCOUNTS_MAX + 1)
     accounts = await call.services.reads.accounts(org_of(path), wanted)
@@ -180,49 +205,3 @@ async def _of_all_orgs(call: ApiRequest[None, AccountQuery], cursor: str) -> Acc
     return AccountPage(
         accounts=[account_to_wire(account) for account in found], next_cursor=following
     )
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/accounts",
-        summary="List accounts",
-        handler=get_accounts,
-        permission=Permission.READ,
-        query=AccountQuery,
-        answer=AccountPage,
-        reasons=NO_ACCOUNT,
-        tag="accounts",
-    ),
-    Route(
-        method="GET",
-        path="/v1/accounts/{account}/balance",
-        summary="The balance of an account or its subtree, now or at a past instant",
-        handler=get_balance,
-        permission=Permission.READ,
-        query=BalanceQuery,
-        answer=BalanceAnswer,
-        reasons=NO_ACCOUNT,
-        tag="accounts",
-    ),
-    Route(
-        method="GET",
-        path="/v1/accounts/{account}/tree",
-        summary="An account and everything below it",
-        handler=get_tree,
-        permission=Permission.READ,
-        answer=TreeAnswer,
-        reasons=NO_ACCOUNT,
-        tag="accounts",
-    ),
-    Route(
-        method="GET",
-        path="/v1/accounts/{account}",
-        summary="An account and its terms",
-        handler=get_account,
-        permission=Permission.READ,
-        answer=AccountAnswer,
-        reasons=NO_ACCOUNT,
-        tag="accounts",
-    ),
-]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from gpucredits.api.http.batch import Atomic, batch_by_org, begin
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, refusal_problem, status_of
 from gpucredits.api.http.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
 from gpucredits.api.http.scope import TOPUP_UNKNOWN, AnyCall, org_number, require, visible
@@ -38,16 +38,37 @@ from gpucredits.wire.credit import (
     transfer_to_wire,
 )
 
+route = Routes("credits")
 
+
+@route(
+    "POST /v1/credits/issue",
+    Permission.ISSUE,
+    reasons=GRANTING,
+    status=201,
+    client="issue(account, amount)",
+)
 async def post_issue(call: ApiRequest[IssueRequest, NoQuery]) -> GrantAnswer:
-    """Grant credits to an account."""
+    """Grant credits to an account.
+
+    The credits are valid on [starts_at, expires_at).
+    """
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
     return granted_to_wire(org_id, await submit(call, org_id, issue_from_wire(call.body), Granted))
 
 
+@route(
+    "POST /v1/credits/issue:batch",
+    Permission.ISSUE,
+    reasons=(*GRANTING, "batch_incomplete"),
+    client="issue_all(items)",
+)
 async def post_issue_batch(call: ApiRequest[IssueBatch, Atomic]) -> IssueResults:
-    """Make many grants, each on its own or all or nothing."""
+    """Make many grants, each on its own or all or nothing.
+
+    Each item has the fields of a single issue. ``atomic``: all or nothing.
+    """
     commands = [issue_from_wire(item) for item in call.body.items]
     for command in commands:
         visible(call, command.account)
@@ -63,8 +84,19 @@ async def post_issue_batch(call: ApiRequest[IssueBatch, Atomic]) -> IssueResults
     )
 
 
+@route(
+    "POST /v1/topups",
+    Permission.RECORD_TOPUP,
+    reasons=(*GRANTING, "reference_used"),
+    status=201,
+    client="create_topup(account, amount)",
+)
 async def post_topup(call: ApiRequest[TopUpRequest, NoQuery]) -> TopUpAnswer:
-    """Record a payment; whoever may decide about top-ups may record it as confirmed."""
+    """Record a payment.
+
+    Only a confirmed payment makes a grant. Keys that may decide about top-ups may record the
+    payment as confirmed at once.
+    """
     account = visible(call, call.body.account)
     if call.body.status == "confirmed":
         require(
@@ -76,28 +108,63 @@ async def post_topup(call: ApiRequest[TopUpRequest, NoQuery]) -> TopUpAnswer:
     return topup_to_wire(org_id, await submit(call, org_id, topup_from_wire(call.body), ToppedUp))
 
 
+@route(
+    "POST /v1/topups/{topup}:confirm",
+    Permission.DECIDE_TOPUP,
+    reasons=TOPUP_DECISION,
+    client="confirm_topup(topup_id)",
+)
 async def post_topup_confirm(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
-    """The payment arrived."""
+    """Confirm that a payment arrived, and grant the credits."""
     org_id, number = topup_param(call)
     outcome = await submit(call, org_id, ConfirmTopUp(topup_id=number), ToppedUp)
     return topup_to_wire(org_id, outcome)
 
 
+@route(
+    "POST /v1/topups/{topup}:fail",
+    Permission.DECIDE_TOPUP,
+    reasons=TOPUP_DECISION,
+    client="fail_topup(topup_id)",
+)
 async def post_topup_fail(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
-    """The payment will not arrive."""
+    """Record that a payment will not arrive."""
     org_id, number = topup_param(call)
     return topup_to_wire(org_id, await submit(call, org_id, FailTopUp(topup_id=number), ToppedUp))
 
 
+@route(
+    "POST /v1/topups/{topup}:reverse",
+    Permission.DECIDE_TOPUP,
+    reasons=TOPUP_DECISION,
+    client="reverse_topup(topup_id)",
+)
 async def post_topup_reverse(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
-    """The payment was taken back."""
+    """Record that a payment was taken back.
+
+    Credits that were already spent become debt.
+    """
     org_id, number = topup_param(call)
     outcome = await submit(call, org_id, ReverseTopUp(topup_id=number), ToppedUp)
     return topup_to_wire(org_id, outcome)
 
 
+@route(
+    "POST /v1/credits/transfer",
+    Permission.TRANSFER,
+    reasons=(
+        *NO_ACCOUNT,
+        "account_suspended",
+        "cross_org",
+        "same_account",
+        "grants_full",
+        "insufficient_credits",
+    ),
+    status=201,
+    client="transfer(source, target, amount)",
+)
 async def post_transfer(call: ApiRequest[TransferRequest, NoQuery]) -> TransferAnswer:
-    """Move credits between two accounts that the caller sees."""
+    """Move credits that are not held between two accounts of one org."""
     source = visible(call, call.body.source)
     visible(call, call.body.target)
     org_id = await org_number(call, source)
@@ -125,84 +192,3 @@ def topup_param(call: AnyCall) -> tuple[int, int]:
     if org_id >= 2**31 or number >= 2**63:
         raise RefusedError(TOPUP_UNKNOWN)
     return org_id, number
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/credits/issue",
-        summary="Grant credits to an account",
-        handler=post_issue,
-        permission=Permission.ISSUE,
-        body=IssueRequest,
-        answer=GrantAnswer,
-        status=201,
-        needs_key=True,
-        reasons=GRANTING,
-        tag="credits",
-    ),
-    Route(
-        method="POST",
-        path="/v1/credits/issue:batch",
-        summary="Make many grants, each on its own or all or nothing",
-        handler=post_issue_batch,
-        permission=Permission.ISSUE,
-        body=IssueBatch,
-        query=Atomic,
-        answer=IssueResults,
-        needs_key=True,
-        reasons=(*GRANTING, "batch_incomplete"),
-        tag="credits",
-    ),
-    Route(
-        method="POST",
-        path="/v1/credits/transfer",
-        summary="Move credits between two accounts of one org",
-        handler=post_transfer,
-        permission=Permission.TRANSFER,
-        body=TransferRequest,
-        answer=TransferAnswer,
-        status=201,
-        needs_key=True,
-        reasons=(
-            *NO_ACCOUNT,
-            "account_suspended",
-            "cross_org",
-            "same_account",
-            "grants_full",
-            "insufficient_credits",
-        ),
-        tag="credits",
-    ),
-    Route(
-        method="POST",
-        path="/v1/topups",
-        summary="Record a payment",
-        handler=post_topup,
-        permission=Permission.RECORD_TOPUP,
-        body=TopUpRequest,
-        answer=TopUpAnswer,
-        status=201,
-        needs_key=True,
-        reasons=(*GRANTING, "reference_used"),
-        tag="credits",
-    ),
-    *(
-        Route(
-            method="POST",
-            path=f"/v1/topups/{{topup}}:{verb}",
-            summary=summary,
-            handler=handler,
-            permission=Permission.DECIDE_TOPUP,
-            answer=TopUpAnswer,
-            needs_key=True,
-            reasons=TOPUP_DECISION,
-            tag="credits",
-        )
-        for verb, summary, handler in (
-            ("confirm", "The payment arrived: grant the credits", post_topup_confirm),
-            ("fail", "The payment will not arrive", post_topup_fail),
-            ("reverse", "The payment was taken back", post_topup_reverse),
-        )
-    ),
-]

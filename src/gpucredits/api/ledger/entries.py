@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, Route
+from gpucredits.api.http.call import ApiRequest, Routes
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import page_about
@@ -12,6 +12,8 @@ from gpucredits.service.access.permissions import Permission
 from gpucredits.store.ledger.entries import EntryFilter
 from gpucredits.wire.entry import ENTRY_TYPES, EntryPage, EntryTypeName, entry_to_wire
 from gpucredits.wire.scalars import Instant, Name
+
+route = Routes("ledger")
 
 
 class EntryQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
@@ -24,8 +26,12 @@ class EntryQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     until: Instant | None = None
 
 
+@route("GET /v1/entries", Permission.READ, reasons=NO_ACCOUNT, client="entry_page()")
 async def get_entries(call: ApiRequest[None, EntryQuery]) -> EntryPage:
-    """The ledger as debit/credit pairs, the latest first; the limit counts stored rows."""
+    """List the ledger as debit/credit pairs, the latest first.
+
+    ``since`` and ``until`` compare the time an entry takes effect. ``limit`` counts stored rows.
+    """
     query = call.query
     account, tree, org_id = await page_about(call, query)
     reservation = 0
@@ -63,18 +69,3 @@ async def get_entries(call: ApiRequest[None, EntryQuery]) -> EntryPage:
         if query.type in {None, pair.type}
     ]
     return EntryPage(entries=pairs, next_cursor=following)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/entries",
-        summary="The ledger as debit/credit pairs",
-        handler=get_entries,
-        permission=Permission.READ,
-        query=EntryQuery,
-        answer=EntryPage,
-        reasons=NO_ACCOUNT,
-        tag="ledger",
-    ),
-]

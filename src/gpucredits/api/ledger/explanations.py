@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from gpucredits.api.dispatch import pool_admission
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, status_of
 from gpucredits.api.http.overdue import name_statement
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -19,9 +19,21 @@ from gpucredits.service.dispatch.dry_runs import as_decided
 from gpucredits.wire.admission import AdmissionAnswer, explained_to_wire, refused_to_wire
 from gpucredits.wire.reservation import ReserveRequest, reserve_from_wire
 
+route = Routes("reservations")
 
+
+@route(
+    "POST /v1/admissions:check",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    is_question=True,
+    client="explain(account, **ReserveFields)",
+)
 async def check_admission(call: ApiRequest[ReserveRequest, NoQuery]) -> AdmissionAnswer:
-    """Whether a request would be admitted now, from which grants, and what each gate says."""
+    """Ask whether a reserve would be admitted now, and what each gate says.
+
+    The check takes the same steps as a reserve and stores nothing.
+    """
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
     pool_admission.permitted(call, call.body)
@@ -41,19 +53,3 @@ async def check_admission(call: ApiRequest[ReserveRequest, NoQuery]) -> Admissio
     if outcome.refusal is not None:
         status = status_of(outcome.refusal.reason)
     return explained_to_wire(org_id, outcome, gpu_count=command.gpu_count, status=int(status))
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/admissions:check",
-        summary="Whether a job would be admitted now, and what each gate says",
-        handler=check_admission,
-        permission=Permission.READ,
-        body=ReserveRequest,
-        answer=AdmissionAnswer,
-        reasons=NO_ACCOUNT,
-        is_question=True,
-        tag="reservations",
-    ),
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -14,6 +14,8 @@ from gpucredits.store.ledger.grants import GrantFilter
 from gpucredits.wire.credit import GrantAnswer, GrantPage, grant_to_wire
 from gpucredits.wire.scalars import MetadataFilter
 
+route = Routes("credits")
+
 
 class GrantQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which grants to list."""
@@ -22,8 +24,12 @@ class GrantQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     metadata: MetadataFilter | None = None
 
 
+@route("GET /v1/grants", Permission.READ, reasons=NO_ACCOUNT, client="grant_page(account)")
 async def get_grants(call: ApiRequest[None, GrantQuery]) -> GrantPage:
-    """Grants, the oldest first."""
+    """List the grants of an account or its tree, the oldest first.
+
+    ``open``: only grants that have not ended and have something left.
+    """
     query = call.query
     account, tree, org_id = await page_about(call, query)
     listed = await call.services.reads.grants(
@@ -44,36 +50,14 @@ async def get_grants(call: ApiRequest[None, GrantQuery]) -> GrantPage:
     )
 
 
+@route(
+    "GET /v1/grants/{grant}", Permission.READ, reasons=("grant_unknown",), client="grant(grant_id)"
+)
 async def get_grant(call: ApiRequest[None, NoQuery]) -> GrantAnswer:
-    """One grant as it stands now."""
+    """Get one grant and what remains of it."""
     number = number_param(call, "grant", ids.GRANT)
     if number is not None:
         found = await call.services.reads.grant(*number)
         if found is not None and sees(call.principal, found[1]):
             return grant_to_wire(number[0], *found)
     raise ProblemError("grant_unknown", "There is no such grant.")
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/grants",
-        summary="Grants of an account",
-        handler=get_grants,
-        permission=Permission.READ,
-        query=GrantQuery,
-        answer=GrantPage,
-        reasons=NO_ACCOUNT,
-        tag="credits",
-    ),
-    Route(
-        method="GET",
-        path="/v1/grants/{grant}",
-        summary="One grant",
-        handler=get_grant,
-        permission=Permission.READ,
-        answer=GrantAnswer,
-        reasons=("grant_unknown",),
-        tag="credits",
-    ),
-]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.scope import visible_leases
 from gpucredits.api.ledger.reports import answers_to, beats_of, numbers_of, unknown
 from gpucredits.core.heartbeat import Beat
@@ -23,8 +23,36 @@ REHEARSED_AT_ONCE = 500  # of one org: whoever comes behind them waits for no mo
 _BEAT_FIELDS = (b'"reservation_id"', b'"seq"', b'"used_ms"')
 
 
+route = Routes("reservations")
+
+
+def has_no_repeats(sent: bytes, body: HeartbeatsRequest) -> bool:
+    """Whether the bytes alone prove that no beat has a field twice; looking closer costs more.
+
+    Each beat has each of its fields, so a name that stands as often as there are beats stands once
+    in each. Names can be written otherwise with a backslash only.
+    """
+    count = len(body.beats)
+    return (
+        b"\\" not in sent
+        and all(sent.count(name) == count for name in _BEAT_FIELDS)
+        and sent.count(b'"beats"') == 1
+        and sent.count(b'"node"') <= 1
+    )
+
+
+@route(
+    "POST /v1/heartbeats",
+    Permission.BEAT,
+    needs_key=False,
+    client="heartbeats",
+    has_no_repeats=has_no_repeats,
+)
 async def post_heartbeats(call: ApiRequest[HeartbeatsRequest, NoQuery]) -> HeartbeatsAnswer:
-    """Settle and renew every lease of a node; results are in the order of the beats."""
+    """Settle what a node's leases used and renew them.
+
+    The results are in the order of the beats. The seq of a beat makes the beat safe to repeat.
+    """
     reports = call.body.beats
     numbers = numbers_of(reports)
     if not call.principal.is_system:
@@ -61,38 +89,8 @@ async def _rehearse_org(ledger: Ledger, org_id: int, requests: list[Request]) ->
     return told
 
 
-def has_no_repeats(sent: bytes, body: HeartbeatsRequest) -> bool:
-    """Whether the bytes alone prove that no beat has a field twice; looking closer costs more.
-
-    Each beat has each of its fields, so a name that stands as often as there are beats stands once
-    in each. Names can be written otherwise with a backslash only.
-    """
-    count = len(body.beats)
-    return (
-        b"\\" not in sent
-        and all(sent.count(name) == count for name in _BEAT_FIELDS)
-        and sent.count(b'"beats"') == 1
-        and sent.count(b'"node"') <= 1
-    )
-
-
 def _raise_when_none_was_decided(outcomes: list[Outcome | Undecided]) -> None:
     """A node whose every beat failed for the same cause had better be told so at once."""
     first = outcomes[0]
     if isinstance(first, Exception) and all(isinstance(each, Exception) for each in outcomes):
         raise first
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/heartbeats",
-        summary="Settle and renew every lease of a node",
-        handler=post_heartbeats,
-        permission=Permission.BEAT,
-        body=HeartbeatsRequest,
-        answer=HeartbeatsAnswer,
-        tag="reservations",
-        has_no_repeats=has_no_repeats,
-    ),
-]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LEASE
@@ -24,6 +24,8 @@ from gpucredits.wire.reservation import (
 )
 from gpucredits.wire.scalars import MetadataFilter, Name
 
+route = Routes("reservations")
+
 
 class ReservationQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which reservations to list."""
@@ -34,8 +36,11 @@ class ReservationQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=Tru
     metadata: MetadataFilter | None = None
 
 
+@route(
+    "GET /v1/reservations", Permission.READ_LEASES, reasons=NO_ACCOUNT, client="reservation_page()"
+)
 async def get_reservations(call: ApiRequest[None, ReservationQuery]) -> ReservationPage:
-    """Reservations of an account's jobs, the latest first."""
+    """List the leases of an account's jobs, the latest first."""
     query = call.query
     account, tree, org_id = await page_about(call, query)
     listed = await call.services.reads.reservations(
@@ -61,8 +66,14 @@ async def get_reservations(call: ApiRequest[None, ReservationQuery]) -> Reservat
     return ReservationPage(reservations=answers, next_cursor=following)
 
 
+@route(
+    "GET /v1/reservations/{reservation}",
+    Permission.READ_LEASES,
+    reasons=NO_LEASE,
+    client="reservation(reservation_id)",
+)
 async def get_reservation(call: ApiRequest[None, NoQuery]) -> ReservationAnswer:
-    """One reservation as it stands now."""
+    """Get one lease and what it has cost so far."""
     number = lease_number(call.params["reservation"])
     if number is not None and sees_org(call.principal, number[0]):
         wanted = ReservationFilter(numbers=(number[1],))
@@ -88,28 +99,3 @@ def lease_to_wire(
         expires_in_ms=max(left_ms, 0) if is_live else 0,
         ended_by=ended_by,
     )
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/reservations",
-        summary="Reservations of an account's jobs",
-        handler=get_reservations,
-        permission=Permission.READ_LEASES,
-        query=ReservationQuery,
-        answer=ReservationPage,
-        reasons=NO_ACCOUNT,
-        tag="reservations",
-    ),
-    Route(
-        method="GET",
-        path="/v1/reservations/{reservation}",
-        summary="One reservation as it stands now",
-        handler=get_reservation,
-        permission=Permission.READ_LEASES,
-        answer=ReservationAnswer,
-        reasons=NO_LEASE,
-        tag="reservations",
-    ),
-]

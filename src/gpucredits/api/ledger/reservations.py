@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from gpucredits.api.dispatch import pool_admission
 from gpucredits.api.http.batch import Atomic, batch_by_org, begin
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import (
     ProblemError,
     RefusedError,
@@ -17,25 +17,18 @@ from gpucredits.api.http.errors import (
 )
 from gpucredits.api.http.overdue import Known, name_statement
 from gpucredits.api.http.reasons import NO_LEASE, RESERVING
-from gpucredits.api.http.scope import AnyCall, lease_param, org_number, visible, visible_lease
+from gpucredits.api.http.scope import AnyCall, lease_param, org_number, visible
 from gpucredits.api.http.submit import accepted, outcome_of, submit
 from gpucredits.core.account import org_of
 from gpucredits.core.command import Cancel, Reserve
 from gpucredits.core.heartbeat import Beat, BeatResult
-from gpucredits.core.outcome import Adjusted, Closed, Outcome, Queued, Refunded, Reserved
+from gpucredits.core.outcome import Closed, Outcome, Queued, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.dispatch.queue import QueueOptions
 from gpucredits.service.write.errors import complete
 from gpucredits.service.write.loop_turns import long_step
 from gpucredits.wire.beat_result import beaten_to_wire
-from gpucredits.wire.correction import (
-    CorrectionAnswer,
-    CorrectionRequest,
-    adjust_from_wire,
-    correction_to_wire,
-    refund_from_wire,
-)
 from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import (
@@ -56,10 +49,26 @@ from gpucredits.wire.reservation import (
 Told = Outcome | QueueAnswer | ProblemError  # what became of an item of a batch
 
 
+route = Routes("reservations")
+
+
+@route(
+    "POST /v1/reservations",
+    Permission.RESERVE,
+    reasons=(*RESERVING, "queue_full", "queue_unknown"),
+    status=201,
+    other_answers=((202, QueueAnswer),),
+    client="reserve(account, **ReserveFields); enqueue(account, wait=True, **EnqueueFields)",
+)
 async def post_reservation(
     call: ApiRequest[ReserveRequest, NoQuery],
 ) -> ReservationAnswer | QueueAnswer:
-    """Admit a job: hold credits for its first window. With ``wait`` it may wait for its turn."""
+    """Ask for a lease: GPUs of one type for a job on one node.
+
+    The first window's credits are held. ``exhaustion`` says what becomes of the job when the lease
+    can no longer be renewed in full. With ``wait`` (``enqueue`` in the client) the request waits
+    for capacity, credits or quota.
+    """
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
     pool_admission.permitted(call, call.body)
@@ -78,8 +87,17 @@ async def post_reservation(
     return reserved_to_wire(org_id, accepted(told, Reserved))
 
 
+@route(
+    "POST /v1/reservations:batch",
+    Permission.RESERVE,
+    reasons=(*RESERVING, "queue_full", "queue_unknown", "batch_incomplete"),
+    client="reserve_all(items)",
+)
 async def post_reservation_batch(call: ApiRequest[ReserveBatch, Atomic]) -> ReserveResults:
-    """Admit many leases, each on its own or all or nothing."""
+    """Ask for many leases, each on its own or all or nothing.
+
+    Each item has the fields of a single reserve. ``atomic``: all or nothing.
+    """
     commands = [reserve_from_wire(item, call.principal.scope) for item in call.body.items]
     for item, command in zip(call.body.items, commands, strict=True):
         visible(call, command.account)
@@ -105,44 +123,55 @@ async def post_reservation_batch(call: ApiRequest[ReserveBatch, Atomic]) -> Rese
     return ReserveResults(results=complete(results))
 
 
+@route(
+    "POST /v1/reservations/{reservation}:extend",
+    Permission.BEAT,
+    reasons=NO_LEASE,
+    needs_key=False,
+    client="extend(reservation_id)",
+)
 async def post_extend(call: ApiRequest[ExtendRequest, NoQuery]) -> BeatAnswer:
-    """A heartbeat for one lease: settle the slice and renew. Its seq makes it safe to repeat."""
+    """Send a heartbeat for one lease: settle what was used and renew.
+
+    The seq makes the heartbeat safe to repeat.
+    """
     org_id, number = await lease_param(call)
     command = Beat(number, call.body.seq, call.body.used_ms)
     outcome = await submit(call, org_id, command, BeatResult)
     return beaten_to_wire(call.params["reservation"], outcome)
 
 
+@route(
+    "POST /v1/reservations/{reservation}:settle",
+    Permission.CLOSE_LEASE,
+    reasons=(*NO_LEASE, "reservation_ended"),
+    is_body_optional=True,
+    client="settle(reservation_id)",
+)
 async def post_settle(call: ApiRequest[SettleRequest, NoQuery]) -> ClosedAnswer:
-    """End a job: settle what was used, release the rest."""
+    """End a job: settle what was used, release the rest.
+
+    Without ``used_ms`` the last accepted use stands.
+    """
     org_id, number = await lease_param(call)
     outcome = await submit(call, org_id, settle_from_wire(number, call.body), Closed)
     call.services.gpu_pools.room_came_free()
     return closed_to_wire(call.params["reservation"], outcome)
 
 
+@route(
+    "POST /v1/reservations/{reservation}:cancel",
+    Permission.CLOSE_LEASE,
+    reasons=(*NO_LEASE, "reservation_ended", "reservation_started"),
+    is_body_optional=True,
+    client="cancel(reservation_id)",
+)
 async def post_cancel(call: ApiRequest[CancelRequest, NoQuery]) -> ClosedAnswer:
     """Release the hold of a job that never started."""
     org_id, number = await lease_param(call)
     outcome = await submit(call, org_id, Cancel(reservation_id=number), Closed)
     call.services.gpu_pools.room_came_free()
     return closed_to_wire(call.params["reservation"], outcome)
-
-
-async def post_refund(call: ApiRequest[CorrectionRequest, NoQuery]) -> CorrectionAnswer:
-    """Give settled credits back to the grants that paid."""
-    text = call.body.reservation_id
-    org_id, number = await visible_lease(call, text)
-    outcome = await submit(call, org_id, refund_from_wire(number, call.body), Refunded)
-    return correction_to_wire(org_id, text, outcome)
-
-
-async def post_adjustment(call: ApiRequest[CorrectionRequest, NoQuery]) -> CorrectionAnswer:
-    """Charge more for a reservation than was settled."""
-    text = call.body.reservation_id
-    org_id, number = await visible_lease(call, text)
-    outcome = await submit(call, org_id, adjust_from_wire(number, call.body), Adjusted)
-    return correction_to_wire(org_id, text, outcome)
 
 
 async def _reserve_all(
@@ -212,100 +241,3 @@ async def _reserve_result(
         return await _reserve_result(call, command, told[0], position, known)
     lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
-
-
-ROUTES = [
-    Route(
-        method="POST",
-        path="/v1/reservations",
-        summary="Admit a job: hold credits for its first window",
-        handler=post_reservation,
-        permission=Permission.RESERVE,
-        body=ReserveRequest,
-        answer=ReservationAnswer,
-        status=201,
-        other_answers=((202, QueueAnswer),),
-        needs_key=True,
-        reasons=(*RESERVING, "queue_full", "queue_unknown"),
-        tag="reservations",
-    ),
-    Route(
-        method="POST",
-        path="/v1/reservations:batch",
-        summary="Admit many leases, each on its own or all or nothing",
-        handler=post_reservation_batch,
-        permission=Permission.RESERVE,
-        body=ReserveBatch,
-        query=Atomic,
-        answer=ReserveResults,
-        needs_key=True,
-        reasons=(*RESERVING, "queue_full", "queue_unknown", "batch_incomplete"),
-        tag="reservations",
-    ),
-    Route(
-        method="POST",
-        path="/v1/reservations/{reservation}:extend",
-        summary="A heartbeat for one lease",
-        handler=post_extend,
-        permission=Permission.BEAT,
-        body=ExtendRequest,
-        answer=BeatAnswer,
-        reasons=NO_LEASE,
-        tag="reservations",
-    ),
-    Route(
-        method="POST",
-        path="/v1/reservations/{reservation}:settle",
-        summary="End a job: settle what was used, release the rest",
-        handler=post_settle,
-        permission=Permission.CLOSE_LEASE,
-        body=SettleRequest,
-        is_body_optional=True,
-        answer=ClosedAnswer,
-        needs_key=True,
-        reasons=(*NO_LEASE, "reservation_ended"),
-        tag="reservations",
-    ),
-    Route(
-        method="POST",
-        path="/v1/reservations/{reservation}:cancel",
-        summary="Release the hold of a job that never started",
-        handler=post_cancel,
-        permission=Permission.CLOSE_LEASE,
-        body=CancelRequest,
-        is_body_optional=True,
-        answer=ClosedAnswer,
-        needs_key=True,
-        reasons=(*NO_LEASE, "reservation_ended", "reservation_started"),
-        tag="reservations",
-    ),
-    *(
-        Route(
-            method="POST",
-            path=path,
-            summary=summary,
-            handler=handler,
-            permission=Permission.CORRECT,
-            body=CorrectionRequest,
-            answer=CorrectionAnswer,
-            status=201,
-            needs_key=True,
-            reasons=(*NO_LEASE, *reasons),
-            tag="credits",
-        )
-        for path, summary, handler, reasons in (
-            (
-                "/v1/refunds",
-                "Give settled credits back to the grants that paid",
-                post_refund,
-                ("refund_exceeds",),
-            ),
-            (
-                "/v1/adjustments",
-                "Charge more for a reservation than was settled",
-                post_adjustment,
-                (),
-            ),
-        )
-    ),
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -14,6 +14,8 @@ from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.store.ledger.topups import TopUpFilter
 from gpucredits.wire.credit import TopUpAnswer, TopUpPage, TopUpStatusName, topup_to_wire
 
+route = Routes("credits")
+
 
 class TopUpQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which top-ups to list."""
@@ -21,8 +23,9 @@ class TopUpQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     status: TopUpStatusName | None = None
 
 
+@route("GET /v1/topups", Permission.READ, reasons=NO_ACCOUNT, client="topup_page(account)")
 async def get_topups(call: ApiRequest[None, TopUpQuery]) -> TopUpPage:
-    """Top-ups of an account, the latest first."""
+    """List the top-ups of an account or its tree, the latest first."""
     query = call.query
     account, _, org_id = await page_about(call, query)
     status = None if query.status is None else int(TopUpStatus[query.status.upper()])
@@ -37,36 +40,14 @@ async def get_topups(call: ApiRequest[None, TopUpQuery]) -> TopUpPage:
     return TopUpPage(topups=answers, next_cursor=following)
 
 
+@route(
+    "GET /v1/topups/{topup}", Permission.READ, reasons=("topup_unknown",), client="topup(topup_id)"
+)
 async def get_topup(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
-    """One top-up."""
+    """Get one top-up."""
     org_id, number = topup_param(call)
     if sees_org(call.principal, org_id):
         for row, path in await call.services.reads.topups(org_id, TopUpFilter(number=number)):
             if sees(call.principal, path):
                 return topup_to_wire(org_id, ToppedUp(row, path))
     raise RefusedError(TOPUP_UNKNOWN)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/topups",
-        summary="Top-ups of an account",
-        handler=get_topups,
-        permission=Permission.READ,
-        query=TopUpQuery,
-        answer=TopUpPage,
-        reasons=NO_ACCOUNT,
-        tag="credits",
-    ),
-    Route(
-        method="GET",
-        path="/v1/topups/{topup}",
-        summary="One top-up",
-        handler=get_topup,
-        permission=Permission.READ,
-        answer=TopUpAnswer,
-        reasons=("topup_unknown",),
-        tag="credits",
-    ),
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, Route
+from gpucredits.api.http.call import ApiRequest, Routes
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import page_about
@@ -10,6 +10,8 @@ from gpucredits.service.access.permissions import Permission
 from gpucredits.store.ledger.transfers import TransferFilter
 from gpucredits.wire.credit import TransferPage, TransferShown
 from gpucredits.wire.scalars import Instant, MetadataFilter, format_instant
+
+route = Routes("credits")
 
 
 class TransferQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
@@ -20,8 +22,9 @@ class TransferQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     until: Instant | None = None
 
 
+@route("GET /v1/transfers", Permission.READ, reasons=NO_ACCOUNT, client="transfer_page(account)")
 async def get_transfers(call: ApiRequest[None, TransferQuery]) -> TransferPage:
-    """Transfers to and from an account, the latest first."""
+    """List transfers to and from an account or its tree, the latest first."""
     query = call.query
     account, tree, org_id = await page_about(call, query)
     listed = await call.services.reads.transfers(
@@ -49,18 +52,3 @@ async def get_transfers(call: ApiRequest[None, TransferQuery]) -> TransferPage:
         for row in listed
     ]
     return TransferPage(transfers=shown, next_cursor=following)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/transfers",
-        summary="Transfers to and from an account",
-        handler=get_transfers,
-        permission=Permission.READ,
-        query=TransferQuery,
-        answer=TransferPage,
-        reasons=NO_ACCOUNT,
-        tag="credits",
-    ),
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.http.scope import account_param, require_wider
@@ -35,11 +35,17 @@ from gpucredits.wire.boost import (
 from gpucredits.wire.quota import CALENDARS, DIMENSIONS, ZONE_DEFAULT, quantity_from_wire
 from gpucredits.wire.scalars import format_instant
 
-PATH = "/v1/accounts/{account}/boosts"
+route = Routes("limits")
 
 
+@route(
+    "GET /v1/accounts/{account}/boosts",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="boosts(account)",
+)
 async def get_boosts(call: ApiRequest[None, NoQuery]) -> BoostsAnswer:
-    """The boosts of an account's limits that have not ended."""
+    """List the boosts of an account's limits that have not ended."""
     account = account_param(call)
     standing = await standing_of(call, account)
     return BoostsAnswer(
@@ -59,8 +65,19 @@ async def get_boosts(call: ApiRequest[None, NoQuery]) -> BoostsAnswer:
     )
 
 
+@route(
+    "POST /v1/accounts/{account}/boosts",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE, "window_ended", "limit_invalid"),
+    status=201,
+    client="add_boost(account, amount)",
+)
 async def post_boost(call: ApiRequest[BoostRequest, NoQuery]) -> BoostAnswer:
-    """Raise a limit of an account for a while; it lapses by itself."""
+    """Raise a limit of an account until ``ends_at``.
+
+    ``target_id`` names the limit, or ``dimension`` with the other terms that the limit was set
+    with.
+    """
     account = account_param(call)
     require_wider(call, account)
     standing = await standing_of(call, account)
@@ -84,8 +101,14 @@ async def post_boost(call: ApiRequest[BoostRequest, NoQuery]) -> BoostAnswer:
     return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))
 
 
+@route(
+    "DELETE /v1/accounts/{account}/boosts/{boost}",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
+    client="end_boost(account, boost_id)",
+)
 async def delete_boost(call: ApiRequest[None, NoQuery]) -> BoostAnswer:
-    """Let a boost end now."""
+    """End a boost now."""
     account = account_param(call)
     require_wider(call, account)
     standing = await standing_of(call, account)
@@ -130,41 +153,3 @@ def is_described(limit: Limit, body: BoostRequest) -> bool:
 def counted(limit: Limit) -> GateUnit:
     """What a limit's numbers count."""
     return unit_of(limit.dimension) if isinstance(limit, Quota) else GateUnit.CREDITS
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path=PATH,
-        summary="The boosts of an account's limits that have not ended",
-        handler=get_boosts,
-        permission=Permission.READ,
-        answer=BoostsAnswer,
-        reasons=NO_ACCOUNT,
-        tag="limits",
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        summary="Raise a limit of an account for a while",
-        handler=post_boost,
-        permission=Permission.SET_POLICY,
-        body=BoostRequest,
-        answer=BoostAnswer,
-        status=201,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE, "window_ended", "limit_invalid"),
-        tag="limits",
-    ),
-    Route(
-        method="DELETE",
-        path=f"{PATH}/{{boost}}",
-        summary="Let a boost end now",
-        handler=delete_boost,
-        permission=Permission.SET_POLICY,
-        answer=BoostAnswer,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
-        tag="limits",
-    ),
-]

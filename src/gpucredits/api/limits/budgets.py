@@ -5,7 +5,7 @@ A budget makes credits, as a grant does: whoever may issue may set one.
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, invalid
 from gpucredits.api.http.paging import PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
@@ -39,11 +39,17 @@ from gpucredits.wire.budget import (
 )
 from gpucredits.wire.scalars import Slug, format_instant, from_wire
 
-PATH = "/v1/accounts/{account}/budgets"
+route = Routes("limits")
 
 
+@route(
+    "GET /v1/accounts/{account}/budgets",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="budgets(account)",
+)
 async def get_budgets(call: ApiRequest[None, NoQuery]) -> BudgetsAnswer:
-    """The budgets of an account and their open periods."""
+    """List the budgets of an account and their open periods."""
     account = account_param(call)
     found = await standing_of(call, account)
     org_id = found.book.org.org_id
@@ -58,8 +64,14 @@ async def get_budgets(call: ApiRequest[None, NoQuery]) -> BudgetsAnswer:
     return BudgetsAnswer(account=account, budgets=budgets, as_of=format_instant(found.now))
 
 
+@route(
+    "GET /v1/accounts/{account}/budgets/{budget}/periods",
+    Permission.READ,
+    reasons=(*NO_ACCOUNT, *NO_LIMIT),
+    client="period_page(account, name)",
+)
 async def get_budget_periods(call: ApiRequest[None, PageQuery]) -> PeriodsAnswer:
-    """The periods of a budget, the latest first."""
+    """List the periods of a budget, the latest first."""
     account = account_param(call)
     name = budget_param(call)
     org_id = await org_number(call, account)
@@ -79,20 +91,37 @@ async def get_budget_periods(call: ApiRequest[None, PageQuery]) -> PeriodsAnswer
     )
 
 
+@route(
+    "POST /v1/accounts/{account}/budgets",
+    Permission.ISSUE,
+    reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+)
 async def post_budget(call: ApiRequest[BudgetSetting, NoQuery]) -> BudgetTerms:
-    """Make a budget, or change what is named of the open one of that name; the rest stays."""
+    """Make a budget, or change some terms of the open budget of that name."""
     account = account_param(call)
     return await _set(call, budget_change_from_wire(account, str(call.body.name), call.body))
 
 
+@route(
+    "PATCH /v1/accounts/{account}/budgets/{budget}",
+    Permission.ISSUE,
+    reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+    client="set_budget(account, allowance)",
+)
 async def patch_budget(call: ApiRequest[BudgetChange, NoQuery]) -> BudgetTerms:
-    """Change what is named of a budget from its next period on, or make it; the rest stays."""
+    """Make a budget, or change some terms of it from the next period on."""
     account = account_param(call)
     return await _set(call, budget_change_from_wire(account, budget_param(call), call.body))
 
 
+@route(
+    "PUT /v1/accounts/{account}/budgets/{budget}",
+    Permission.ISSUE,
+    reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+    client="set_budget(account, allowance)",
+)
 async def put_budget(call: ApiRequest[BudgetBody, NoQuery]) -> BudgetTerms:
-    """Replace all terms of a budget from its next period on, or make it."""
+    """Make a budget, or replace all terms of it from the next period on."""
     account = account_param(call)
     return await _set(call, budget_from_wire(account, budget_param(call), call.body))
 
@@ -102,16 +131,31 @@ async def _set(call: AnyCall, command: SetBudget) -> BudgetTerms:
     return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
 
 
+@route(
+    "PUT /v1/accounts/{account}/budgets",
+    Permission.ISSUE,
+    reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
+    client="replace_budgets(account, budgets)",
+)
 async def put_budgets(call: ApiRequest[BudgetsRequest, NoQuery]) -> BudgetsTerms:
-    """Replace all budgets of an account at once."""
+    """Replace all budgets of an account at once.
+
+    Each item has the fields of a single budget.
+    """
     account = account_param(call)
     org_id = await org_number(call, account)
     command = budgets_from_wire(account, call.body)
     return budgets_replaced_to_wire(org_id, await submit(call, org_id, command, BudgetsReplaced))
 
 
+@route(
+    "DELETE /v1/accounts/{account}/budgets/{budget}",
+    Permission.ISSUE,
+    reasons=(*NO_ACCOUNT, *NO_LIMIT),
+    client="end_budget(account, name)",
+)
 async def delete_budget(call: ApiRequest[None, NoQuery]) -> BudgetTerms:
-    """Let no further period of a budget begin; the one that is open runs to its end."""
+    """End a budget: the open period runs to its end, and no other begins."""
     account = account_param(call)
     org_id = await org_number(call, account)
     command = EndBudget(account=account, name=budget_param(call))
@@ -135,81 +179,3 @@ def budget_param(call: AnyCall) -> str:
         return str(from_wire(Slug, call.params["budget"]))
     except ValueError as error:
         raise invalid("budget", str(error)) from error
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path=PATH,
-        summary="The budgets of an account and their open periods",
-        handler=get_budgets,
-        permission=Permission.READ,
-        answer=BudgetsAnswer,
-        reasons=NO_ACCOUNT,
-        tag="limits",
-    ),
-    Route(
-        method="GET",
-        path=f"{PATH}/{{budget}}/periods",
-        summary="The periods of a budget, the latest first",
-        handler=get_budget_periods,
-        permission=Permission.READ,
-        query=PageQuery,
-        answer=PeriodsAnswer,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT),
-        tag="limits",
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        summary="Make a budget of an account, or change what is named of it",
-        handler=post_budget,
-        permission=Permission.ISSUE,
-        body=BudgetSetting,
-        answer=BudgetTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
-        tag="limits",
-    ),
-    *(
-        Route(
-            method=method,
-            path=f"{PATH}/{{budget}}",
-            summary=summary,
-            handler=handler,
-            permission=Permission.ISSUE,
-            body=body,
-            answer=BudgetTerms,
-            needs_key=True,
-            reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
-            tag="limits",
-        )
-        for method, summary, handler, body in (
-            ("PATCH", "Change what is named of a budget", patch_budget, BudgetChange),
-            ("PUT", "Replace all terms of a budget", put_budget, BudgetBody),
-        )
-    ),
-    Route(
-        method="PUT",
-        path=PATH,
-        summary="Replace all budgets of an account",
-        handler=put_budgets,
-        permission=Permission.ISSUE,
-        body=BudgetsRequest,
-        answer=BudgetsTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *BAD_LIMIT, "window_ended"),
-        tag="limits",
-    ),
-    Route(
-        method="DELETE",
-        path=f"{PATH}/{{budget}}",
-        summary="Let no further period of a budget begin",
-        handler=delete_budget,
-        permission=Permission.ISSUE,
-        answer=BudgetTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT),
-        tag="limits",
-    ),
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import account_param
 from gpucredits.api.limits.limit_standing import standing_of
@@ -17,9 +17,20 @@ from gpucredits.wire.limits import (
 )
 from gpucredits.wire.scalars import format_instant
 
+route = Routes("limits")
 
+
+@route(
+    "GET /v1/accounts/{account}/limits",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="limits(account)",
+)
 async def get_limits(call: ApiRequest[None, NoQuery]) -> LimitsAnswer:
-    """Every limit of every kind that applies to an account, the org's first, the key's last."""
+    """List every limit that a job of an account meets: cap, used, left, resets at.
+
+    The org's limits come first, the request limit of the key last.
+    """
     account = account_param(call)
     standing = await standing_of(call, account)
     services, org, now = call.services, standing.book.org, standing.now
@@ -35,17 +46,3 @@ async def get_limits(call: ApiRequest[None, NoQuery]) -> LimitsAnswer:
     if of_key is not None:
         limits.append(request_limit_to_wire(call.principal.scope, of_key, now))
     return LimitsAnswer(account=account, limits=limits, as_of=format_instant(now))
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path="/v1/accounts/{account}/limits",
-        summary="Every limit that applies to an account: cap, used, left, resets at",
-        handler=get_limits,
-        permission=Permission.READ,
-        answer=LimitsAnswer,
-        reasons=NO_ACCOUNT,
-        tag="limits",
-    ),
-]

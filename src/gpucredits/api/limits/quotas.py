@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.http.scope import account_param, org_number, require_wider
 from gpucredits.api.http.submit import submit
@@ -26,11 +26,17 @@ from gpucredits.wire.quota import (
 )
 from gpucredits.wire.scalars import format_instant
 
-PATH = "/v1/accounts/{account}/quotas"
+route = Routes("limits")
 
 
+@route(
+    "GET /v1/accounts/{account}/quotas",
+    Permission.READ,
+    reasons=NO_ACCOUNT,
+    client="quotas(account)",
+)
 async def get_quotas(call: ApiRequest[None, NoQuery]) -> QuotasAnswer:
-    """The quotas of an account and how they stand."""
+    """List the quotas of an account, with what is used and left."""
     account = account_param(call)
     standing = await standing_of(call, account)
     org_id = standing.book.org.org_id
@@ -44,8 +50,17 @@ async def get_quotas(call: ApiRequest[None, NoQuery]) -> QuotasAnswer:
     )
 
 
+@route(
+    "POST /v1/accounts/{account}/quotas",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
+    client="set_quota(account, dimension, limit)",
+)
 async def post_quota(call: ApiRequest[QuotaRequest, NoQuery]) -> QuotaTerms:
-    """Set one quota; one that is the same in everything else gets the new limit."""
+    """Set one quota of an account.
+
+    A quota that is the same in everything but the limit gets the new limit.
+    """
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
@@ -53,8 +68,17 @@ async def post_quota(call: ApiRequest[QuotaRequest, NoQuery]) -> QuotaTerms:
     return quota_saved_to_wire(org_id, await submit(call, org_id, command, QuotaSaved))
 
 
+@route(
+    "PUT /v1/accounts/{account}/quotas",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
+    client="replace_quotas(account, quotas)",
+)
 async def put_quotas(call: ApiRequest[QuotasRequest, NoQuery]) -> QuotasTerms:
-    """Replace all quotas of an account at once."""
+    """Replace all quotas of an account at once.
+
+    Each item has the fields of a single quota.
+    """
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
@@ -62,8 +86,14 @@ async def put_quotas(call: ApiRequest[QuotasRequest, NoQuery]) -> QuotasTerms:
     return quotas_replaced_to_wire(org_id, await submit(call, org_id, command, QuotasReplaced))
 
 
+@route(
+    "DELETE /v1/accounts/{account}/quotas/{quota}",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
+    client="end_quota(account, quota_id)",
+)
 async def delete_quota(call: ApiRequest[None, NoQuery]) -> QuotaTerms:
-    """Take a quota away."""
+    """End a quota."""
     account = account_param(call)
     require_wider(call, account)
     standing = await standing_of(call, account)
@@ -72,52 +102,3 @@ async def delete_quota(call: ApiRequest[None, NoQuery]) -> QuotaTerms:
     command = EndQuota(quota_id=number, by=call.principal.authority)
     outcome = await submit(call, org_id, command, QuotaSaved)
     return quota_saved_to_wire(org_id, outcome)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path=PATH,
-        summary="The quotas of an account and how they stand",
-        handler=get_quotas,
-        permission=Permission.READ,
-        answer=QuotasAnswer,
-        reasons=NO_ACCOUNT,
-        tag="limits",
-    ),
-    Route(
-        method="POST",
-        path=PATH,
-        summary="Set a quota of an account",
-        handler=post_quota,
-        permission=Permission.SET_POLICY,
-        body=QuotaRequest,
-        answer=QuotaTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
-        tag="limits",
-    ),
-    Route(
-        method="PUT",
-        path=PATH,
-        summary="Replace all quotas of an account",
-        handler=put_quotas,
-        permission=Permission.SET_POLICY,
-        body=QuotasRequest,
-        answer=QuotasTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *BAD_LIMIT, *SET_ABOVE),
-        tag="limits",
-    ),
-    Route(
-        method="DELETE",
-        path=f"{PATH}/{{quota}}",
-        summary="Take a quota away",
-        handler=delete_quota,
-        permission=Permission.SET_POLICY,
-        answer=QuotaTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
-        tag="limits",
-    ),
-]

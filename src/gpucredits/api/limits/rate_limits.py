@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
 from gpucredits.api.http.scope import account_param, org_number, require_wider
@@ -24,11 +24,17 @@ from gpucredits.wire.rate_limit import (
     rate_limit_standing_to_wire,
 )
 
-PATH = "/v1/accounts/{account}/rate-limit"
+route = Routes("limits")
 
 
+@route(
+    "GET /v1/accounts/{account}/rate-limit",
+    Permission.READ,
+    reasons=(*NO_ACCOUNT, *NO_LIMIT),
+    client="rate_limit(account)",
+)
 async def get_rate_limit(call: ApiRequest[None, NoQuery]) -> RateLimitAnswer:
-    """An account's rate limit and how it stands."""
+    """Get an account's rate limit, with what can be authorised now."""
     account = account_param(call)
     found = await standing_of(call, account)
     standing = rate_limit_standing(found.book, found.account, found.now)
@@ -38,8 +44,17 @@ async def get_rate_limit(call: ApiRequest[None, NoQuery]) -> RateLimitAnswer:
     return rate_limit_standing_to_wire(found.book.org.org_id, account, standing, found.now)
 
 
+@route(
+    "PUT /v1/accounts/{account}/rate-limit",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *SET_ABOVE),
+    client="set_rate_limit(account)",
+)
 async def put_rate_limit(call: ApiRequest[RateLimitRequest, NoQuery]) -> RateLimitTerms:
-    """Set an account's rate limit; a new one is full, one that exists keeps what fits."""
+    """Replace an account's rate limit.
+
+    A new bucket is full. An existing bucket keeps the tokens that fit.
+    """
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
@@ -47,8 +62,18 @@ async def put_rate_limit(call: ApiRequest[RateLimitRequest, NoQuery]) -> RateLim
     return rate_limit_saved_to_wire(org_id, await submit(call, org_id, command, RateLimitSaved))
 
 
+@route(
+    "PATCH /v1/accounts/{account}/rate-limit",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *SET_ABOVE, "limit_invalid"),
+    client="set_rate_limit(account)",
+)
 async def patch_rate_limit(call: ApiRequest[RateLimitChange, NoQuery]) -> RateLimitTerms:
-    """Change what is named of an account's rate limit; the rest stays as it is."""
+    """Change some terms of an account's rate limit.
+
+    An account authorises at most ``capacity`` credits at once, and ``refill_per_hour`` more each
+    hour.
+    """
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
@@ -56,60 +81,17 @@ async def patch_rate_limit(call: ApiRequest[RateLimitChange, NoQuery]) -> RateLi
     return rate_limit_saved_to_wire(org_id, await submit(call, org_id, command, RateLimitSaved))
 
 
+@route(
+    "DELETE /v1/accounts/{account}/rate-limit",
+    Permission.SET_POLICY,
+    reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
+    client="end_rate_limit(account)",
+)
 async def delete_rate_limit(call: ApiRequest[None, NoQuery]) -> RateLimitTerms:
-    """Take an account's rate limit away."""
+    """End an account's rate limit."""
     account = account_param(call)
     require_wider(call, account)
     org_id = await org_number(call, account)
     command = EndRateLimit(account=account, by=call.principal.authority)
     outcome = await submit(call, org_id, command, RateLimitSaved)
     return rate_limit_saved_to_wire(org_id, outcome)
-
-
-ROUTES = [
-    Route(
-        method="GET",
-        path=PATH,
-        summary="How fast an account may authorise credits, and how that stands",
-        handler=get_rate_limit,
-        permission=Permission.READ,
-        answer=RateLimitAnswer,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT),
-        tag="limits",
-    ),
-    Route(
-        method="PUT",
-        path=PATH,
-        summary="Set how fast an account may authorise credits",
-        handler=put_rate_limit,
-        permission=Permission.SET_POLICY,
-        body=RateLimitRequest,
-        answer=RateLimitTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *SET_ABOVE),
-        tag="limits",
-    ),
-    Route(
-        method="PATCH",
-        path=PATH,
-        summary="Change what is named of a rate limit",
-        handler=patch_rate_limit,
-        permission=Permission.SET_POLICY,
-        body=RateLimitChange,
-        answer=RateLimitTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *SET_ABOVE, "limit_invalid"),
-        tag="limits",
-    ),
-    Route(
-        method="DELETE",
-        path=PATH,
-        summary="Take an account's rate limit away",
-        handler=delete_rate_limit,
-        permission=Permission.SET_POLICY,
-        answer=RateLimitTerms,
-        needs_key=True,
-        reasons=(*NO_ACCOUNT, *NO_LIMIT, *SET_ABOVE),
-        tag="limits",
-    ),
-]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
-from gpucredits.api.http.call import ApiRequest, NoQuery, Route
+from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import LAST
 from gpucredits.api.http.scope import (
@@ -30,46 +29,108 @@ from gpucredits.wire.request_limit import (
     RequestTerms,
 )
 
+route = Routes("access")
 
+
+@route(
+    "GET /v1/keys/{key}/limit",
+    Permission.MANAGE_KEYS,
+    reasons=("key_unknown",),
+    client="key_limit(key_id)",
+)
 async def get_key_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
-    """The request limit in force for a key; without one of its own, the server's default."""
+    """Get the request limit in force for a key.
+
+    A key without a limit of its own has the server's default.
+    """
     return await _read(call, key_target(call))
 
 
+@route(
+    "PUT /v1/keys/{key}/limit",
+    Permission.LIMIT_REQUESTS,
+    reasons=("key_unknown",),
+    client="set_key_limit(key_id)",
+)
 async def put_key_limit(call: ApiRequest[RequestLimitRequest, NoQuery]) -> RequestLimitAnswer:
-    """Set a key's request limit; at once here, within five seconds on other servers."""
+    """Replace a key's request limit.
+
+    The limit holds at once on this server, and within five seconds on others.
+    """
     return await _change(call, key_target(call), limit_in(call.body))
 
 
+@route(
+    "PATCH /v1/keys/{key}/limit",
+    Permission.LIMIT_REQUESTS,
+    reasons=("key_unknown",),
+    client="set_key_limit(key_id)",
+)
 async def patch_key_limit(call: ApiRequest[RequestLimitChange, NoQuery]) -> RequestLimitAnswer:
-    """Change what is named of a key's request limit; the rest stays as the one in force has it."""
+    """Change some terms of a key's request limit.
+
+    Other terms stay as the limit in force has them.
+    """
     return await _change(call, key_target(call), *change_in(call.body))
 
 
+@route(
+    "DELETE /v1/keys/{key}/limit",
+    Permission.LIMIT_REQUESTS,
+    reasons=("key_unknown",),
+    client="end_key_limit(key_id)",
+)
 async def delete_key_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
     """End a key's own request limit: the server's default holds again."""
     return await _change(call, key_target(call), None)
 
 
+@route(
+    "GET /v1/accounts/{account}/request-limit",
+    Permission.READ,
+    reasons=("account_unknown",),
+    client="org_request_limit(org:account)",
+)
 async def get_org_request_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
-    """The limit on the requests of all keys of an org together."""
+    """Get the limit on the requests of all keys of an org together."""
     return await _read(call, await org_target(call))
 
 
+@route(
+    "PUT /v1/accounts/{account}/request-limit",
+    Permission.LIMIT_REQUESTS,
+    reasons=("account_unknown",),
+    client="set_org_request_limit(org:account)",
+)
 async def put_org_request_limit(
     call: ApiRequest[RequestLimitRequest, NoQuery],
 ) -> RequestLimitAnswer:
-    """Set the limit on the requests of all keys of an org together."""
+    """Replace the limit on the requests of all keys of an org together."""
     return await _change(call, await org_target(call), limit_in(call.body))
 
 
+@route(
+    "PATCH /v1/accounts/{account}/request-limit",
+    Permission.LIMIT_REQUESTS,
+    reasons=("account_unknown",),
+    client="set_org_request_limit(org:account)",
+)
 async def patch_org_request_limit(
     call: ApiRequest[RequestLimitChange, NoQuery],
 ) -> RequestLimitAnswer:
-    """Change what is named of an org's request limit; the rest stays as the one in force has it."""
+    """Change some terms of the limit on all keys of an org together.
+
+    Other terms stay as the limit in force has them.
+    """
     return await _change(call, await org_target(call), *change_in(call.body))
 
 
+@route(
+    "DELETE /v1/accounts/{account}/request-limit",
+    Permission.LIMIT_REQUESTS,
+    reasons=("account_unknown",),
+    client="end_org_request_limit(org:account)",
+)
 async def delete_org_request_limit(call: ApiRequest[None, NoQuery]) -> RequestLimitAnswer:
     """End an org's own request limit: the server's default holds again."""
     return await _change(call, await org_target(call), None)
@@ -164,81 +225,3 @@ def to_wire(target: LimitTarget, found: InForce) -> RequestLimitAnswer:
         source="own" if found.is_own else "default",
         set_by_scope="system" if found.is_own else None,
     )
-
-
-_OF_KEY: dict[str, Any] = {
-    "path": "/v1/keys/{key}/limit",
-    "answer": RequestLimitAnswer,
-    "reasons": ("key_unknown",),
-    "tag": "access",
-}
-_OF_ORG: dict[str, Any] = {
-    "path": "/v1/accounts/{account}/request-limit",
-    "answer": RequestLimitAnswer,
-    "reasons": ("account_unknown",),
-    "tag": "access",
-}
-_SETS: dict[str, Any] = {"permission": Permission.LIMIT_REQUESTS, "needs_key": True}
-
-ROUTES = [
-    Route(
-        method="GET",
-        summary="A key's request limit",
-        handler=get_key_limit,
-        permission=Permission.MANAGE_KEYS,
-        **_OF_KEY,
-    ),
-    Route(
-        method="PUT",
-        summary="Set a key's request limit",
-        handler=put_key_limit,
-        body=RequestLimitRequest,
-        **_OF_KEY,
-        **_SETS,
-    ),
-    Route(
-        method="PATCH",
-        summary="Change what is named of a key's request limit",
-        handler=patch_key_limit,
-        body=RequestLimitChange,
-        **_OF_KEY,
-        **_SETS,
-    ),
-    Route(
-        method="DELETE",
-        summary="End a key's request limit",
-        handler=delete_key_limit,
-        **_OF_KEY,
-        **_SETS,
-    ),
-    Route(
-        method="GET",
-        summary="An org's request limit",
-        handler=get_org_request_limit,
-        permission=Permission.READ,
-        **_OF_ORG,
-    ),
-    Route(
-        method="PUT",
-        summary="Set an org's request limit",
-        handler=put_org_request_limit,
-        body=RequestLimitRequest,
-        **_OF_ORG,
-        **_SETS,
-    ),
-    Route(
-        method="PATCH",
-        summary="Change what is named of an org's request limit",
-        handler=patch_org_request_limit,
-        body=RequestLimitChange,
-        **_OF_ORG,
-        **_SETS,
-    ),
-    Route(
-        method="DELETE",
-        summary="End an org's request limit",
-        handler=delete_org_request_limit,
-        **_OF_ORG,
-        **_SETS,
-    ),
-]

@@ -9,7 +9,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.cli.terminal.setting import Set, sets
-from gpucredits.client import accounts
+from gpucredits.client import calls as client_calls
 from gpucredits.core.duration import format_ms
 from gpucredits.wire.account import (
     AccountAnswer,
@@ -56,7 +56,7 @@ def create(
     """Open a wallet; its parent must exist."""
     if credit_limit not in (None, "0") and model != "postpaid":
         raise click.UsageError("A credit limit is for postpaid accounts: add --model postpaid.")
-    call = accounts.create_account(
+    call = client_calls.create_account(
         path,
         model=model,
         credit_limit=credit_limit,
@@ -111,7 +111,7 @@ def set_terms(  # noqa: PLR0913  # one argument for each option
 ) -> None:
     """Change what is given of an account's terms and labels; the rest stays as it is."""
     labels = {**dict(metadata), **dict.fromkeys(unlabel)}
-    call = accounts.update_account(
+    call = client_calls.update_account(
         path,
         model=model,
         credit_limit=credit_limit,
@@ -139,7 +139,7 @@ def list_accounts(
     follow: bool,
 ) -> None:
     """Accounts in order of path: all that you see, or UNDER and those below it."""
-    call = accounts.account_page(under=under, model=model, status=status, **page)
+    call = client_calls.account_page(under=under, model=model, status=status, **page)
     session.run_pages(call, show_accounts, items="accounts", follow=follow)
 
 
@@ -148,7 +148,7 @@ def list_accounts(
 @calls
 def tree(session: Session, path: str) -> None:
     """An account and everything below it, with balances."""
-    session.run(accounts.tree(path), show_tree)
+    session.run(client_calls.tree(path), show_tree)
 
 
 @account.command("show")
@@ -156,7 +156,7 @@ def tree(session: Session, path: str) -> None:
 @calls
 def show(session: Session, path: str) -> None:
     """One account and its terms."""
-    session.run(accounts.account(path), show_account)
+    session.run(client_calls.account(path), show_account)
 
 
 @account.command("suspend")
@@ -164,7 +164,7 @@ def show(session: Session, path: str) -> None:
 @writes
 def suspend(session: Session, path: str, *, write: Write) -> None:
     """Admit nothing more, and drain what runs."""
-    session.run(accounts.suspend(path, **write), show_account)
+    session.run(client_calls.suspend(path, **write), show_account)
 
 
 @account.command("resume")
@@ -172,7 +172,7 @@ def suspend(session: Session, path: str, *, write: Write) -> None:
 @writes
 def resume(session: Session, path: str, *, write: Write) -> None:
     """Undo a suspension; an account with an unpaid statement stays paused until it is paid."""
-    session.run(accounts.resume(path, **write), show_status)
+    session.run(client_calls.resume(path, **write), show_status)
 
 
 def show_account(answer: AccountAnswer) -> None:

@@ -8,7 +8,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, calls, pages
 from gpucredits.cli.terminal.setting import Set, sets
-from gpucredits.client import anomalies as anomaly_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.wire.anomaly import AnomalyPage, AnomalyTermsAnswer
 
 
@@ -22,7 +22,7 @@ def anomaly() -> None:
 @pages
 def list_anomalies(session: Session, account: str | None, *, page: PageAt, follow: bool) -> None:
     """The unusual hours of ACCOUNT and all below it, or of everything, the latest first."""
-    call = anomaly_calls.anomaly_page(account, **page)
+    call = client_calls.anomaly_page(account, **page)
     session.run_pages(call, show_anomalies, items="anomalies", follow=follow)
 
 
@@ -31,7 +31,7 @@ def list_anomalies(session: Session, account: str | None, *, page: PageAt, follo
 @calls
 def terms(session: Session, account: str) -> None:
     """When an hour of ACCOUNT is unusual."""
-    session.run(anomaly_calls.anomaly_terms(account), show_terms)
+    session.run(client_calls.anomaly_terms(account), show_terms)
 
 
 @anomaly.command("set")
@@ -56,7 +56,7 @@ def set_terms(
     write: Set,
 ) -> None:
     """Change when an hour of ACCOUNT is unusual; what is not given stays as it is."""
-    call = anomaly_calls.set_anomaly_terms(
+    call = client_calls.set_anomaly_terms(
         account, ratio_percent=ratio_percent, floor=floor, auto_suspend=auto_suspend, **write
     )
     session.run(call, show_terms)

@@ -11,7 +11,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import PageAt, Session, pages
-from gpucredits.client import keys
+from gpucredits.client import calls as client_calls
 from gpucredits.wire.access import AuditPage
 
 FOR_PROGRAMS: Final = ("fingerprint",)  # of a key: verify compares it, and --json shows it whole
@@ -38,7 +38,7 @@ def audit(  # noqa: PLR0913  # one argument for each filter
     follow: bool,
 ) -> None:
     """Administrative acts on ACCOUNT or on everything, the latest first."""
-    call = keys.audit_page(
+    call = client_calls.audit_page(
         account=account,
         actor=actor,
         action=action,

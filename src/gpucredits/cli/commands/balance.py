@@ -10,7 +10,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import Session, calls
-from gpucredits.client import accounts
+from gpucredits.client import calls as client_calls
 from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
 from gpucredits.wire.account import BalanceAnswer
 
@@ -27,7 +27,7 @@ def balance(
     session: Session, account: str, *, tree: bool, at: datetime | None, known_at: datetime | None
 ) -> None:
     """What ACCOUNT can spend, what is held for running jobs, and what it has spent."""
-    session.run(accounts.balance(account, tree=tree, at=at, known_at=known_at), show_balance)
+    session.run(client_calls.balance(account, tree=tree, at=at, known_at=known_at), show_balance)
 
 
 def show_balance(answer: BalanceAnswer) -> None:

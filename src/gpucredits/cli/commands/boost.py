@@ -10,7 +10,7 @@ from gpucredits.cli.commands.quota import DIMENSIONS, check_window, window_optio
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
-from gpucredits.client import boosts
+from gpucredits.client import calls as client_calls
 from gpucredits.core.wording import count, count_of
 from gpucredits.wire.boost import BoostAnswer, BoostsAnswer, TargetName
 from gpucredits.wire.quota import CalendarName
@@ -26,7 +26,7 @@ def boost() -> None:
 @calls
 def list_boosts(session: Session, account: str) -> None:
     """The boosts of ACCOUNT's limits that have not ended."""
-    session.run(boosts.boosts(account), show_boosts)
+    session.run(client_calls.boosts(account), show_boosts)
 
 
 @boost.command("add")
@@ -66,7 +66,7 @@ def add_boost(  # noqa: PLR0913  # one argument for each option
     if dimension is not None:
         check_window(DIMENSIONS[dimension], calendar, rolling_hours)
         named = DIMENSIONS[dimension]
-    call = boosts.add_boost(
+    call = client_calls.add_boost(
         account,
         amount,
         ends_at=ends_at,
@@ -90,7 +90,7 @@ def add_boost(  # noqa: PLR0913  # one argument for each option
 @writes
 def end_boost(session: Session, account: str, boost_id: str, *, write: Write) -> None:
     """Let a boost end now."""
-    session.run(boosts.end_boost(account, boost_id, **write), show_boost)
+    session.run(client_calls.end_boost(account, boost_id, **write), show_boost)
 
 
 def show_boost(answer: BoostAnswer) -> None:

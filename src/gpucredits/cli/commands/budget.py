@@ -11,7 +11,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.cli.terminal.setting import Set, sets
-from gpucredits.client import budgets
+from gpucredits.client import calls as client_calls
 from gpucredits.core import bounds
 from gpucredits.core.duration import format_seconds
 from gpucredits.wire.budget import (
@@ -37,7 +37,7 @@ def budget() -> None:
 @calls
 def list_budgets(session: Session, account: str) -> None:
     """The budgets of ACCOUNT and their open periods."""
-    session.run(budgets.budgets(account), show_budgets)
+    session.run(client_calls.budgets(account), show_budgets)
 
 
 @budget.command("set")
@@ -111,7 +111,7 @@ def set_budget(  # noqa: PLR0913  # one argument for each option
         raise click.UsageError("--rollover-cap goes with --rollover capped: give both or neither.")
     if rollover == "none" and rollover_ms is not None:
         raise click.UsageError("--rollover-for goes with --rollover all or capped.")
-    call = budgets.set_budget(
+    call = client_calls.set_budget(
         account,
         allowance,
         name=name,
@@ -153,7 +153,7 @@ def _check_whole(
 @writes
 def end_budget(session: Session, account: str, *, name: str, write: Write) -> None:
     """Let no further period begin; the one that is open runs to its end."""
-    session.run(budgets.end_budget(account, name, **write), show_budget)
+    session.run(client_calls.end_budget(account, name, **write), show_budget)
 
 
 @budget.command("periods")
@@ -162,7 +162,7 @@ def end_budget(session: Session, account: str, *, name: str, write: Write) -> No
 @pages
 def list_periods(session: Session, account: str, *, name: str, page: PageAt, follow: bool) -> None:
     """The periods of a budget, the latest first."""
-    call = budgets.period_page(account, name, **page)
+    call = client_calls.period_page(account, name, **page)
     session.run_pages(call, show_periods, items="periods", follow=follow)
 
 

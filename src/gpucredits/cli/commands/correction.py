@@ -9,7 +9,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import Session, Write, writes
-from gpucredits.client import reservations
+from gpucredits.client import calls as client_calls
 from gpucredits.core.wording import count
 from gpucredits.wire.correction import CorrectionAnswer
 
@@ -23,7 +23,7 @@ def refund(
     session: Session, reservation_id: str, amount: str, *, note: str | None, write: Write
 ) -> None:
     """Give settled credits back to the grants that paid."""
-    call = reservations.refund(reservation_id, amount, note=note, **write)
+    call = client_calls.refund(reservation_id, amount, note=note, **write)
     session.run(call, show_refund)
 
 
@@ -36,7 +36,7 @@ def adjust(
     session: Session, reservation_id: str, amount: str, *, note: str | None, write: Write
 ) -> None:
     """Charge more for a lease than was settled."""
-    call = reservations.adjust(reservation_id, amount, note=note, **write)
+    call = client_calls.adjust(reservation_id, amount, note=note, **write)
     session.run(call, show_adjustment)
 
 

@@ -8,8 +8,8 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.job_options import job_options
 from gpucredits.cli.terminal.session import Session, calls
-from gpucredits.client import admissions
-from gpucredits.client.reservations import ReserveFields
+from gpucredits.client import calls as client_calls
+from gpucredits.client.calls import ReserveFields
 from gpucredits.core.wording import count
 from gpucredits.wire.admission import AdmissionAnswer, FunderAnswer
 
@@ -31,7 +31,7 @@ def explain(
     """
     if (account is None) == (named is None):
         raise click.UsageError("Whose job it would be must be given once: ACCOUNT or --account.")
-    call = admissions.explain(account or named or "", **job)
+    call = client_calls.explain(account or named or "", **job)
     with session.client() as client:
         reply = client.fetch(call)
     session.print(reply, show_admission)

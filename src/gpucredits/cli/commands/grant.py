@@ -11,7 +11,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
-from gpucredits.client import credit as credit_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.core import bounds
 from gpucredits.wire.credit import GrantAnswer, GrantPage
 
@@ -47,7 +47,7 @@ def issue(  # noqa: PLR0913  # one argument for each option
     write: Write,
 ) -> None:
     """Give AMOUNT credits to ACCOUNT."""
-    call = credit_calls.issue(
+    call = client_calls.issue(
         account,
         amount,
         starts_at=starts_at,
@@ -65,7 +65,7 @@ def issue(  # noqa: PLR0913  # one argument for each option
 @calls
 def show(session: Session, grant_id: str) -> None:
     """One grant and what remains of it."""
-    session.run(credit_calls.grant(grant_id), show_grant)
+    session.run(client_calls.grant(grant_id), show_grant)
 
 
 @grant.command("list")
@@ -83,7 +83,7 @@ def list_grants(
     follow: bool,
 ) -> None:
     """The grants of ACCOUNT, the oldest first."""
-    call = credit_calls.grant_page(account, tree=tree or None, open=open_ or None, **page)
+    call = client_calls.grant_page(account, tree=tree or None, open=open_ or None, **page)
     shown = partial(show_grants, below=output.look_below(account, tree=tree))
     session.run_pages(call, shown, items="grants", follow=follow)
 

@@ -11,7 +11,7 @@ from gpucredits.cli.commands.request_limit import limit
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
-from gpucredits.client import keys
+from gpucredits.client import calls as client_calls
 from gpucredits.wire.access import KeyAnswer, KeyPage, NewKeyAnswer, RoleName
 
 
@@ -36,7 +36,7 @@ def create(  # one argument for each option
     write: Write,
 ) -> None:
     """Make a key; its secret is shown this once."""
-    call = keys.create_key(role, scope=scope, name=name, expires_at=expires_at, **write)
+    call = client_calls.create_key(role, scope=scope, name=name, expires_at=expires_at, **write)
     session.run(call, show_new_key)
 
 
@@ -44,14 +44,14 @@ def create(  # one argument for each option
 @pages
 def list_keys(session: Session, *, page: PageAt, follow: bool) -> None:
     """Keys in the order they were made, without their secrets."""
-    session.run_pages(keys.key_page(**page), show_keys, items="keys", follow=follow)
+    session.run_pages(client_calls.key_page(**page), show_keys, items="keys", follow=follow)
 
 
 @key.command("whoami")
 @calls
 def whoami(session: Session) -> None:
     """The key that this command uses: who it is, what it is for and until when."""
-    session.run(keys.whoami(), show_own_key)
+    session.run(client_calls.whoami(), show_own_key)
 
 
 @key.command("revoke")
@@ -59,7 +59,7 @@ def whoami(session: Session) -> None:
 @writes
 def revoke(session: Session, key_id: str, *, write: Write) -> None:
     """Make a key useless, for good."""
-    session.run(keys.revoke_key(key_id, **write), show_key)
+    session.run(client_calls.revoke_key(key_id, **write), show_key)
 
 
 key.add_command(limit)

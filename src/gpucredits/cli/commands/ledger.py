@@ -11,7 +11,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import PageAt, Session, pages
-from gpucredits.client import entries
+from gpucredits.client import calls as client_calls
 from gpucredits.wire.entry import EntryPage, EntryTypeName
 
 
@@ -38,7 +38,7 @@ def ledger(  # noqa: PLR0913  # one argument for each option
     follow: bool,
 ) -> None:
     """Entries of ACCOUNT, the latest first."""
-    call = entries.entry_page(
+    call = client_calls.entry_page(
         account=account,
         tree=tree or None,
         job_id=job_id,

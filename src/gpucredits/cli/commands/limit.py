@@ -8,7 +8,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.cli.terminal.setting import Set, sets
-from gpucredits.client import limits
+from gpucredits.client import calls as client_calls
 from gpucredits.core.wording import count
 from gpucredits.wire.limits import LimitsAnswer
 from gpucredits.wire.rate_limit import RateLimitTerms
@@ -24,7 +24,7 @@ def limit() -> None:
 @calls
 def show(session: Session, account: str) -> None:
     """Every limit that a job of ACCOUNT meets, the org's first; at last your own key's."""
-    session.run(limits.limits(account), show_limits)
+    session.run(client_calls.limits(account), show_limits)
 
 
 @limit.command("set")
@@ -43,7 +43,7 @@ def set_limit(
     """Set how fast ACCOUNT and all below it may authorise credits; what is not given stays."""
     if capacity is None and refill_per_hour is None:
         raise click.UsageError("Give --capacity, --refill or both.")
-    call = limits.set_rate_limit(
+    call = client_calls.set_rate_limit(
         account,
         capacity=capacity,
         refill_per_hour=refill_per_hour,
@@ -59,7 +59,7 @@ def set_limit(
 @writes
 def end_limit(session: Session, account: str, *, write: Write) -> None:
     """Take the rate limit of ACCOUNT away."""
-    session.run(limits.end_rate_limit(account, **write), show_rate_limit)
+    session.run(client_calls.end_rate_limit(account, **write), show_rate_limit)
 
 
 def show_rate_limit(answer: RateLimitTerms) -> None:

@@ -11,7 +11,7 @@ from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.pool_place import at_pool
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.cli.terminal.setting import Set, sets
-from gpucredits.client import pools
+from gpucredits.client import calls as client_calls
 from gpucredits.core.duration import format_ms, format_seconds
 from gpucredits.core.wording import count
 from gpucredits.wire.pool import (
@@ -36,7 +36,7 @@ def pool() -> None:
 @calls
 def list_pools(session: Session) -> None:
     """Every pool."""
-    session.run(pools.pools(), show_pools)
+    session.run(client_calls.pools(), show_pools)
 
 
 @pool.command("show")
@@ -45,8 +45,8 @@ def list_pools(session: Session) -> None:
 def show(session: Session, place: tuple[str, str]) -> None:
     """POOL as it was set, and how much of it is held."""
     with session.client() as client:
-        reply = client.fetch(pools.pool(*place))
-        held = None if session.as_json else client.fetch(pools.shares(*place)).value
+        reply = client.fetch(client_calls.pool(*place))
+        held = None if session.as_json else client.fetch(client_calls.shares(*place)).value
     session.print(reply, lambda answer: show_pool(answer, held))
 
 
@@ -106,7 +106,7 @@ def set_pool(
     }
     amounts = {"cpu": cpu, "memory": memory}
     resources = {name: amount for name, amount in amounts.items() if amount is not None}
-    call = pools.set_pool(
+    call = client_calls.set_pool(
         *place, capacity=capacity, resources=resources or None, policy=policy or None, **write
     )
     session.run(call, show_pool)
@@ -117,7 +117,7 @@ def set_pool(
 @writes
 def remove(session: Session, place: tuple[str, str], *, write: Write) -> None:
     """Take POOL away: nobody waits for its capacity any more."""
-    session.run(pools.remove_pool(*place, **write), show_removed)
+    session.run(client_calls.remove_pool(*place, **write), show_removed)
 
 
 @pool.command("weights")
@@ -145,7 +145,7 @@ def weights(
     if clear and (given or kept or freed):
         raise click.UsageError("--clear takes all weights away: give none, or use --replace.")
     if not (given or kept or freed or clear or replace):
-        session.run(pools.weights(*place), show_weights)
+        session.run(client_calls.weights(*place), show_weights)
         return
     rows: dict[str, dict[str, Any]] = {}
     for account, name, value in (
@@ -154,7 +154,7 @@ def weights(
         *((account, "may_borrow", True) for account in freed),
     ):
         rows.setdefault(account, {"account": account})[name] = value
-    send = pools.set_weights if clear or replace else pools.change_weights
+    send = client_calls.set_weights if clear or replace else client_calls.change_weights
     session.run(send(*place, weights=list(rows.values()), **write), show_weights)
 
 

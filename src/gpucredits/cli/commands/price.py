@@ -9,7 +9,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, pages, writes
-from gpucredits.client import prices
+from gpucredits.client import calls as client_calls
 from gpucredits.wire.price import NewPriceAnswer, PriceAnswer, PricePage
 
 
@@ -40,7 +40,7 @@ def set_price(
     write: Write,
 ) -> None:
     """Set a new version of the price of GPU_TYPE."""
-    call = prices.set_price(
+    call = client_calls.set_price(
         gpu_type,
         credits_per_gpu_hour,
         region=region,
@@ -68,7 +68,7 @@ def end_price(
     write: Write,
 ) -> None:
     """End the price of GPU_TYPE; jobs that run keep theirs, and later versions still begin."""
-    call = prices.end_price(
+    call = client_calls.end_price(
         gpu_type, region=region, effective_to=effective_to, account=account, **write
     )
     session.run(call, show_price)
@@ -89,7 +89,7 @@ def list_prices(
     follow: bool,
 ) -> None:
     """Versions of prices, the newest first."""
-    call = prices.price_page(gpu_type=gpu_type, region=region, account=account, **page)
+    call = client_calls.price_page(gpu_type=gpu_type, region=region, account=account, **page)
     session.run_pages(call, show_prices, items="prices", follow=follow)
 
 

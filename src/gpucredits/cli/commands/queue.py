@@ -10,7 +10,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
-from gpucredits.client import queue as queue_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.core.wording import count
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 
@@ -39,7 +39,7 @@ def list_queue(
     follow: bool,
 ) -> None:
     """Requests of ACCOUNT and all below it, the latest first."""
-    call = queue_calls.queue_page(account=account, pool=pool, region=region, state=state, **page)
+    call = client_calls.queue_page(account=account, pool=pool, region=region, state=state, **page)
     session.run_pages(call, show_queue, items="queue", follow=follow)
 
 
@@ -48,7 +48,7 @@ def list_queue(
 @calls
 def show(session: Session, queue_id: str) -> None:
     """One request: its place, why it waits and when it may start."""
-    session.run(queue_calls.queued(queue_id), show_queued)
+    session.run(client_calls.queued(queue_id), show_queued)
 
 
 @queue.command("wait")
@@ -61,7 +61,7 @@ def wait(session: Session, queue_id: str, *, most_ms: int) -> None:
     with session.client() as client:
         while True:
             left = max(deadline - time.monotonic(), 0)
-            call = queue_calls.queued(queue_id, wait_seconds=min(POLL_S, int(left)))
+            call = client_calls.queued(queue_id, wait_seconds=min(POLL_S, int(left)))
             reply = client.fetch(call)
             if reply.value.state != "waiting" or left < 1:
                 break
@@ -77,7 +77,7 @@ def wait(session: Session, queue_id: str, *, most_ms: int) -> None:
 @writes
 def cancel(session: Session, queue_id: str, *, write: Write) -> None:
     """Wait no more; the members of a gang give up together."""
-    session.run(queue_calls.cancel_queued(queue_id, **write), show_queued)
+    session.run(client_calls.cancel_queued(queue_id, **write), show_queued)
 
 
 def show_queued(answer: QueueAnswer) -> None:

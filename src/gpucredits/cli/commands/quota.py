@@ -10,7 +10,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
-from gpucredits.client import quotas
+from gpucredits.client import calls as client_calls
 from gpucredits.core import bounds
 from gpucredits.core.wording import count, count_of
 from gpucredits.wire.quota import (
@@ -59,7 +59,7 @@ def window_options(command: Callable[..., None]) -> Callable[..., None]:
 @calls
 def list_quotas(session: Session, account: str) -> None:
     """The quotas of ACCOUNT and how they stand."""
-    session.run(quotas.quotas(account), show_quotas)
+    session.run(client_calls.quotas(account), show_quotas)
 
 
 @quota.command("set")
@@ -82,7 +82,7 @@ def set_quota(  # noqa: PLR0913  # one argument for each option
 ) -> None:
     """Limit ACCOUNT and all below it to LIMIT; setting the same quota again changes its limit."""
     check_window(DIMENSIONS[dimension], calendar, rolling_hours)
-    call = quotas.set_quota(
+    call = client_calls.set_quota(
         account,
         DIMENSIONS[dimension],
         limit,
@@ -101,7 +101,7 @@ def set_quota(  # noqa: PLR0913  # one argument for each option
 @writes
 def end_quota(session: Session, account: str, quota_id: str, *, write: Write) -> None:
     """Take a quota away."""
-    session.run(quotas.end_quota(account, quota_id, **write), show_quota)
+    session.run(client_calls.end_quota(account, quota_id, **write), show_quota)
 
 
 def check_window(

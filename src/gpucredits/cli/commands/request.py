@@ -10,7 +10,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
-from gpucredits.client import requests as request_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.core.wording import count, count_of
 from gpucredits.wire.request import (
     RequestAnswer,
@@ -50,7 +50,7 @@ def ask(  # noqa: PLR0913  # one argument for each option
     write: Write,
 ) -> None:
     """Ask for AMOUNT more of KIND for ACCOUNT; of a budget, AMOUNT is the new allowance."""
-    call = request_calls.ask(
+    call = client_calls.ask(
         account,
         kind,
         amount,
@@ -79,7 +79,7 @@ def list_requests(
     follow: bool,
 ) -> None:
     """The requests of ACCOUNT and all below it, or of everything, the latest first."""
-    call = request_calls.request_page(account, state=state, kind=kind, **page)
+    call = client_calls.request_page(account, state=state, kind=kind, **page)
     session.run_pages(call, show_requests, items="requests", follow=follow)
 
 
@@ -88,7 +88,7 @@ def list_requests(
 @calls
 def show(session: Session, request_id: str) -> None:
     """One request."""
-    session.run(request_calls.request(request_id), show_request)
+    session.run(client_calls.request(request_id), show_request)
 
 
 @request.command("approve")
@@ -111,7 +111,7 @@ def approve(
     write: Write,
 ) -> None:
     """Approve a request, and do what it asks for."""
-    call = request_calls.approve_request(
+    call = client_calls.approve_request(
         request_id,
         amount=amount,
         refill_per_hour=refill_per_hour,
@@ -129,7 +129,7 @@ def approve(
 @writes
 def decline(session: Session, request_id: str, *, note: str, write: Write) -> None:
     """Decline a request."""
-    session.run(request_calls.decline_request(request_id, note, **write), show_request)
+    session.run(client_calls.decline_request(request_id, note, **write), show_request)
 
 
 @request.command("cancel")
@@ -137,7 +137,7 @@ def decline(session: Session, request_id: str, *, note: str, write: Write) -> No
 @writes
 def cancel(session: Session, request_id: str, *, write: Write) -> None:
     """Take back what you asked for."""
-    session.run(request_calls.cancel_request(request_id, **write), show_request)
+    session.run(client_calls.cancel_request(request_id, **write), show_request)
 
 
 def show_request(answer: RequestAnswer) -> None:

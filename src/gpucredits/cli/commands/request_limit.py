@@ -8,7 +8,8 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import Session, Write
 from gpucredits.cli.terminal.setting import Set, sets
-from gpucredits.client import Call, request_limits
+from gpucredits.client import Call
+from gpucredits.client import calls as client_calls
 from gpucredits.core.request_limit import BURST_MAX, PER_HOUR_MAX
 from gpucredits.wire.request_limit import RequestLimitAnswer
 
@@ -46,19 +47,19 @@ def limit(  # one argument for each option
     call: Call[RequestLimitAnswer]
     once = Write(key=write["key"], dry_run=write["dry_run"])
     if end and org is not None:
-        call = request_limits.end_org_request_limit(org, **once)
+        call = client_calls.end_org_request_limit(org, **once)
     elif end:
-        call = request_limits.end_key_limit(str(key_id), **once)
+        call = client_calls.end_key_limit(str(key_id), **once)
     elif not changes and org is not None:
-        call = request_limits.org_request_limit(org)
+        call = client_calls.org_request_limit(org)
     elif not changes:
-        call = request_limits.key_limit(str(key_id))
+        call = client_calls.key_limit(str(key_id))
     elif org is not None:
-        call = request_limits.set_org_request_limit(
+        call = client_calls.set_org_request_limit(
             org, refill_per_second=per_second, refill_per_hour=per_hour, capacity=burst, **write
         )
     else:
-        call = request_limits.set_key_limit(
+        call = client_calls.set_key_limit(
             str(key_id),
             refill_per_second=per_second,
             refill_per_hour=per_hour,

@@ -13,9 +13,8 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command, Group
 from gpucredits.cli.terminal.job_options import job_options
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
-from gpucredits.client import queue as queue_calls
-from gpucredits.client import reservations
-from gpucredits.client.reservations import ReserveFields
+from gpucredits.client import calls as client_calls
+from gpucredits.client.calls import ReserveFields
 from gpucredits.core.duration import format_ms, format_seconds
 from gpucredits.core.wording import count
 from gpucredits.wire.heartbeat import BeatAnswer
@@ -53,11 +52,11 @@ def reserve(
 ) -> None:
     """Ask for a lease: hold credits for a job of ACCOUNT."""
     if not wait:
-        session.run(reservations.reserve(account, **job, **write), show_reservation)
+        session.run(client_calls.reserve(account, **job, **write), show_reservation)
     elif write["dry_run"]:
         raise click.UsageError("--dry-run does not wait: leave out --wait to see what would be.")
     else:
-        call = queue_calls.enqueue(account, **job, deadline=deadline, key=write["key"])
+        call = client_calls.enqueue(account, **job, deadline=deadline, key=write["key"])
         with session.client() as client:
             reply = client.fetch(call)
         session.print(reply, show_queued)
@@ -87,7 +86,7 @@ def heartbeat(
     with session.client() as client:
         if seq is None:
             seq = client.reservation(reservation_id).seq + 1
-        call = reservations.extend(reservation_id, seq=seq, used_ms=used_ms, dry_run=dry_run)
+        call = client_calls.extend(reservation_id, seq=seq, used_ms=used_ms, dry_run=dry_run)
         reply = client.fetch(call)
     session.print(reply, show_beat, is_dry=dry_run)
     if exit_code and reply.value.decision in output.EXITS_OF_BEATS:
@@ -105,7 +104,7 @@ def settle(
     session: Session, reservation_id: str, *, used_ms: int | None, seq: int | None, write: Write
 ) -> None:
     """End a job: charge what it used, release the rest of the hold."""
-    call = reservations.settle(reservation_id, seq=seq, used_ms=used_ms, **write)
+    call = client_calls.settle(reservation_id, seq=seq, used_ms=used_ms, **write)
     session.run(call, show_closed)
 
 
@@ -114,7 +113,7 @@ def settle(
 @writes
 def cancel(session: Session, reservation_id: str, *, write: Write) -> None:
     """Release the hold of a job that never started."""
-    session.run(reservations.cancel(reservation_id, **write), show_closed)
+    session.run(client_calls.cancel(reservation_id, **write), show_closed)
 
 
 @click.group(cls=Group)
@@ -127,7 +126,7 @@ def reservation() -> None:
 @calls
 def show(session: Session, reservation_id: str) -> None:
     """One lease and what it has cost so far."""
-    session.run(reservations.reservation(reservation_id), show_reservation)
+    session.run(client_calls.reservation(reservation_id), show_reservation)
 
 
 @reservation.command("list")
@@ -149,7 +148,7 @@ def list_reservations(
     follow: bool,
 ) -> None:
     """Leases of ACCOUNT's jobs, the latest first."""
-    call = reservations.reservation_page(
+    call = client_calls.reservation_page(
         account=account, tree=tree or None, job_id=job_id, node=node, state=state, **page
     )
     shown = partial(show_reservations, below=output.look_below(account, tree=tree))

@@ -11,7 +11,7 @@ from gpucredits.cli.terminal import output
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.pool_place import at_pool
 from gpucredits.cli.terminal.session import Session, calls
-from gpucredits.client import pools
+from gpucredits.client import calls as client_calls
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.plain import dump_decisions, load
 from gpucredits.core.wording import be, count
@@ -30,7 +30,7 @@ def share() -> None:
 @calls
 def show(session: Session, place: tuple[str, str]) -> None:
     """Who may hold, holds, borrows and waits for how much of POOL."""
-    session.run(pools.shares(*place), show_shares)
+    session.run(client_calls.shares(*place), show_shares)
 
 
 @share.command("dump")
@@ -39,7 +39,7 @@ def show(session: Session, place: tuple[str, str]) -> None:
 def dump(session: Session, place: tuple[str, str]) -> None:
     """Print the last decision of POOL with all that it was made from, as JSON."""
     with session.client() as client:
-        output.print_json(client.fetch(pools.snapshot(*place)).body)
+        output.print_json(client.fetch(client_calls.snapshot(*place)).body)
 
 
 @share.command("replay")

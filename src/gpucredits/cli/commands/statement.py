@@ -7,7 +7,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
-from gpucredits.client import statements as statement_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.wire.statement import PaymentAnswer, StatementAnswer, StatementPage
 
 
@@ -21,7 +21,7 @@ def statement() -> None:
 @pages
 def list_statements(session: Session, account: str | None, *, page: PageAt, follow: bool) -> None:
     """The statements of ACCOUNT, or of everybody, the latest first."""
-    call = statement_calls.statement_page(account, **page)
+    call = client_calls.statement_page(account, **page)
     session.run_pages(call, show_statements, items="statements", follow=follow)
 
 
@@ -30,7 +30,7 @@ def list_statements(session: Session, account: str | None, *, page: PageAt, foll
 @calls
 def show(session: Session, statement_id: str) -> None:
     """One statement."""
-    session.run(statement_calls.statement(statement_id), show_statement)
+    session.run(client_calls.statement(statement_id), show_statement)
 
 
 @statement.command("pay")
@@ -40,7 +40,7 @@ def show(session: Session, statement_id: str) -> None:
 @writes
 def pay(session: Session, statement_id: str, amount: str, *, reference: str, write: Write) -> None:
     """A payment of AMOUNT credits for a statement has arrived."""
-    call = statement_calls.pay_statement(statement_id, amount, payment_reference=reference, **write)
+    call = client_calls.pay_statement(statement_id, amount, payment_reference=reference, **write)
     session.run(call, show_payment)
 
 

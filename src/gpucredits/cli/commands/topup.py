@@ -10,7 +10,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
-from gpucredits.client import credit as credit_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.wire.credit import TopUpAnswer, TopUpPage, TopUpStatusName
 
 
@@ -41,7 +41,7 @@ def create(
     write: Write,
 ) -> None:
     """Record a payment of AMOUNT credits for ACCOUNT."""
-    call = credit_calls.create_topup(
+    call = client_calls.create_topup(
         account,
         amount,
         payment_reference=reference,
@@ -66,7 +66,7 @@ def list_topups(
     follow: bool,
 ) -> None:
     """The payments of ACCOUNT, the latest first."""
-    call = credit_calls.topup_page(account, status=status, **page)
+    call = client_calls.topup_page(account, status=status, **page)
     session.run_pages(call, show_topups, items="topups", follow=follow)
 
 
@@ -75,7 +75,7 @@ def list_topups(
 @calls
 def show(session: Session, topup_id: str) -> None:
     """One payment."""
-    session.run(credit_calls.topup(topup_id), show_topup)
+    session.run(client_calls.topup(topup_id), show_topup)
 
 
 @topup.command("confirm")
@@ -83,7 +83,7 @@ def show(session: Session, topup_id: str) -> None:
 @writes
 def confirm(session: Session, topup_id: str, *, write: Write) -> None:
     """The payment arrived: make its grant."""
-    session.run(credit_calls.confirm_topup(topup_id, **write), show_topup)
+    session.run(client_calls.confirm_topup(topup_id, **write), show_topup)
 
 
 @topup.command("fail")
@@ -91,7 +91,7 @@ def confirm(session: Session, topup_id: str, *, write: Write) -> None:
 @writes
 def fail(session: Session, topup_id: str, *, write: Write) -> None:
     """The payment will not arrive."""
-    session.run(credit_calls.fail_topup(topup_id, **write), show_topup)
+    session.run(client_calls.fail_topup(topup_id, **write), show_topup)
 
 
 @topup.command("reverse")
@@ -99,7 +99,7 @@ def fail(session: Session, topup_id: str, *, write: Write) -> None:
 @writes
 def reverse(session: Session, topup_id: str, *, write: Write) -> None:
     """The payment was taken back; what was spent of it becomes debt."""
-    session.run(credit_calls.reverse_topup(topup_id, **write), show_topup)
+    session.run(client_calls.reverse_topup(topup_id, **write), show_topup)
 
 
 def show_topup(answer: TopUpAnswer) -> None:

@@ -10,7 +10,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import PageAt, Session, Write, pages, writes
-from gpucredits.client import credit as credit_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.core.wording import count
 from gpucredits.wire.credit import TransferAnswer, TransferPage
 
@@ -33,7 +33,7 @@ def transfer(
     write: Write,
 ) -> None:
     """Move AMOUNT unheld credits; claw-back is the same the other way round."""
-    call = credit_calls.transfer(source, target, amount, metadata=dict(metadata) or None, **write)
+    call = client_calls.transfer(source, target, amount, metadata=dict(metadata) or None, **write)
     session.run(call, show_transfer)
 
 
@@ -58,7 +58,7 @@ def transfers(
     follow: bool,
 ) -> None:
     """Transfers to and from ACCOUNT, the latest first."""
-    call = credit_calls.transfer_page(
+    call = client_calls.transfer_page(
         account,
         tree=tree or None,
         metadata=dict(metadata) or None,

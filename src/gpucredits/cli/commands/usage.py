@@ -10,7 +10,7 @@ import click
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import PageAt, Session, pages
-from gpucredits.client import usage as usage_calls
+from gpucredits.client import calls as client_calls
 from gpucredits.core.duration import format_ms
 from gpucredits.wire.usage import GroupingName, UsagePage
 
@@ -36,7 +36,7 @@ def usage(
     follow: bool,
 ) -> None:
     """What ACCOUNT and all below it paid for, and the leases of their jobs."""
-    call = usage_calls.usage_page(account, by=by, since=since, until=until, **page)
+    call = client_calls.usage_page(account, by=by, since=since, until=until, **page)
     session.run_pages(call, show_usage, items=("paid", "leases"), follow=follow)
 
 

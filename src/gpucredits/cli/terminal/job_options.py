@@ -13,7 +13,7 @@ from typing import Any, get_args
 import click
 
 from gpucredits.cli.terminal import values
-from gpucredits.client.reservations import ReserveFields
+from gpucredits.client.calls import ReserveFields
 from gpucredits.core import bounds
 from gpucredits.wire.reservation import JOB_PRIORITY_MAX, SEQ_MAX, ExhaustionName
 

@@ -21,7 +21,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT, address_in
 from gpucredits.cli.terminal.failure import Declined, Undone
 from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Unavailable, Undecided
-from gpucredits.client.operations import Paged
+from gpucredits.client.methods import Paged
 from gpucredits.core.duration import format_seconds
 
 Answer = TypeVar("Answer")

@@ -1,0 +1,1225 @@
+"""Every call of the client. Written by tools/operations.py; not by hand.
+
+The route table of the server and the shapes of the wire say what is here. A call has the fields of
+its request as parameters.
+"""
+
+# ruff: noqa: A002, PLC0414, PLR0913  # the names and fields of the wire; every call is here
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Required, TypedDict, Unpack
+
+from gpucredits.client.adapters import advance_clock as advance_clock
+from gpucredits.client.adapters import heartbeats as heartbeats
+from gpucredits.client.adapters import report_usage as report_usage
+from gpucredits.client.call import Call, Number, When, change, question, read, write
+from gpucredits.wire.access import AuditPage, KeyAnswer, KeyPage, KeyRequest, NewKeyAnswer, RoleName
+from gpucredits.wire.account import (
+    AccountAnswer,
+    AccountChange,
+    AccountPage,
+    AccountRequest,
+    AccountTerms,
+    BalanceAnswer,
+    FundingName,
+    ModelName,
+    StatusAnswer,
+    StatusName,
+    TreeAnswer,
+)
+from gpucredits.wire.admission import AdmissionAnswer
+from gpucredits.wire.anomaly import (
+    AnomalyPage,
+    AnomalyTermsAnswer,
+    AnomalyTermsChange,
+    AnomalyTermsRequest,
+)
+from gpucredits.wire.boost import BoostAnswer, BoostRequest, BoostsAnswer, TargetName
+from gpucredits.wire.budget import (
+    NAME_DEFAULT,
+    BudgetBody,
+    BudgetChange,
+    BudgetsAnswer,
+    BudgetsRequest,
+    BudgetsTerms,
+    BudgetTerms,
+    PeriodsAnswer,
+    RolloverName,
+)
+from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
+from gpucredits.wire.credit import (
+    GrantAnswer,
+    GrantPage,
+    IssueBatch,
+    IssueRequest,
+    IssueResults,
+    TopUpAnswer,
+    TopUpPage,
+    TopUpRequest,
+    TopUpStatusName,
+    TransferAnswer,
+    TransferPage,
+    TransferRequest,
+)
+from gpucredits.wire.entry import EntryPage, EntryTypeName
+from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest
+from gpucredits.wire.limits import LimitsAnswer
+from gpucredits.wire.pool import (
+    PoolAnswer,
+    PoolChange,
+    PoolList,
+    PoolRequest,
+    SharesAnswer,
+    SnapshotAnswer,
+    WeightsAnswer,
+    WeightsChange,
+    WeightsRequest,
+)
+from gpucredits.wire.price import (
+    NewPriceAnswer,
+    PriceAnswer,
+    PriceEndRequest,
+    PricePage,
+    PriceRequest,
+)
+from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
+from gpucredits.wire.quota import (
+    CalendarName,
+    DimensionName,
+    QuotaRequest,
+    QuotasAnswer,
+    QuotasRequest,
+    QuotasTerms,
+    QuotaTerms,
+)
+from gpucredits.wire.rate_limit import (
+    RateLimitAnswer,
+    RateLimitChange,
+    RateLimitRequest,
+    RateLimitTerms,
+)
+from gpucredits.wire.request import (
+    ApproveRequest,
+    AskRequest,
+    DeclineRequest,
+    RequestAnswer,
+    RequestKindName,
+    RequestPage,
+    RequestStateName,
+)
+from gpucredits.wire.request_limit import (
+    RequestLimitAnswer,
+    RequestLimitChange,
+    RequestLimitRequest,
+)
+from gpucredits.wire.reservation import (
+    ClosedAnswer,
+    ExhaustionName,
+    ReservationAnswer,
+    ReservationPage,
+    ReserveBatch,
+    ReserveRequest,
+    ReserveResults,
+    SettleRequest,
+    StateName,
+)
+from gpucredits.wire.statement import PaymentAnswer, PaymentRequest, StatementAnswer, StatementPage
+from gpucredits.wire.system import HealthAnswer, TimeAnswer
+from gpucredits.wire.usage import GroupingName, UsagePage
+
+
+class ReserveFields(TypedDict, total=False):
+    """What may be said of a job that wants a lease."""
+
+    job_id: Required[str]
+    gpu_type: Required[str]
+    gpu_count: int | None
+    region: str | None
+    node: str | None
+    window_seconds: int | None
+    escrow_windows: int | None
+    max_amount: Number | None
+    payer: str | None
+    exhaustion: ExhaustionName | None
+    grace_seconds: int | None
+    overdraft: Number | None
+    metadata: Mapping[str, str] | None
+    allow_partial: bool | None
+    priority: int | None
+    expected_seconds: int | None
+    preemptible: bool | None
+    resources: Mapping[str, int] | None
+
+
+class EnqueueFields(ReserveFields, total=False):
+    """What may be said of a job that waits: until when, and with whom it starts."""
+
+    deadline: When | None
+    gang: str | None
+    gang_size: int | None
+
+
+def usage_page(
+    account: str,
+    *,
+    since: When | None = None,
+    until: When | None = None,
+    by: GroupingName | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[UsagePage]:
+    """List what an account and everything below it paid for.
+
+    ``paid`` has the spending in groups, ``leases`` the leases beside what nodes measured.
+    ``total`` is the spending from ``since`` until ``until``, whatever the page shows.
+    """
+    return read("/v1/accounts/{account}/usage", UsagePage, locals())
+
+
+def reserve(
+    account: str, *, key: str | None = None, dry_run: bool = False, **fields: Unpack[ReserveFields]
+) -> Call[ReservationAnswer]:
+    """Ask for a lease: GPUs of one type for a job on one node.
+
+    The first window's credits are held. ``exhaustion`` says what becomes of the job when the lease
+    can no longer be renewed in full. With ``wait`` (``enqueue`` in the client) the request waits
+    for capacity, credits or quota.
+    """
+    return write("/v1/reservations", ReservationAnswer, locals(), shape=ReserveRequest)
+
+
+def enqueue(
+    account: str, *, key: str | None = None, **fields: Unpack[EnqueueFields]
+) -> Call[QueueAnswer]:
+    """Ask for a lease, and wait for capacity, credits or quota if need be."""
+    return write("/v1/reservations", QueueAnswer, {**locals(), "wait": True}, shape=ReserveRequest)
+
+
+def reserve_all(
+    items: Sequence[Mapping[str, Any]],
+    *,
+    atomic: bool | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[ReserveResults]:
+    """Ask for many leases, each on its own or all or nothing.
+
+    Each item has the fields of a single reserve. ``atomic``: all or nothing.
+    """
+    return write("/v1/reservations:batch", ReserveResults, locals(), shape=ReserveBatch)
+
+
+def extend(
+    reservation_id: str, *, seq: int, used_ms: int, dry_run: bool = False
+) -> Call[BeatAnswer]:
+    """Send a heartbeat for one lease: settle what was used and renew.
+
+    The seq makes the heartbeat safe to repeat.
+    """
+    return write(
+        "/v1/reservations/{reservation_id}:extend",
+        BeatAnswer,
+        locals(),
+        shape=ExtendRequest,
+        is_keyed=False,
+    )
+
+
+def settle(
+    reservation_id: str,
+    *,
+    seq: int | None = None,
+    used_ms: int | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[ClosedAnswer]:
+    """End a job: settle what was used, release the rest.
+
+    Without ``used_ms`` the last accepted use stands.
+    """
+    return write(
+        "/v1/reservations/{reservation_id}:settle", ClosedAnswer, locals(), shape=SettleRequest
+    )
+
+
+def cancel(
+    reservation_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[ClosedAnswer]:
+    """Release the hold of a job that never started."""
+    return write("/v1/reservations/{reservation_id}:cancel", ClosedAnswer, locals())
+
+
+def refund(
+    reservation_id: str,
+    amount: Number,
+    *,
+    note: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[CorrectionAnswer]:
+    """Give settled credits back to the grants that paid."""
+    return write("/v1/refunds", CorrectionAnswer, locals(), shape=CorrectionRequest)
+
+
+def adjust(
+    reservation_id: str,
+    amount: Number,
+    *,
+    note: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[CorrectionAnswer]:
+    """Charge more for a lease than was settled."""
+    return write("/v1/adjustments", CorrectionAnswer, locals(), shape=CorrectionRequest)
+
+
+def issue(
+    account: str,
+    amount: Number,
+    *,
+    starts_at: When | None = None,
+    expires_at: When | None = None,
+    priority: int | None = None,
+    source: Literal["allowance", "promo"] | None = None,
+    metadata: Mapping[str, str] | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[GrantAnswer]:
+    """Grant credits to an account.
+
+    The credits are valid on [starts_at, expires_at).
+    """
+    return write("/v1/credits/issue", GrantAnswer, locals(), shape=IssueRequest)
+
+
+def issue_all(
+    items: Sequence[Mapping[str, Any]],
+    *,
+    atomic: bool | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[IssueResults]:
+    """Make many grants, each on its own or all or nothing.
+
+    Each item has the fields of a single issue. ``atomic``: all or nothing.
+    """
+    return write("/v1/credits/issue:batch", IssueResults, locals(), shape=IssueBatch)
+
+
+def create_topup(
+    account: str,
+    amount: Number,
+    *,
+    payment_reference: str,
+    status: Literal["pending", "confirmed"] | None = None,
+    expires_at: When | None = None,
+    priority: int | None = None,
+    metadata: Mapping[str, str] | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[TopUpAnswer]:
+    """Record a payment.
+
+    Only a confirmed payment makes a grant. Keys that may decide about top-ups may record the
+    payment as confirmed at once.
+    """
+    return write("/v1/topups", TopUpAnswer, locals(), shape=TopUpRequest)
+
+
+def confirm_topup(
+    topup_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[TopUpAnswer]:
+    """Confirm that a payment arrived, and grant the credits."""
+    return write("/v1/topups/{topup_id}:confirm", TopUpAnswer, locals())
+
+
+def fail_topup(
+    topup_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[TopUpAnswer]:
+    """Record that a payment will not arrive."""
+    return write("/v1/topups/{topup_id}:fail", TopUpAnswer, locals())
+
+
+def reverse_topup(
+    topup_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[TopUpAnswer]:
+    """Record that a payment was taken back.
+
+    Credits that were already spent become debt.
+    """
+    return write("/v1/topups/{topup_id}:reverse", TopUpAnswer, locals())
+
+
+def transfer(
+    source: str,
+    target: str,
+    amount: Number,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[TransferAnswer]:
+    """Move credits that are not held between two accounts of one org."""
+    return write("/v1/credits/transfer", TransferAnswer, locals(), shape=TransferRequest)
+
+
+def set_price(
+    gpu_type: str,
+    credits_per_gpu_hour: Number,
+    *,
+    region: str | None = None,
+    effective_from: When | None = None,
+    effective_to: When | None = None,
+    account: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[NewPriceAnswer]:
+    """Add a version of a list price, or of the discount of an account.
+
+    A discount holds for the account and everything below it. A version with ``effective_to`` ends
+    at that instant, and the earlier version holds again.
+    """
+    return write("/v1/prices", NewPriceAnswer, locals(), shape=PriceRequest)
+
+
+def end_price(
+    gpu_type: str,
+    *,
+    region: str | None = None,
+    effective_to: When | None = None,
+    account: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[PriceAnswer]:
+    """End a list price, or the discount of an account.
+
+    The price ends now or at ``effective_to``. Leases that were admitted before keep their price.
+    """
+    return write("/v1/prices:end", PriceAnswer, locals(), shape=PriceEndRequest)
+
+
+def price_page(
+    *,
+    gpu_type: str | None = None,
+    region: str | None = None,
+    account: str | None = None,
+    effective_by: When | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[PricePage]:
+    """List prices and discounts, the newest version first.
+
+    A key sees list prices, and the discounts of its scope and of the accounts above.
+    """
+    return read("/v1/prices", PricePage, locals())
+
+
+def ask(
+    account: str,
+    kind: RequestKindName,
+    amount: Number,
+    *,
+    reason: str,
+    ends_at: When | None = None,
+    quota_id: str | None = None,
+    refill_per_hour: Number | None = None,
+    budget: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[RequestAnswer]:
+    """Ask for more credits, for a boost of a limit, or for a bigger budget."""
+    return write("/v1/requests", RequestAnswer, locals(), shape=AskRequest)
+
+
+def request_page(
+    account: str | None = None,
+    *,
+    state: RequestStateName | None = None,
+    kind: RequestKindName | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[RequestPage]:
+    """List budget requests, the latest first.
+
+    ``account`` means the account and everything below it; without it, the scope of the key.
+    """
+    return read("/v1/requests", RequestPage, locals())
+
+
+def request(request_id: str) -> Call[RequestAnswer]:
+    """Get one budget request."""
+    return read("/v1/requests/{request_id}", RequestAnswer, locals())
+
+
+def approve_request(
+    request_id: str,
+    *,
+    amount: Number | None = None,
+    refill_per_hour: Number | None = None,
+    ends_at: When | None = None,
+    take_from: str | None = None,
+    note: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[RequestAnswer]:
+    """Approve a budget request and carry it out.
+
+    Numbers that are given replace those that were asked for.
+    """
+    return write("/v1/requests/{request_id}:approve", RequestAnswer, locals(), shape=ApproveRequest)
+
+
+def decline_request(
+    request_id: str, note: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[RequestAnswer]:
+    """Decline a budget request, and say why."""
+    return write("/v1/requests/{request_id}:decline", RequestAnswer, locals(), shape=DeclineRequest)
+
+
+def cancel_request(
+    request_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[RequestAnswer]:
+    """Cancel a budget request that the same key made."""
+    return write("/v1/requests/{request_id}:cancel", RequestAnswer, locals())
+
+
+def statement_page(
+    account: str | None = None, *, cursor: str | None = None, limit: int | None = None
+) -> Call[StatementPage]:
+    """List statements, the latest first."""
+    return read("/v1/statements", StatementPage, locals())
+
+
+def statement(statement_id: str) -> Call[StatementAnswer]:
+    """Get one statement."""
+    return read("/v1/statements/{statement_id}", StatementAnswer, locals())
+
+
+def pay_statement(
+    statement_id: str,
+    amount: Number,
+    *,
+    payment_reference: str,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[PaymentAnswer]:
+    """Record a payment for a statement.
+
+    The payment repays what is owed. The account is resumed once nothing is overdue.
+    """
+    return write("/v1/statements/{statement_id}:pay", PaymentAnswer, locals(), shape=PaymentRequest)
+
+
+def anomaly_page(
+    account: str | None = None, *, cursor: str | None = None, limit: int | None = None
+) -> Call[AnomalyPage]:
+    """List hours of unusual spending, the latest first.
+
+    ``account`` means the account and everything below it; without it, the scope of the key.
+    """
+    return read("/v1/anomalies", AnomalyPage, locals())
+
+
+def anomaly_terms(account: str) -> Call[AnomalyTermsAnswer]:
+    """Get when an hour's spending of an account is unusual, and whether that suspends it."""
+    return read("/v1/anomaly-terms", AnomalyTermsAnswer, locals())
+
+
+def set_anomaly_terms(
+    account: str,
+    *,
+    ratio_percent: int | None = None,
+    floor: Number | None = None,
+    auto_suspend: bool | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[AnomalyTermsAnswer]:
+    """Change some of the terms by which an account's spending is unusual.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/anomaly-terms",
+        AnomalyTermsAnswer,
+        locals(),
+        change=AnomalyTermsChange,
+        whole=AnomalyTermsRequest,
+    )
+
+
+def explain(account: str, **fields: Unpack[ReserveFields]) -> Call[AdmissionAnswer]:
+    """Ask whether a reserve would be admitted now, and what each gate says.
+
+    The check takes the same steps as a reserve and stores nothing.
+    """
+    return question("/v1/admissions:check", AdmissionAnswer, locals(), shape=ReserveRequest)
+
+
+def limits(account: str) -> Call[LimitsAnswer]:
+    """List every limit that a job of an account meets: cap, used, left, resets at.
+
+    The org's limits come first, the request limit of the key last.
+    """
+    return read("/v1/accounts/{account}/limits", LimitsAnswer, locals())
+
+
+def quotas(account: str) -> Call[QuotasAnswer]:
+    """List the quotas of an account, with what is used and left."""
+    return read("/v1/accounts/{account}/quotas", QuotasAnswer, locals())
+
+
+def set_quota(
+    account: str,
+    dimension: DimensionName,
+    limit: Number,
+    *,
+    gpu_type: str | None = None,
+    calendar: CalendarName | None = None,
+    zone: str | None = None,
+    rolling_hours: int | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[QuotaTerms]:
+    """Set one quota of an account.
+
+    A quota that is the same in everything but the limit gets the new limit.
+    """
+    return write("/v1/accounts/{account}/quotas", QuotaTerms, locals(), shape=QuotaRequest)
+
+
+def replace_quotas(
+    account: str,
+    quotas: Sequence[Mapping[str, Any]],
+    *,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[QuotasTerms]:
+    """Replace all quotas of an account at once.
+
+    Each item has the fields of a single quota.
+    """
+    return write(
+        "/v1/accounts/{account}/quotas", QuotasTerms, locals(), shape=QuotasRequest, method="PUT"
+    )
+
+
+def end_quota(
+    account: str, quota_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[QuotaTerms]:
+    """End a quota."""
+    return write("/v1/accounts/{account}/quotas/{quota_id}", QuotaTerms, locals(), method="DELETE")
+
+
+def rate_limit(account: str) -> Call[RateLimitAnswer]:
+    """Get an account's rate limit, with what can be authorised now."""
+    return read("/v1/accounts/{account}/rate-limit", RateLimitAnswer, locals())
+
+
+def set_rate_limit(
+    account: str,
+    *,
+    capacity: Number | None = None,
+    refill_per_hour: Number | None = None,
+    replace: bool = False,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[RateLimitTerms]:
+    """Change some terms of an account's rate limit.
+
+    An account authorises at most ``capacity`` credits at once, and ``refill_per_hour`` more each
+    hour.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms.
+    """
+    return change(
+        "/v1/accounts/{account}/rate-limit",
+        RateLimitTerms,
+        locals(),
+        change=RateLimitChange,
+        whole=RateLimitRequest,
+    )
+
+
+def end_rate_limit(
+    account: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[RateLimitTerms]:
+    """End an account's rate limit."""
+    return write("/v1/accounts/{account}/rate-limit", RateLimitTerms, locals(), method="DELETE")
+
+
+def boosts(account: str) -> Call[BoostsAnswer]:
+    """List the boosts of an account's limits that have not ended."""
+    return read("/v1/accounts/{account}/boosts", BoostsAnswer, locals())
+
+
+def add_boost(
+    account: str,
+    amount: Number | None = None,
+    *,
+    ends_at: When,
+    refill_per_hour: Number | None = None,
+    starts_at: When | None = None,
+    target_id: str | None = None,
+    dimension: TargetName | None = None,
+    gpu_type: str | None = None,
+    calendar: CalendarName | None = None,
+    zone: str | None = None,
+    rolling_hours: int | None = None,
+    note: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[BoostAnswer]:
+    """Raise a limit of an account until ``ends_at``.
+
+    ``target_id`` names the limit, or ``dimension`` with the other terms that the limit was set
+    with.
+    """
+    return write("/v1/accounts/{account}/boosts", BoostAnswer, locals(), shape=BoostRequest)
+
+
+def end_boost(
+    account: str, boost_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[BoostAnswer]:
+    """End a boost now."""
+    return write("/v1/accounts/{account}/boosts/{boost_id}", BoostAnswer, locals(), method="DELETE")
+
+
+def budgets(account: str) -> Call[BudgetsAnswer]:
+    """List the budgets of an account and their open periods."""
+    return read("/v1/accounts/{account}/budgets", BudgetsAnswer, locals())
+
+
+def period_page(
+    account: str, name: str = NAME_DEFAULT, *, cursor: str | None = None, limit: int | None = None
+) -> Call[PeriodsAnswer]:
+    """List the periods of a budget, the latest first."""
+    return read("/v1/accounts/{account}/budgets/{name}/periods", PeriodsAnswer, locals())
+
+
+def set_budget(
+    account: str,
+    allowance: Number | None = None,
+    *,
+    name: str | None = None,
+    calendar: CalendarName | None = None,
+    zone: str | None = None,
+    starts_at: When | None = None,
+    ends_at: When | None = None,
+    rollover: RolloverName | None = None,
+    rollover_cap: Number | None = None,
+    rollover_seconds: int | None = None,
+    priority: int | None = None,
+    warn_percent: Sequence[int] | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[BudgetTerms]:
+    """Make a budget, or change some terms of it from the next period on.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/accounts/{account}/budgets/{name}",
+        BudgetTerms,
+        locals(),
+        change=BudgetChange,
+        whole=BudgetBody,
+    )
+
+
+def replace_budgets(
+    account: str,
+    budgets: Sequence[Mapping[str, Any]],
+    *,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[BudgetsTerms]:
+    """Replace all budgets of an account at once.
+
+    Each item has the fields of a single budget.
+    """
+    return write(
+        "/v1/accounts/{account}/budgets", BudgetsTerms, locals(), shape=BudgetsRequest, method="PUT"
+    )
+
+
+def end_budget(
+    account: str, name: str = NAME_DEFAULT, *, key: str | None = None, dry_run: bool = False
+) -> Call[BudgetTerms]:
+    """End a budget: the open period runs to its end, and no other begins."""
+    return write("/v1/accounts/{account}/budgets/{name}", BudgetTerms, locals(), method="DELETE")
+
+
+def pools() -> Call[PoolList]:
+    """List every pool: what the pool has and how it is shared."""
+    return read("/v1/pools", PoolList, locals())
+
+
+def pool(gpu_type: str, region: str = "default") -> Call[PoolAnswer]:
+    """Get one pool."""
+    return read("/v1/pools/{gpu_type}/{region}", PoolAnswer, locals())
+
+
+def set_pool(
+    gpu_type: str,
+    region: str = "default",
+    *,
+    capacity: int | None = None,
+    resources: Mapping[str, int] | None = None,
+    policy: Mapping[str, Any] | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[PoolAnswer]:
+    """Make a pool, or change some terms of it.
+
+    Reserves into a pool with a capacity take turns; a pool without a capacity does not gate.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/pools/{gpu_type}/{region}", PoolAnswer, locals(), change=PoolChange, whole=PoolRequest
+    )
+
+
+def remove_pool(
+    gpu_type: str, region: str = "default", *, key: str | None = None, dry_run: bool = False
+) -> Call[PoolAnswer]:
+    """Remove a pool.
+
+    Requests that wait in the pool no longer wait for capacity.
+    """
+    return write("/v1/pools/{gpu_type}/{region}", PoolAnswer, locals(), method="DELETE")
+
+
+def weights(gpu_type: str, region: str = "default") -> Call[WeightsAnswer]:
+    """List the weights of a pool that the key may see.
+
+    A key for an org or a project sees the weights of its own org or project.
+    """
+    return read("/v1/pools/{gpu_type}/{region}/weights", WeightsAnswer, locals())
+
+
+def set_weights(
+    gpu_type: str,
+    region: str = "default",
+    *,
+    weights: Sequence[Mapping[str, Any]],
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[WeightsAnswer]:
+    """Replace all weights of a pool.
+
+    Each item has ``account``, ``weight`` and ``may_borrow``.
+    """
+    return write(
+        "/v1/pools/{gpu_type}/{region}/weights",
+        WeightsAnswer,
+        locals(),
+        shape=WeightsRequest,
+        method="PUT",
+    )
+
+
+def change_weights(
+    gpu_type: str,
+    region: str = "default",
+    *,
+    weights: Sequence[Mapping[str, Any]],
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[WeightsAnswer]:
+    """Change some weights of a pool.
+
+    Accounts and fields that are left out stay as they are.
+    """
+    return write(
+        "/v1/pools/{gpu_type}/{region}/weights",
+        WeightsAnswer,
+        locals(),
+        shape=WeightsChange,
+        method="PATCH",
+    )
+
+
+def shares(gpu_type: str, region: str = "default") -> Call[SharesAnswer]:
+    """List who may hold, holds, borrows and waits for how much of a pool.
+
+    A key sees other tenants only in the totals.
+    """
+    return read("/v1/pools/{gpu_type}/{region}/shares", SharesAnswer, locals())
+
+
+def snapshot(gpu_type: str, region: str = "default") -> Call[SnapshotAnswer]:
+    """Get the last decision of a pool and the snapshot it was made from.
+
+    The decision can be replayed from the snapshot.
+    """
+    return read("/v1/pools/{gpu_type}/{region}/snapshot", SnapshotAnswer, locals())
+
+
+def queue_page(
+    *,
+    account: str | None = None,
+    pool: str | None = None,
+    region: str | None = None,
+    state: QueueStateName | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[QueuePage]:
+    """List requests that wait or waited in a queue, the latest first.
+
+    ``pool`` is such as h100 or h100/eu. With a ``region``, ``pool`` is the GPU type alone.
+    """
+    return read("/v1/queue", QueuePage, locals())
+
+
+def queued(queue_id: str, *, wait_seconds: int | None = None) -> Call[QueueAnswer]:
+    """Get one queued request, at once or when it no longer waits.
+
+    The answer comes within ``wait_seconds``.
+    """
+    return read("/v1/queue/{queue_id}", QueueAnswer, locals())
+
+
+def cancel_queued(
+    queue_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[QueueAnswer]:
+    """Cancel a queued request.
+
+    If the request is a member of a gang, the whole gang is canceled.
+    """
+    return write("/v1/queue/{queue_id}:cancel", QueueAnswer, locals())
+
+
+def create_key(
+    role: RoleName,
+    *,
+    scope: str | None = None,
+    name: str | None = None,
+    expires_at: When | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[NewKeyAnswer]:
+    """Make an API key within the caller's own scope.
+
+    Only this answer shows the secret. Without a ``scope`` the key gets the caller's scope.
+    """
+    return write("/v1/keys", NewKeyAnswer, locals(), shape=KeyRequest)
+
+
+def key_page(*, cursor: str | None = None, limit: int | None = None) -> Call[KeyPage]:
+    """List the API keys within the caller's scope, without their secrets."""
+    return read("/v1/keys", KeyPage, locals())
+
+
+def whoami() -> Call[KeyAnswer]:
+    """Get the API key of this request: its name, role and scope."""
+    return read("/v1/keys/self", KeyAnswer, locals())
+
+
+def revoke_key(key_id: str, *, key: str | None = None, dry_run: bool = False) -> Call[KeyAnswer]:
+    """Revoke an API key for good.
+
+    A key may revoke itself.
+    """
+    return write("/v1/keys/{key_id}:revoke", KeyAnswer, locals())
+
+
+def audit_page(
+    *,
+    account: str | None = None,
+    actor: str | None = None,
+    action: str | None = None,
+    resource: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    since: When | None = None,
+    until: When | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[AuditPage]:
+    """List administrative acts within the caller's scope, the latest first."""
+    return read("/v1/audit", AuditPage, locals())
+
+
+def key_limit(key_id: str) -> Call[RequestLimitAnswer]:
+    """Get the request limit in force for a key.
+
+    A key without a limit of its own has the server's default.
+    """
+    return read("/v1/keys/{key_id}/limit", RequestLimitAnswer, locals())
+
+
+def set_key_limit(
+    key_id: str,
+    *,
+    refill_per_second: int | None = None,
+    refill_per_hour: int | None = None,
+    capacity: int | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[RequestLimitAnswer]:
+    """Change some terms of a key's request limit.
+
+    Other terms stay as the limit in force has them.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/keys/{key_id}/limit",
+        RequestLimitAnswer,
+        locals(),
+        change=RequestLimitChange,
+        whole=RequestLimitRequest,
+    )
+
+
+def end_key_limit(
+    key_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[RequestLimitAnswer]:
+    """End a key's own request limit: the server's default holds again."""
+    return write("/v1/keys/{key_id}/limit", RequestLimitAnswer, locals(), method="DELETE")
+
+
+def org_request_limit(org: str) -> Call[RequestLimitAnswer]:
+    """Get the limit on the requests of all keys of an org together."""
+    return read("/v1/accounts/{org}/request-limit", RequestLimitAnswer, locals())
+
+
+def set_org_request_limit(
+    org: str,
+    *,
+    refill_per_second: int | None = None,
+    refill_per_hour: int | None = None,
+    capacity: int | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[RequestLimitAnswer]:
+    """Change some terms of the limit on all keys of an org together.
+
+    Other terms stay as the limit in force has them.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/accounts/{org}/request-limit",
+        RequestLimitAnswer,
+        locals(),
+        change=RequestLimitChange,
+        whole=RequestLimitRequest,
+    )
+
+
+def end_org_request_limit(
+    org: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[RequestLimitAnswer]:
+    """End an org's own request limit: the server's default holds again."""
+    return write("/v1/accounts/{org}/request-limit", RequestLimitAnswer, locals(), method="DELETE")
+
+
+def grant_page(
+    account: str | None = None,
+    *,
+    tree: bool | None = None,
+    open: bool | None = None,
+    metadata: Mapping[str, str] | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[GrantPage]:
+    """List the grants of an account or its tree, the oldest first.
+
+    ``open``: only grants that have not ended and have something left.
+    """
+    return read("/v1/grants", GrantPage, locals())
+
+
+def grant(grant_id: str) -> Call[GrantAnswer]:
+    """Get one grant and what remains of it."""
+    return read("/v1/grants/{grant_id}", GrantAnswer, locals())
+
+
+def topup_page(
+    account: str | None = None,
+    *,
+    tree: bool | None = None,
+    status: TopUpStatusName | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[TopUpPage]:
+    """List the top-ups of an account or its tree, the latest first."""
+    return read("/v1/topups", TopUpPage, locals())
+
+
+def topup(topup_id: str) -> Call[TopUpAnswer]:
+    """Get one top-up."""
+    return read("/v1/topups/{topup_id}", TopUpAnswer, locals())
+
+
+def transfer_page(
+    account: str | None = None,
+    *,
+    tree: bool | None = None,
+    metadata: Mapping[str, str] | None = None,
+    since: When | None = None,
+    until: When | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[TransferPage]:
+    """List transfers to and from an account or its tree, the latest first."""
+    return read("/v1/transfers", TransferPage, locals())
+
+
+def entry_page(
+    *,
+    account: str | None = None,
+    tree: bool | None = None,
+    job_id: str | None = None,
+    reservation_id: str | None = None,
+    type: EntryTypeName | None = None,
+    since: When | None = None,
+    until: When | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[EntryPage]:
+    """List the ledger as debit/credit pairs, the latest first.
+
+    ``since`` and ``until`` compare the time an entry takes effect. ``limit`` counts stored rows.
+    """
+    return read("/v1/entries", EntryPage, locals())
+
+
+def reservation_page(
+    *,
+    account: str | None = None,
+    tree: bool | None = None,
+    job_id: str | None = None,
+    node: str | None = None,
+    state: StateName | None = None,
+    metadata: Mapping[str, str] | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[ReservationPage]:
+    """List the leases of an account's jobs, the latest first."""
+    return read("/v1/reservations", ReservationPage, locals())
+
+
+def reservation(reservation_id: str) -> Call[ReservationAnswer]:
+    """Get one lease and what it has cost so far."""
+    return read("/v1/reservations/{reservation_id}", ReservationAnswer, locals())
+
+
+def create_account(
+    path: str,
+    *,
+    model: ModelName | None = None,
+    credit_limit: Number | None = None,
+    metadata: Mapping[str, str] | None = None,
+    funding: FundingName | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[AccountAnswer]:
+    """Open an account such as ``acme``, ``acme/vision`` or ``acme/vision/alice``.
+
+    The account above must exist; an org has none above.
+    """
+    return write("/v1/accounts", AccountAnswer, locals(), shape=AccountRequest)
+
+
+def update_account(
+    path: str,
+    *,
+    model: ModelName | None = None,
+    credit_limit: Number | None = None,
+    overdraft_limit: Number | None = None,
+    window_max_seconds: int | None = None,
+    metadata: Mapping[str, str | None] | None = None,
+    funding: FundingName | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[AccountAnswer]:
+    """Change some terms and labels of an account.
+
+    A label that is null is removed.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/accounts/{path}", AccountAnswer, locals(), change=AccountChange, whole=AccountTerms
+    )
+
+
+def suspend(path: str, *, key: str | None = None, dry_run: bool = False) -> Call[StatusAnswer]:
+    """Suspend an account: admit nothing more below it, and drain what runs."""
+    return write("/v1/accounts/{path}/suspend", StatusAnswer, locals())
+
+
+def resume(path: str, *, key: str | None = None, dry_run: bool = False) -> Call[StatusAnswer]:
+    """Lift an operator's suspension of an account.
+
+    The ``note`` says what else keeps the account from admitting work.
+    """
+    return write("/v1/accounts/{path}/resume", StatusAnswer, locals())
+
+
+def account(path: str) -> Call[AccountAnswer]:
+    """Get one account and its terms."""
+    return read("/v1/accounts/{path}", AccountAnswer, locals())
+
+
+def account_page(
+    *,
+    under: str | None = None,
+    model: ModelName | None = None,
+    status: StatusName | None = None,
+    metadata: Mapping[str, str] | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[AccountPage]:
+    """List accounts in order of path: all that the key sees, or one and those below it."""
+    return read("/v1/accounts", AccountPage, locals())
+
+
+def balance(
+    path: str, *, tree: bool | None = None, at: When | None = None, known_at: When | None = None
+) -> Call[BalanceAnswer]:
+    """Get the balance of an account or its tree, now or ``at`` a past instant.
+
+    ``known_at`` answers with what was recorded by that instant.
+    """
+    return read("/v1/accounts/{path}/balance", BalanceAnswer, locals())
+
+
+def tree(path: str) -> Call[TreeAnswer]:
+    """Get an account and everything below it, with balances."""
+    return read("/v1/accounts/{path}/tree", TreeAnswer, locals())
+
+
+def health() -> Call[HealthAnswer]:
+    """Check whether work is moving.
+
+    The status is 503 when work is not moving.
+    """
+    return read("/healthz", HealthAnswer, locals())
+
+
+def clock() -> Call[TimeAnswer]:
+    """Get the time on the server, whose clock decides."""
+    return read("/v1/clock", TimeAnswer, locals())
