@@ -321,8 +321,7 @@ def made(method: Method, path: str, answer: Any, names: Names) -> str:
     told = [f'"{path}"', names.shape(answer), given]
     if len(method.routes) > 1:
         whole = next(each for each in method.routes if each.method == "PUT")
-        assert route.body is not None
-        assert whole.body is not None
+        assert route.body is not None and whole.body is not None  # noqa: PT018
         told += [f"change={names.shape(route.body)}", f"whole={names.shape(whole.body)}"]
         return f"{names.use('gpucredits.client.call', 'change')}({', '.join(told)})"
     if route.body is not None and route.body.__struct_fields__:

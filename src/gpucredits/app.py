@@ -38,7 +38,7 @@ from gpucredits.service.limits.bucket_levels import Levels
 from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
 from gpucredits.service.reads.books import Reads
 from gpucredits.service.reads.orgs import Directory
-from gpucredits.service.services import Services
+from gpucredits.service.services import Services, UseCases
 from gpucredits.service.write.group_commit import FunnelOptions
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.book.cache.book_cache import LEASES_MAX
@@ -153,7 +153,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             stack.push_async_callback(job.stop)
         gpu_pools, line = await _dispatching(ledger, stack)
         services = Services(
-            pool=pool,
+            run=UseCases(pool),
             ledger=ledger,
             reads=Reads(pool),
             keyring=Keyring(pool, defaults=config.request_limits),

@@ -8,10 +8,9 @@ from typing import Any
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route, Routes
 from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access.permissions import Permission
+from gpucredits.service.reads.clock import move_clock, read_clock, read_offset
 from gpucredits.service.reads.health import alarms_of, check_health
-from gpucredits.service.reads.test_clock import move_clock
 from gpucredits.service.write.acts import Act
-from gpucredits.store.clock import read_clock, read_offset
 from gpucredits.version import __version__
 from gpucredits.wire.scalars import format_instant
 from gpucredits.wire.system import (
@@ -35,7 +34,7 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
 
     The status is 503 when work is not moving.
     """
-    status, detail = await check_health(call.services.pool, call.services.ledger.funnel)
+    status, detail = await call.services.run(check_health, call.services.ledger.funnel)
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
@@ -56,7 +55,7 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
 @route("GET /v1/clock", Permission.READ_CLOCK, client="clock()")
 async def get_clock(call: ApiRequest[None, NoQuery]) -> TimeAnswer:
     """Get the time on the server, whose clock decides."""
-    return TimeAnswer(now=format_instant(await read_clock(call.services.pool)))
+    return TimeAnswer(now=format_instant(await call.services.run(read_clock)))
 
 
 @route(
@@ -67,15 +66,15 @@ async def get_clock(call: ApiRequest[None, NoQuery]) -> TimeAnswer:
 )
 async def post_test_clock(call: ApiRequest[ClockRequest, NoQuery]) -> ClockAnswer:
     """Move the clock of a server that was started with ``--test-clock`` forward."""
-    pool = call.services.pool
+    run = call.services.run
     if call.dry_run or not call.body.advance_seconds:
-        offset = await read_offset(pool)
+        offset = await run(read_offset)
     else:
         act = Act(org_id=SYSTEM)
         step = call.body.advance_seconds * SECOND_US
-        offset = await move_clock(pool, act, step, actor=call.actor, request_id=call.request_id)
+        offset = await run(move_clock, act, step, actor=call.actor, request_id=call.request_id)
         call.services.keyring.forget_all()  # some may have expired
-    now = await read_clock(pool)
+    now = await run(read_clock)
     return ClockAnswer(now=format_instant(now), offset_seconds=offset // SECOND_US)
 
 

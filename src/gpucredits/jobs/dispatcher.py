@@ -17,7 +17,8 @@ from gpucredits.jobs.pace import Paced
 from gpucredits.service.dispatch.cycle import LEASE_US, USAGE_EVERY_US, Dispatcher
 from gpucredits.service.dispatch.pools import GpuPools
 from gpucredits.service.write.ledger import Ledger
-from gpucredits.store.database.errors import Unavailable, driver_errors
+from gpucredits.store.database.connections import session
+from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.dispatch.cycle import pools_with_work
 
 REST_MAX_S = 0.5
@@ -55,9 +56,8 @@ class Dispatching(Paced):
         """One cycle of each pool with work."""
         started = time.monotonic()
         await self.gpu_pools.refresh()
-        with driver_errors():
-            async with self.dispatcher.pool.acquire() as db:
-                pool_ids = await pools_with_work(db, usage_every_us=USAGE_EVERY_US)
+        async with session(self.dispatcher.pool) as db:
+            pool_ids = await pools_with_work(db, usage_every_us=USAGE_EVERY_US)
         gate = asyncio.Semaphore(POOLS_AT_ONCE)
 
         async def one(work: Awaitable[bool]) -> bool:

@@ -1,11 +1,15 @@
 """What the edge is given: the service's parts, in one bundle.
 
-Must not: do anything itself; app.py fills it.
+The edge never sees the database: it names a use case, and ``Services.run`` carries the use case out
+on the server's connections.
+Must not: decide anything; app.py fills it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Concatenate, ParamSpec, TypeVar
 
 from gpucredits.service.access.keys import Keyring
 from gpucredits.service.dispatch.pools import GpuPools
@@ -16,12 +20,31 @@ from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.database.connection import Pool
 
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+class UseCases:
+    """Carries out use cases of the service on the connections of one server."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def __call__(
+        self,
+        use_case: Callable[Concatenate[Pool, Given], Awaitable[Result]],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Result:
+        """The result of a use case, which takes the connections before its own arguments."""
+        return await use_case(self._pool, *args, **kwargs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """Doors to the ledger, the reads, the keys and the limits on requests."""
 
-    pool: Pool
+    run: UseCases
     ledger: Ledger
     reads: Reads
     keyring: Keyring

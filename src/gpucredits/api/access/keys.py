@@ -14,13 +14,13 @@ from gpucredits.service.access.audit import AuditFilter, AuditRow, list_acts
 from gpucredits.service.access.key_acts import (
     Caller,
     Expired,
+    KeyRow,
     create_key,
     list_keys,
     read_key,
     revoke_key,
 )
 from gpucredits.service.access.permissions import Permission, Role, sees_org
-from gpucredits.store.access.keys import KeyRow
 from gpucredits.wire.access import (
     SHOWN_ONCE,
     AuditAnswer,
@@ -83,8 +83,8 @@ async def post_key(call: ApiRequest[KeyRequest, NoQuery]) -> NewKeyAnswer:
         await account_exists(call, org_id, scope)
     end = call.body.expires_at
     try:
-        made = await create_key(
-            call.services.pool,
+        made = await call.services.run(
+            create_key,
             act_of(call, org_id),
             _caller(call),
             role=call.body.role,
@@ -113,8 +113,8 @@ async def post_key(call: ApiRequest[KeyRequest, NoQuery]) -> NewKeyAnswer:
 async def get_keys(call: ApiRequest[None, PageQuery]) -> KeyPage:
     """List the API keys within the caller's scope, without their secrets."""
     limit = call.query.limit
-    rows = await list_keys(
-        call.services.pool,
+    rows = await call.services.run(
+        list_keys,
         scope=call.principal.scope,
         after=number_cursor(call.query, 0),
         limit=limit + 1,
@@ -127,7 +127,7 @@ async def get_keys(call: ApiRequest[None, PageQuery]) -> KeyPage:
 async def get_own_key(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
     """Get the API key of this request: its name, role and scope."""
     principal = call.principal
-    row = await read_key(call.services.pool, org_id=principal.org_id, key_id=principal.key_id)
+    row = await call.services.run(read_key, org_id=principal.org_id, key_id=principal.key_id)
     return key_to_wire(row)
 
 
@@ -148,8 +148,8 @@ async def post_key_revoke(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
         raise unknown_key() from error
     if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
         raise unknown_key()
-    revoked = await revoke_key(
-        call.services.pool,
+    revoked = await call.services.run(
+        revoke_key,
         act_of(call, org_id),
         _caller(call),
         call.services.keyring,
@@ -168,8 +168,8 @@ async def get_audit(call: ApiRequest[None, AuditQuery]) -> AuditPage:
     query = call.query
     scope = call.principal.scope if query.account is None else visible(call, query.account)
     org_id = await org_number(call, org_of(scope)) if scope else None
-    rows = await list_acts(
-        call.services.pool,
+    rows = await call.services.run(
+        list_acts,
         AuditFilter(
             scope=scope,
             org_id=org_id,

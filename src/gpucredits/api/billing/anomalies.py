@@ -67,8 +67,8 @@ async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
     """
     query = call.query
     scope = account_filter(call, query.account)
-    rows = await list_anomalies(
-        call.services.pool,
+    rows = await call.services.run(
+        list_anomalies,
         AnomalyFilter(
             scope=scope,
             org_id=await org_number(call, scope) if scope else None,
@@ -87,7 +87,7 @@ async def get_anomaly_terms(call: ApiRequest[None, TermsQuery]) -> AnomalyTermsA
     """Get when an hour's spending of an account is unusual, and whether that suspends it."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
-    terms = await read_terms(call.services.pool, org_id, account)
+    terms = await call.services.run(read_terms, org_id, account)
     if terms is None:
         raise unknown_account(account)
     return terms_to_wire(account, terms)
@@ -127,8 +127,8 @@ async def _set(call: AnyCall, path: str, terms: TermsRow, named: Named) -> Anoma
     account = visible(call, path)
     require_wider(call, account)
     org_id = await org_number(call, account)
-    done = await set_terms(
-        call.services.pool,
+    done = await call.services.run(
+        set_terms,
         act_of(call, org_id),
         account,
         terms,

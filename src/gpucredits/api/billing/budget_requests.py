@@ -88,8 +88,8 @@ async def post_request(call: ApiRequest[AskRequest, NoQuery]) -> RequestAnswer:
         expires_at=0,
     )
     try:
-        row, call.replayed = await budget_requests.ask(
-            call.services.pool, act_of(call, org_id), _asker(call), wanted
+        row, call.replayed = await call.services.run(
+            budget_requests.ask, act_of(call, org_id), _asker(call), wanted
         )
     except RequestRefused as error:
         raise RefusedError(error.refused) from error
@@ -110,8 +110,8 @@ async def get_requests(call: ApiRequest[None, RequestQuery]) -> RequestPage:
     query = call.query
     scope = account_filter(call, query.account)
     org_id = await org_number(call, scope) if scope else None
-    rows = await budget_requests.list_requests(
-        call.services.pool,
+    rows = await call.services.run(
+        budget_requests.list_requests,
         RequestFilter(
             scope=scope,
             org_id=org_id,
@@ -207,8 +207,8 @@ async def _close(
     call: AnyCall, row: BudgetRequest, state: RequestState, note: str
 ) -> RequestAnswer:
     try:
-        row, call.replayed = await budget_requests.close(
-            call.services.pool,
+        row, call.replayed = await call.services.run(
+            budget_requests.close,
             act_of(call, row.org_id),
             _asker(call),
             row.request_id,
@@ -223,7 +223,7 @@ async def _close(
 async def _found(call: AnyCall) -> BudgetRequest:
     """The request in the path, if the caller's scope reaches its account."""
     number = number_param(call, "request", ids.REQUEST)
-    row = None if number is None else await budget_requests.find(call.services.pool, *number)
+    row = None if number is None else await call.services.run(budget_requests.find, *number)
     if row is None or not sees(call.principal, row.account):
         raise RefusedError(budget_requests.UNKNOWN)
     return row

@@ -60,8 +60,8 @@ async def post_price(call: ApiRequest[PriceRequest, NoQuery]) -> NewPriceAnswer:
     body = call.body
     org_id, account = await owner_of(call, body.account)
     try:
-        added, call.replayed = await add_price(
-            call.services.pool,
+        added, call.replayed = await call.services.run(
+            add_price,
             act_of(call, org_id),
             NewPrice(
                 gpu_type=str(body.gpu_type),
@@ -93,8 +93,8 @@ async def post_price_end(call: ApiRequest[PriceEndRequest, NoQuery]) -> PriceAns
     body = call.body
     org_id, account = await owner_of(call, body.account)
     try:
-        price, call.replayed = await end_price(
-            call.services.pool,
+        price, call.replayed = await call.services.run(
+            end_price,
             act_of(call, org_id),
             PriceEnd(
                 gpu_type=str(body.gpu_type),
@@ -128,8 +128,8 @@ async def get_prices(call: ApiRequest[None, PriceQuery]) -> PricePage:
     """
     query, scope = call.query, call.principal.scope
     account = None if query.account is None else visible(call, query.account)
-    rows = await list_prices(
-        call.services.pool,
+    rows = await call.services.run(
+        list_prices,
         PriceFilter(
             gpu_type=query.gpu_type,
             region=query.region,

@@ -54,8 +54,8 @@ async def get_statements(call: ApiRequest[None, StatementQuery]) -> StatementPag
     """List statements, the latest first."""
     query = call.query
     scope = account_filter(call, query.account)
-    listed = await list_statements(
-        call.services.pool,
+    listed = await call.services.run(
+        list_statements,
         StatementFilter(
             scope=scope,
             org_id=await org_number(call, scope) if scope else None,
@@ -90,8 +90,8 @@ async def post_statement_pay(call: ApiRequest[PaymentRequest, NoQuery]) -> Payme
     The payment repays what is owed. The account is resumed once nothing is overdue.
     """
     row = (await _found(call)).row
-    commands = await payment(
-        call.services.pool, row, int(call.body.amount), str(call.body.payment_reference)
+    commands = await call.services.run(
+        payment, row, int(call.body.amount), str(call.body.payment_reference)
     )
     answers = await submit_together(call, row.org_id, commands)
     call.replayed = answers.is_replay
@@ -110,7 +110,7 @@ async def _found(call: AnyCall) -> StatementAt:
     number = number_param(call, "statement", ids.STATEMENT)
     if number is not None:
         which = StatementFilter(org_id=number[0], number=number[1], before=LAST, limit=1)
-        for seen in await list_statements(call.services.pool, which):
+        for seen in await call.services.run(list_statements, which):
             if sees(call.principal, seen.row.account):
                 return seen
     raise RefusedError(_UNKNOWN)

@@ -18,8 +18,8 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.reservation import Reservation
 from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.service.billing.usage import Measured, UsageRow, measured_use, record_use
-from gpucredits.store.clock import read_clock
-from gpucredits.store.ledger.reservations import ReservationFilter
+from gpucredits.service.reads.clock import read_clock
+from gpucredits.service.reads.filters import ReservationFilter
 from gpucredits.wire.scalars import Instant, format_instant
 from gpucredits.wire.usage import (
     GroupingName,
@@ -69,7 +69,7 @@ async def post_usage(call: ApiRequest[UsageRequest, NoQuery]) -> UsageResults:
         if found is not None:
             places[position] = len(rows)
             rows.append(_row(event, found))
-    fresh = await record_use(call.services.pool, rows, dry_run=call.dry_run)
+    fresh = await call.services.run(record_use, rows, dry_run=call.dry_run)
     results = [
         UsageResult(
             seq=event.seq,
@@ -101,7 +101,7 @@ async def get_usage(call: ApiRequest[None, UsageQuery]) -> UsagePage:
     account, query = account_param(call), call.query
     org_id = await org_number(call, account)
     await account_exists(call, org_id, account)
-    place = place_in(query, await read_clock(call.services.pool))
+    place = place_in(query, await call.services.run(read_clock))
     time = {"since": place.since, "until": place.until}
     paid = await call.services.reads.usage(
         account, **time, by=query.by, limit=query.limit, offset=place.group
@@ -183,7 +183,7 @@ async def _leases(
     listed = await services.reads.reservations(
         org_id, ReservationFilter(numbers=tuple(amounts), limit=limit)
     )
-    measured = await measured_use(services.pool, org_id, list(amounts))
+    measured = await services.run(measured_use, org_id, list(amounts))
     shown = [
         _job_usage(org_id, lease, measured, amounts[lease.reservation_id]) for lease, _ in listed
     ]

@@ -23,7 +23,7 @@ from gpucredits.core.command import Reserve
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.dispatch.dry_runs import never_admitted, rehearsed, rehearsed_together
-from gpucredits.service.dispatch.pools import GpuPool
+from gpucredits.service.dispatch.pools import NO_POOL, GpuPool
 from gpucredits.service.dispatch.queue import (
     DeadlinePassed,
     QueuedRequest,
@@ -35,7 +35,6 @@ from gpucredits.service.dispatch.queue import (
 )
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.errors import complete
-from gpucredits.store.dispatch.pools import NO_POOL
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import ReserveRequest
 from gpucredits.wire.scalars import format_instant

@@ -20,12 +20,12 @@ from gpucredits.core.wording import count
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.dispatch.queue import (
     QueuedRequest,
+    QueueState,
     TicketFilter,
     answer_of,
     by_the_clock,
     has_ended,
 )
-from gpucredits.store.dispatch.queue import QueueState
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 from gpucredits.wire.scalars import AccountPath, Name, Region, format_end, format_instant
 

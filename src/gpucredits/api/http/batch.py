@@ -45,7 +45,7 @@ async def begin(call: AnyCall, accounts: Sequence[str], *, atomic: bool) -> Orgs
     call.services.ledger.ensure_room(sizes)
     if call.key is not None and not call.dry_run:
         bound_in = {call.principal.org_id, *sizes}
-        await claim(call.services.pool, bound_in, call.key, fingerprint=call.fingerprint)
+        await call.services.run(claim, bound_in, call.key, fingerprint=call.fingerprint)
     return orgs
 
 

@@ -11,9 +11,14 @@ from typing import Final
 from gpucredits.api.http.errors import ProblemError
 from gpucredits.core.duration import format_seconds
 from gpucredits.core.reasons import InvariantBroken
-from gpucredits.service.write.errors import Busy, Incomplete, KeyReused
-from gpucredits.store.book.cache.clock_check import ClockJumped
-from gpucredits.store.database.errors import Conflict, Unavailable
+from gpucredits.service.write.errors import (
+    Busy,
+    ClockJumped,
+    Conflict,
+    Incomplete,
+    KeyReused,
+    Unavailable,
+)
 
 REQUEST_TIMEOUT_S: Final = 30.0
 SOON: Final = {"retry-after": "1"}

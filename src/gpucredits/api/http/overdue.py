@@ -33,7 +33,7 @@ async def name_statement(call: AnyCall, refused: Refused, known: Known) -> Refus
         return replace(refused, detail=detail)
     org_id = await org_number(call, account)
     if (account, at) not in known:
-        known[account, at] = await bill_due(call.services.pool, org_id, account, at)
+        known[account, at] = await call.services.run(bill_due, org_id, account, at)
     bill = known[account, at]
     if bill is None:
         return replace(refused, detail=detail)

@@ -21,8 +21,8 @@ from gpucredits.core.account import Account, Model, Status, org_of
 from gpucredits.core.money import format_credits
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.books import TREE_ACCOUNTS_MAX, Balance, TreeTooLarge
-from gpucredits.store.clock import read_clock
-from gpucredits.store.ledger.accounts import AccountFilter
+from gpucredits.service.reads.clock import read_clock
+from gpucredits.service.reads.filters import AccountFilter
 from gpucredits.wire.account import (
     AccountAnswer,
     AccountPage,
@@ -131,7 +131,7 @@ async def get_tree(call: ApiRequest[None, NoQuery]) -> TreeAnswer:
         raise unknown_account(path)
     if len(accounts) > TREE_ACCOUNTS_MAX:
         raise too_many_below()
-    now = await read_clock(call.services.pool)
+    now = await call.services.run(read_clock)
     return TreeAnswer(root=tree_to_wire(accounts), as_of=format_instant(now))
 
 

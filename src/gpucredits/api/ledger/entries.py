@@ -9,7 +9,7 @@ from gpucredits.api.http.scope import page_about
 from gpucredits.core.account import org_of
 from gpucredits.core.ids import lease_number
 from gpucredits.service.access.permissions import Permission
-from gpucredits.store.ledger.entries import EntryFilter
+from gpucredits.service.reads.filters import EntryFilter
 from gpucredits.wire.entry import ENTRY_TYPES, EntryPage, EntryTypeName, entry_to_wire
 from gpucredits.wire.scalars import Instant, Name
 

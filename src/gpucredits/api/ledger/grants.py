@@ -10,7 +10,7 @@ from gpucredits.api.http.scope import number_param, page_about
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
 from gpucredits.service.access.permissions import Permission, sees
-from gpucredits.store.ledger.grants import GrantFilter
+from gpucredits.service.reads.filters import GrantFilter
 from gpucredits.wire.credit import GrantAnswer, GrantPage, grant_to_wire
 from gpucredits.wire.scalars import MetadataFilter
 

@@ -14,8 +14,8 @@ from gpucredits.core.reasons import LEASE_UNKNOWN
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.service.access.audit import who_ended
 from gpucredits.service.access.permissions import Permission, sees, sees_org
-from gpucredits.store.clock import read_clock
-from gpucredits.store.ledger.reservations import ReservationFilter
+from gpucredits.service.reads.clock import read_clock
+from gpucredits.service.reads.filters import ReservationFilter
 from gpucredits.wire.reservation import (
     ReservationAnswer,
     ReservationPage,
@@ -57,8 +57,8 @@ async def get_reservations(call: ApiRequest[None, ReservationQuery]) -> Reservat
         ),
     )
     listed, following = page(listed, query, lambda row: row[0].reservation_id)
-    now = await read_clock(call.services.pool)
-    enders = await who_ended(call.services.pool, org_id, [lease for lease, _ in listed])
+    now = await call.services.run(read_clock)
+    enders = await call.services.run(who_ended, org_id, [lease for lease, _ in listed])
     answers = [
         lease_to_wire(org_id, lease, payers, now, enders.get(lease.reservation_id))
         for lease, payers in listed
@@ -79,8 +79,8 @@ async def get_reservation(call: ApiRequest[None, NoQuery]) -> ReservationAnswer:
         wanted = ReservationFilter(numbers=(number[1],))
         for lease, payers in await call.services.reads.reservations(number[0], wanted):
             if sees(call.principal, lease.account):
-                now = await read_clock(call.services.pool)
-                enders = await who_ended(call.services.pool, number[0], [lease])
+                now = await call.services.run(read_clock)
+                enders = await call.services.run(who_ended, number[0], [lease])
                 return lease_to_wire(number[0], lease, payers, now, enders.get(number[1]))
     raise RefusedError(LEASE_UNKNOWN)
 

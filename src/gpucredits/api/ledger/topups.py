@@ -11,7 +11,7 @@ from gpucredits.api.ledger.credit import topup_param
 from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.topup import TopUpStatus
 from gpucredits.service.access.permissions import Permission, sees, sees_org
-from gpucredits.store.ledger.topups import TopUpFilter
+from gpucredits.service.reads.filters import TopUpFilter
 from gpucredits.wire.credit import TopUpAnswer, TopUpPage, TopUpStatusName, topup_to_wire
 
 route = Routes("credits")

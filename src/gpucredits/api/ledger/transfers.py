@@ -7,7 +7,7 @@ from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import page_about
 from gpucredits.service.access.permissions import Permission
-from gpucredits.store.ledger.transfers import TransferFilter
+from gpucredits.service.reads.filters import TransferFilter
 from gpucredits.wire.credit import TransferPage, TransferShown
 from gpucredits.wire.scalars import Instant, MetadataFilter, format_instant
 

@@ -58,7 +58,7 @@ async def get_budgets(call: ApiRequest[None, NoQuery]) -> BudgetsAnswer:
         period = None
         if standing.period is not None:
             name = standing.budget.name
-            periods = await read_periods(call.services.pool, account, name, limit=1) or []
+            periods = await call.services.run(read_periods, account, name, limit=1) or []
             period = shown(org_id, periods[0]) if periods else None
         budgets.append(budget_standing_to_wire(org_id, account, standing.budget, period))
     return BudgetsAnswer(account=account, budgets=budgets, as_of=format_instant(found.now))
@@ -78,7 +78,7 @@ async def get_budget_periods(call: ApiRequest[None, PageQuery]) -> PeriodsAnswer
     await account_exists(call, org_id, account)
     before = number_cursor(call.query, bounds.NEVER_US)
     limit = call.query.limit
-    periods = await read_periods(call.services.pool, account, name, before=before, limit=limit + 1)
+    periods = await call.services.run(read_periods, account, name, before=before, limit=limit + 1)
     if periods is None:
         text = f"{account} has no budget {name}."
         raise RefusedError(Refused(Reason.LIMIT_UNKNOWN, text, {"account": account}))

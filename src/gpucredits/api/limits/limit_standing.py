@@ -20,7 +20,7 @@ Limit = Quota | TokenBucket
 
 async def standing_of(call: AnyCall, account: str) -> LimitStanding:
     """A visible account with its limits, as they are now."""
-    standing = await read_standing(call.services.pool, account)
+    standing = await call.services.run(read_standing, account)
     if standing is None:
         raise unknown_account(account)
     return standing

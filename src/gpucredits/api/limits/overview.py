@@ -34,8 +34,8 @@ async def get_limits(call: ApiRequest[None, NoQuery]) -> LimitsAnswer:
     account = account_param(call)
     standing = await standing_of(call, account)
     services, org, now = call.services, standing.book.org, standing.now
-    of_org = await org_standing(
-        services.pool, services.keyring, services.limiter, org.org_id, org_of(account)
+    of_org = await services.run(
+        org_standing, services.keyring, services.limiter, org.org_id, org_of(account)
     )
     of_key = await key_standing(services.limiter, call.principal)
     limits: list[LimitAnswer] = []

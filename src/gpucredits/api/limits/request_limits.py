@@ -187,7 +187,7 @@ async def org_target(call: AnyCall) -> LimitTarget:
 async def _read(call: AnyCall, target: LimitTarget) -> RequestLimitAnswer:
     services = call.services
     try:
-        found = await read_limit(services.pool, services.keyring, target)
+        found = await services.run(read_limit, services.keyring, target)
     except KeyUnknown as error:
         raise unknown_key() from error
     return to_wire(target, found)
@@ -200,8 +200,8 @@ async def _change(
     caller = Caller(actor=call.actor, request_id=call.request_id)
     act = act_of(call, target.org_id)
     try:
-        changed = await change_limit(
-            services.pool, services.keyring, act, caller, target, wanted=wanted, named=named
+        changed = await services.run(
+            change_limit, services.keyring, act, caller, target, wanted=wanted, named=named
         )
     except KeyUnknown as error:
         raise unknown_key() from error

@@ -9,16 +9,15 @@ from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.store.access import audit
 from gpucredits.store.access.audit import AuditFilter, AuditRow
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 
 __all__ = ["AuditFilter", "AuditRow", "list_acts", "who_ended"]
 
 
 async def list_acts(pool: Pool, which: AuditFilter, *, before: int, limit: int) -> list[AuditRow]:
     """Acts, the latest first."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            return await audit.page(db, which, before=before, limit=limit)
+    async with session(pool) as db:
+        return await audit.page(db, which, before=before, limit=limit)
 
 
 async def who_ended(pool: Pool, org_id: int, leases: Iterable[Reservation]) -> dict[int, str]:
@@ -30,7 +29,6 @@ async def who_ended(pool: Pool, org_id: int, leases: Iterable[Reservation]) -> d
     }
     if not numbers:
         return {}
-    with driver_errors():
-        async with pool.acquire() as db:
-            found = await audit.who_ended(db, org_id, list(numbers))
+    async with session(pool) as db:
+        found = await audit.who_ended(db, org_id, list(numbers))
     return {numbers[resource]: actor for resource, actor in found.items()}

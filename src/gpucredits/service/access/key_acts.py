@@ -18,8 +18,19 @@ from gpucredits.store.access import keys
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.access.keys import KeyRow
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.wire.scalars import format_instant
+
+__all__ = [
+    "Caller",
+    "Expired",
+    "KeyRow",
+    "KeyUnknown",
+    "create_key",
+    "list_keys",
+    "read_key",
+    "revoke_key",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +129,14 @@ async def revoke_key(
 
 async def list_keys(pool: Pool, *, scope: str, after: int, limit: int) -> list[KeyRow]:
     """Keys whose scope lies within a scope."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            return await keys.page(db, scope=scope, after=after, limit=limit)
+    async with session(pool) as db:
+        return await keys.page(db, scope=scope, after=after, limit=limit)
 
 
 async def read_key(pool: Pool, *, org_id: int, key_id: int) -> KeyRow:
     """A key that there is, as it stands."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            return await keys.read(db, org_id=org_id, key_id=key_id)
+    async with session(pool) as db:
+        return await keys.read(db, org_id=org_id, key_id=key_id)
 
 
 class KeyUnknown(Exception):  # noqa: N818  # it states what happened

@@ -24,7 +24,7 @@ from gpucredits.store.access import acts, audit, keys
 from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.access.keys import KeyRow, LiveKey
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.store.embedded import private
 from gpucredits.wire.scalars import format_end
 
@@ -57,9 +57,8 @@ class Keyring:
         remembered = self._memory.get(secret_hash)
         if remembered is not None and remembered[0] > time.monotonic():
             return remembered[1]
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                live = await keys.find_live(db, secret_hash)
+        async with session(self._pool) as db:
+            live = await keys.find_live(db, secret_hash)
         owner: Principal | NoKey = NoKey.UNKNOWN
         lasts_s = MEMORY_S
         if live is not None and live.left_us <= 0:
@@ -121,16 +120,15 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
     The file comes first: killed in between, the next start finds the file and enters its key. A
     key that was revoked never comes back: the file gets a new one.
     """
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            await acts.lock_orgs(db, [0])
-            if await keys.has_system_admin(db):
-                return False
-            token = read_token(path)
-            if token is None or await keys.is_used(db, hash_of(token)):
-                token = write_token(path, new_secret())
-            await enter_admin_key(db, token, name="first admin")
-            return True
+    async with session(pool) as db, db.transaction():
+        await acts.lock_orgs(db, [0])
+        if await keys.has_system_admin(db):
+            return False
+        token = read_token(path)
+        if token is None or await keys.is_used(db, hash_of(token)):
+            token = write_token(path, new_secret())
+        await enter_admin_key(db, token, name="first admin")
+        return True
 
 
 async def add_admin_key(pool: Pool, path: Path) -> None:
@@ -138,11 +136,10 @@ async def add_admin_key(pool: Pool, path: Path) -> None:
 
     For whoever holds the database's files, and so could change every row anyway.
     """
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            await acts.lock_orgs(db, [0])
-            token = write_token(path, new_secret())
-            await enter_admin_key(db, token, name="admin after a restore")
+    async with session(pool) as db, db.transaction():
+        await acts.lock_orgs(db, [0])
+        token = write_token(path, new_secret())
+        await enter_admin_key(db, token, name="admin after a restore")
 
 
 async def enter_admin_key(db: Connection, token: str, *, name: str) -> None:

@@ -27,7 +27,7 @@ from gpucredits.store.billing import anomalies
 from gpucredits.store.billing.anomalies import AnomalyFilter, AnomalyRow, Spender, TermsRow
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.store.ledger import outbox
 from gpucredits.store.ledger.due import DueCursor
 
@@ -44,11 +44,10 @@ async def judge_hour(
 ) -> tuple[int, DueCursor]:
     """Mark and judge an hour of the next accounts; how many were unusual, where to go on."""
     found = 0
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            spenders, last = await anomalies.mark_hour(db, after, hour=hour, walk_max=walk_max)
-            for spender in spenders:
-                found += await judge(db, spender, hour)
+    async with session(pool) as db, db.transaction():
+        spenders, last = await anomalies.mark_hour(db, after, hour=hour, walk_max=walk_max)
+        for spender in spenders:
+            found += await judge(db, spender, hour)
     return found, last
 
 
@@ -92,9 +91,8 @@ async def judge(db: Connection, spender: Spender, hour: int) -> bool:
 
 async def suspend_pending(ledger: Ledger, *, limit: int) -> int:
     """Suspend the accounts of unusual hours that say so, once for each; how many there were."""
-    with driver_errors():
-        async with ledger.pool.acquire() as db:
-            rows = await anomalies.to_suspend(db, limit=limit)
+    async with session(ledger.pool) as db:
+        rows = await anomalies.to_suspend(db, limit=limit)
     for row in rows:
         key = f"anomaly {row.anomaly_id}"  # no caller's key has a space in it
         request = Request(
@@ -105,28 +103,25 @@ async def suspend_pending(ledger: Ledger, *, limit: int) -> int:
             ids.format_id(ids.ANOMALY, row.org_id, row.anomaly_id),
         )
         outcome = await ledger.submit(row.org_id, request)
-        with driver_errors():
-            async with ledger.pool.acquire() as db:
-                action = 3 if isinstance(outcome, Refused) else 2
-                await anomalies.note_action(db, row, action)
+        async with session(ledger.pool) as db:
+            action = 3 if isinstance(outcome, Refused) else 2
+            await anomalies.note_action(db, row, action)
     return len(rows)
 
 
 async def list_anomalies(pool: Pool, which: AnomalyFilter) -> list[AnomalyRow]:
     """Unusual hours, the latest first."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            return await anomalies.page(db, which)
+    async with session(pool) as db:
+        return await anomalies.page(db, which)
 
 
 async def read_terms(pool: Pool, org_id: int, account: str) -> TermsRow | None:
     """The terms of an account, or None when there is no such account."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            account_id = await acts.find_account(db, org_id, account)
-            if account_id is None:
-                return None
-            return await anomalies.terms_of(db, org_id, account_id)
+    async with session(pool) as db:
+        account_id = await acts.find_account(db, org_id, account)
+        if account_id is None:
+            return None
+        return await anomalies.terms_of(db, org_id, account_id)
 
 
 async def set_terms(

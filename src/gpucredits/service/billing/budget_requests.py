@@ -34,7 +34,7 @@ from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.store.ledger import outbox
 from gpucredits.wire.scalars import format_end
 
@@ -182,25 +182,23 @@ async def submit(
 
 async def finish(pool: Pool, after: BudgetRequest, asker: Asker) -> None:
     """Write down how an approval ended, unless somebody has."""
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            await acts.lock_orgs(db, [after.org_id])
-            before = await budget_requests.find(db, after.org_id, after.request_id)
-            if (
-                before is None
-                or before.state is not RequestState.APPROVING
-                or before.attempt != after.attempt
-            ):
-                return
-            actor = replace(asker, actor=before.decided_by)
-            await audit.insert(db, after.org_id, [await record(db, before, after, actor)])
+    async with session(pool) as db, db.transaction():
+        await acts.lock_orgs(db, [after.org_id])
+        before = await budget_requests.find(db, after.org_id, after.request_id)
+        if (
+            before is None
+            or before.state is not RequestState.APPROVING
+            or before.attempt != after.attempt
+        ):
+            return
+        actor = replace(asker, actor=before.decided_by)
+        await audit.insert(db, after.org_id, [await record(db, before, after, actor)])
 
 
 async def repair(ledger: Ledger, *, limit: int) -> int:
     """Finish what was left half-way, and write down whose time is over; how many there were."""
-    with driver_errors():
-        async with ledger.pool.acquire() as db:
-            rows = await budget_requests.unfinished(db, limit=limit)
+    async with session(ledger.pool) as db:
+        rows = await budget_requests.unfinished(db, limit=limit)
     for row in rows:
         if row.state is RequestState.APPROVING:
             try:
@@ -214,19 +212,18 @@ async def repair(ledger: Ledger, *, limit: int) -> int:
 
 async def expire(pool: Pool, row: BudgetRequest) -> None:
     """Write down that nobody decided in time."""
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            await acts.lock_orgs(db, [row.org_id])
-            before = await budget_requests.find(db, row.org_id, row.request_id)
-            now = await read_clock(db)
-            if (
-                before is None
-                or before.state is not RequestState.OPEN
-                or request.state_at(before, now) is not RequestState.EXPIRED
-            ):
-                return
-            note = await record(db, before, request.expired(before), Asker(SYSTEM))
-            await audit.insert(db, row.org_id, [note])
+    async with session(pool) as db, db.transaction():
+        await acts.lock_orgs(db, [row.org_id])
+        before = await budget_requests.find(db, row.org_id, row.request_id)
+        now = await read_clock(db)
+        if (
+            before is None
+            or before.state is not RequestState.OPEN
+            or request.state_at(before, now) is not RequestState.EXPIRED
+        ):
+            return
+        note = await record(db, before, request.expired(before), Asker(SYSTEM))
+        await audit.insert(db, row.org_id, [note])
 
 
 async def record(
@@ -249,19 +246,17 @@ async def record(
 
 async def find(pool: Pool, org_id: int, request_id: int) -> BudgetRequest | None:
     """One request as it stands now."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            row = await budget_requests.find(db, org_id, request_id)
-            return None if row is None else as_of(row, await read_clock(db))
+    async with session(pool) as db:
+        row = await budget_requests.find(db, org_id, request_id)
+        return None if row is None else as_of(row, await read_clock(db))
 
 
 async def list_requests(pool: Pool, which: RequestFilter) -> list[BudgetRequest]:
     """Requests, the latest first, as they stand now."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            now = await read_clock(db)
-            rows = await budget_requests.page(db, replace(which, now=now))
-            return [as_of(row, now) for row in rows]
+    async with session(pool) as db:
+        now = await read_clock(db)
+        rows = await budget_requests.page(db, replace(which, now=now))
+        return [as_of(row, now) for row in rows]
 
 
 def as_of(row: BudgetRequest, now: int) -> BudgetRequest:

@@ -17,7 +17,7 @@ from gpucredits.store.billing import prices
 from gpucredits.store.billing.prices import Priced, PriceFilter
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.wire.scalars import format_end, format_instant
 
 __all__ = ["NewPrice", "PriceEnd", "PriceFilter", "PriceRefused", "add_price", "end_price"]
@@ -161,6 +161,5 @@ async def list_prices(
     pool: Pool, which: PriceFilter, *, before: int, limit: int
 ) -> list[tuple[Price, str]]:
     """Versions, the newest first, each with its state."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            return await prices.page(db, which, before=before, limit=limit)
+    async with session(pool) as db:
+        return await prices.page(db, which, before=before, limit=limit)

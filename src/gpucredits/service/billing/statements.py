@@ -33,8 +33,8 @@ from gpucredits.store.billing import statements
 from gpucredits.store.billing.statements import Owner, StatementFilter, StatementRow, Step
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Pool
+from gpucredits.store.database.connections import session
 from gpucredits.store.database.consistent_read import snapshot
-from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.ledger import outbox
 from gpucredits.store.ledger.due import DueCursor
 from gpucredits.wire.scalars import format_instant
@@ -67,20 +67,17 @@ class StatementAt:
 
 async def list_statements(pool: Pool, which: StatementFilter) -> list[StatementAt]:
     """Statements, the latest first."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            now = await read_clock(db)
-            return [
-                StatementAt(row, received, now)
-                for row, received in await statements.page(db, which)
-            ]
+    async with session(pool) as db:
+        now = await read_clock(db)
+        return [
+            StatementAt(row, received, now) for row, received in await statements.page(db, which)
+        ]
 
 
 async def bill_due(pool: Pool, org_id: int, path: str, at: int) -> Bill | None:
     """The latest bill of an account that was due at an instant."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            return await statements.latest_due(db, org_id, path, at)
+    async with session(pool) as db:
+        return await statements.latest_due(db, org_id, path, at)
 
 
 async def payment(
@@ -103,9 +100,8 @@ async def payment(
 
 async def review_of(pool: Pool, owner: Owner) -> ReviewStanding:
     """The command that looks at an account's standing."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            bills, refunded = await statements.bills_of(db, owner)
+    async with session(pool) as db:
+        bills, refunded = await statements.bills_of(db, owner)
     return ReviewStanding(path=owner.path, bills=bills, refunded=refunded)
 
 
@@ -121,11 +117,10 @@ async def close_months(
 
     Whose ledger does not answer is left for later, and keeps nobody else from being billed.
     """
-    with driver_errors():
-        async with ledger.pool.acquire() as db:
-            owners, last = await statements.open_months(
-                db, step, until=until, reached=until - SHORTEST_US
-            )
+    async with session(ledger.pool) as db:
+        owners, last = await statements.open_months(
+            db, step, until=until, reached=until - SHORTEST_US
+        )
     asking, closed = Asking(), 0
     for owner in owners:
         entries = await asking.done(
@@ -157,33 +152,32 @@ async def close_month(
     lines = figures(before, after)
     due_at = now + due_days * DAY_US
     middle = EPOCH + (starts_at + ends_at) // 2 * MICROSECOND
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            number = await statements.insert(
-                db,
-                owner,
-                middle.strftime("%Y-%m"),
-                starts_at=starts_at,
-                ends_at=ends_at,
-                closed_at=now,
-                due_at=due_at,
-                lines=lines,
-                after=after,
-            )
-            if number is None:
-                return None
-            shown = {
-                "statement_id": ids.format_id(ids.STATEMENT, owner.org_id, number),
-                "period": middle.strftime("%Y-%m"),
-                "closing": format_credits(lines.closing),
-                "amount": format_credits(lines.amount),
-                "due_at": format_instant(due_at),
-            }
-            note = AuditNote(SYSTEM, "statement.close", owner.path, "", new=shown)
-            await audit.insert(db, owner.org_id, [note])
-            told = {"account": owner.path, **shown}
-            await outbox.announce(db, owner.org_id, "statement.closed", number, told)
-            return number
+    async with session(pool) as db, db.transaction():
+        number = await statements.insert(
+            db,
+            owner,
+            middle.strftime("%Y-%m"),
+            starts_at=starts_at,
+            ends_at=ends_at,
+            closed_at=now,
+            due_at=due_at,
+            lines=lines,
+            after=after,
+        )
+        if number is None:
+            return None
+        shown = {
+            "statement_id": ids.format_id(ids.STATEMENT, owner.org_id, number),
+            "period": middle.strftime("%Y-%m"),
+            "closing": format_credits(lines.closing),
+            "amount": format_credits(lines.amount),
+            "due_at": format_instant(due_at),
+        }
+        note = AuditNote(SYSTEM, "statement.close", owner.path, "", new=shown)
+        await audit.insert(db, owner.org_id, [note])
+        told = {"account": owner.path, **shown}
+        await outbox.announce(db, owner.org_id, "statement.closed", number, told)
+        return number
 
 
 async def review_standings(ledger: Ledger, step: Step) -> DueCursor:
@@ -191,9 +185,8 @@ async def review_standings(ledger: Ledger, step: Step) -> DueCursor:
 
     Whose ledger does not answer is left for later.
     """
-    with driver_errors():
-        async with ledger.pool.acquire() as db:
-            owners, last = await statements.misjudged(db, step)
+    async with session(ledger.pool) as db:
+        owners, last = await statements.misjudged(db, step)
     asking = Asking()
     for owner in owners:
         request = Request(await review_of(ledger.pool, owner), actor=SYSTEM)

@@ -27,7 +27,7 @@ from gpucredits.service.dispatch.refusal import shares_of, verdict_of
 from gpucredits.service.write.batch_record import ATTEMPT
 from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.service.write.stored_answers import encode
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.store.dispatch import cycle, dry_runs
 from gpucredits.store.dispatch.cycle import Claimed, Return
 from gpucredits.store.dispatch.pool_rows import Key
@@ -73,9 +73,8 @@ class Admitting:
 
     async def recover(self, pool_id: int) -> None:
         """Finish what a dispatcher began and did not live to write down."""
-        with driver_errors():
-            async with self.ledger.pool.acquire() as db:
-                left = await cycle.claimed_before(db, pool_id, limit=RECOVERED_MAX)
+        async with session(self.ledger.pool) as db:
+            left = await cycle.claimed_before(db, pool_id, limit=RECOVERED_MAX)
         if left:
             logger.warning(
                 "pool %d: finishing %d admissions of an earlier cycle", pool_id, len(left)
@@ -100,9 +99,8 @@ class Admitting:
 
         Whom the ledger could not be asked about stays held, and is asked about later.
         """
-        with driver_errors():
-            async with self.ledger.pool.acquire() as db:
-                asked = await dry_runs.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
+        async with session(self.ledger.pool) as db:
+            asked = await dry_runs.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
         answers = await asyncio.gather(*(self._would_say([row]) for row in asked))
         opened, held, unknown = [], [], []
         for row, outcomes in zip(asked, answers, strict=True):
@@ -113,11 +111,10 @@ class Admitting:
                 held.append(_return(each, outcomes[0]))
             else:
                 opened.append(row.key)
-        with driver_errors():
-            async with self.ledger.pool.acquire() as db:
-                await dry_runs.unhold(db, opened)
-                await dry_runs.hold_on(db, held)
-                await dry_runs.put_off(db, unknown, wait_us=PUT_OFF_US)
+        async with session(self.ledger.pool) as db:
+            await dry_runs.unhold(db, opened)
+            await dry_runs.hold_on(db, held)
+            await dry_runs.put_off(db, unknown, wait_us=PUT_OFF_US)
         return bool(opened) or not all(each.held_by for each in held)
 
     async def rehearse(
@@ -129,9 +126,8 @@ class Admitting:
         come; the members of a gang are asked about together. Some are asked about with what their
         pool says, so that a refusal tells it: whom only the pool turns away passes.
         """
-        with driver_errors():
-            async with self.ledger.pool.acquire() as db:
-                rows = await dry_runs.still_waiting(db, list(wanted))
+        async with session(self.ledger.pool) as db:
+            rows = await dry_runs.still_waiting(db, list(wanted))
         asked = [row._replace(granted=wanted[row.key]) for row in rows]
         groups = _together(asked)
         answers = await asyncio.gather(
@@ -148,10 +144,9 @@ class Admitting:
                     found.refused[each.key] = outcome
         if found.held or found.refused:
             ended = [(*key, encode(outcome)) for key, outcome in found.refused.items()]
-            with driver_errors():
-                async with self.ledger.pool.acquire() as db:
-                    await dry_runs.hold_on(db, list(found.held.values()))
-                    await cycle.refuse(db, ended)
+            async with session(self.ledger.pool) as db:
+                await dry_runs.hold_on(db, list(found.held.values()))
+                await cycle.refuse(db, ended)
         return found
 
     async def turned_away(
@@ -163,9 +158,8 @@ class Admitting:
         """
         if not wanted:
             return {}
-        with driver_errors():
-            async with self.ledger.pool.acquire() as db:
-                rows = await dry_runs.still_waiting(db, list(wanted))
+        async with session(self.ledger.pool) as db:
+            rows = await dry_runs.still_waiting(db, list(wanted))
 
         async def told(row: Claimed) -> Outcome | None:
             gpus, verdict = wanted[row.key]
@@ -212,10 +206,9 @@ class Admitting:
         for group, outcomes in zip(whole, answers, strict=True):
             for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
                 _sort(each, outcome, ended, returned)
-        with driver_errors():
-            async with self.ledger.pool.acquire() as db:
-                await cycle.finish(db, ended)
-                await cycle.give_back(db, returned)
+        async with session(self.ledger.pool) as db:
+            await cycle.finish(db, ended)
+            await cycle.give_back(db, returned)
         unused = any(state == QueueState.REFUSED for _, _, _, state, _, _ in ended)
         return unused or bool(returned)
 

@@ -41,8 +41,8 @@ from gpucredits.service.dispatch.snapshot import (
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.service.write.stored_answers import encode
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.connections import session
 from gpucredits.store.database.consistent_read import snapshot as one_moment
-from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.dispatch import cycle as dispatch
 from gpucredits.store.dispatch import pool_history, queue
 from gpucredits.store.dispatch.cycle import DispatchLease
@@ -110,9 +110,8 @@ class Dispatcher:
 
     async def cycle(self, pool_id: int) -> bool:
         """Run one cycle if the pool is ours to dispatch; True when another should follow."""
-        with driver_errors():
-            async with self.pool.acquire() as db:
-                lease = await dispatch.take_lease(db, pool_id, self.holder, lease_us=self.lease_us)
+        async with session(self.pool) as db:
+            lease = await dispatch.take_lease(db, pool_id, self.holder, lease_us=self.lease_us)
         if lease is None:
             return False
         await self.admitting.recover(pool_id)
@@ -128,27 +127,24 @@ class Dispatcher:
 
     async def release(self) -> None:
         """Let another take over without waiting for our leases to lapse."""
-        with driver_errors():
-            async with self.pool.acquire() as db:
-                await dispatch.drop_leases(db, self.holder)
+        async with session(self.pool) as db:
+            await dispatch.drop_leases(db, self.holder)
 
     async def look(self, pool_id: int) -> PoolRows | None:
         """The pool as it is, once everything is written down that the clock has made true."""
         if pool_id == NO_POOL:
-            with driver_errors():
-                async with self.pool.acquire() as db:
-                    await dispatch.move_to_pools(db)
+            async with session(self.pool) as db:
+                await dispatch.move_to_pools(db)
         async with one_moment(self.pool) as db:
             picture = await take_picture(db, pool_id)
         if picture is None:
             return None
         late = any(lease.expires_at <= picture.now for lease in picture.running)
-        with driver_errors():
-            async with self.pool.acquire() as db:
-                expired = await dispatch.expire(db, pool_id, encode(EXPIRED))
-                if expired:
-                    await queue.tell(db)
-                lapsed = await lapsed_in(db, picture.pool, limit=SWEPT_MAX) if late else []
+        async with session(self.pool) as db:
+            expired = await dispatch.expire(db, pool_id, encode(EXPIRED))
+            if expired:
+                await queue.tell(db)
+            lapsed = await lapsed_in(db, picture.pool, limit=SWEPT_MAX) if late else []
         by_org: dict[int, list[int]] = {}
         for org_id, payer_id in lapsed:
             by_org.setdefault(org_id, []).append(payer_id)
@@ -229,16 +225,15 @@ class Dispatcher:
         more = len(some) < len(chosen)
         unused = False
         if some:
-            with driver_errors():
-                async with self.pool.acquire() as db:
-                    claimed = await dispatch.claim(
-                        db,
-                        lease,
-                        [
-                            (*each.key, granted(each, free), request_id(each.key) in overtakes)
-                            for each in some
-                        ],
-                    )
+            async with session(self.pool) as db:
+                claimed = await dispatch.claim(
+                    db,
+                    lease,
+                    [
+                        (*each.key, granted(each, free), request_id(each.key) in overtakes)
+                        for each in some
+                    ],
+                )
             if claimed is None:  # somebody else has let something in: look again
                 return True
             unused = await self.admitting.admit(claimed, cycle.snapshot, cycle.decisions)
@@ -271,13 +266,12 @@ class Dispatcher:
                 if row.request_id not in cycle.refused
             ),
         )
-        with driver_errors():
-            async with self.pool.acquire() as db:
-                await dispatch.refuse(db, refused)
-                await dispatch.place(db, places)
-                if cycle.decisions.admissions or cycle.decisions.preemptions or places:
-                    await self._keep(db, cycle)
-                await queue.tell(db)
+        async with session(self.pool) as db:
+            await dispatch.refuse(db, refused)
+            await dispatch.place(db, places)
+            if cycle.decisions.admissions or cycle.decisions.preemptions or places:
+                await self._keep(db, cycle)
+            await queue.tell(db)
 
     async def _refusals(
         self, cycle: Cycle, tickets: dict[str, OpenTicket]
@@ -318,15 +312,14 @@ class Dispatcher:
         since = picture.used_until
         if not picture.pool.half_life_ms or picture.now < since + USAGE_EVERY_US:
             return
-        with driver_errors():
-            async with self.pool.acquire() as db:
-                await pool_history.keep_usage(
-                    db,
-                    picture.pool.pool_id,
-                    since=since,
-                    until=picture.now,
-                    usage=used_by_now(picture),
-                )
+        async with session(self.pool) as db:
+            await pool_history.keep_usage(
+                db,
+                picture.pool.pool_id,
+                since=since,
+                until=picture.now,
+                usage=used_by_now(picture),
+            )
 
 
 def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:

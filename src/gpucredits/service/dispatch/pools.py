@@ -26,14 +26,16 @@ from gpucredits.service.dispatch.snapshot import freeze, granted, request_id, ro
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.connections import session
 from gpucredits.store.database.consistent_read import snapshot
-from gpucredits.store.database.errors import DRIVER_ERRORS, driver_errors
+from gpucredits.store.database.errors import DRIVER_ERRORS
 from gpucredits.store.dispatch import cycle, pool_history, pools
 from gpucredits.store.dispatch.pool_history import KeptSnapshot
 from gpucredits.store.dispatch.pool_rows import OpenTicket, PoolRows, take_picture
-from gpucredits.store.dispatch.pools import GpuPool, Weight
+from gpucredits.store.dispatch.pools import NO_POOL, GpuPool, Weight
 
 __all__ = [
+    "NO_POOL",
     "AccountMissing",
     "GpuPool",
     "GpuPools",
@@ -105,9 +107,8 @@ class GpuPools:
 
     async def refresh(self) -> list[GpuPool]:
         """Look again."""
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                found = await pools.list_pools(db)
+        async with session(self._pool) as db:
+            found = await pools.list_pools(db)
         named = [each for each in found if each.pool_id != pools.NO_POOL]
         self._known = {(each.gpu_type, each.region): each for each in named}
         self._windows.pools = {
@@ -117,10 +118,9 @@ class GpuPools:
 
     async def read(self, gpu_type: str, region: str) -> tuple[GpuPool, list[Weight]]:
         """A pool and its weights, from the database."""
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                found = await _found(db, gpu_type, region)
-                return found, await pools.list_weights(db, found.pool_id)
+        async with session(self._pool) as db:
+            found = await _found(db, gpu_type, region)
+            return found, await pools.list_weights(db, found.pool_id)
 
     async def set(
         self, act: Act, wanted: GpuPool, *, named: Named = None, actor: str, request_id: str
@@ -224,10 +224,9 @@ class GpuPools:
 
     async def last_decision(self, gpu_type: str, region: str) -> KeptSnapshot | None:
         """The last decision that was kept, with what it was made from."""
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                found = await _found(db, gpu_type, region)
-                return await pool_history.latest_snapshot(db, found.pool_id)
+        async with session(self._pool) as db:
+            found = await _found(db, gpu_type, region)
+            return await pool_history.latest_snapshot(db, found.pool_id)
 
     def room_came_free(self) -> None:
         """Let the dispatchers know soon that a lease has ended, if that may concern a pool."""

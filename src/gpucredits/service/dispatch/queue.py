@@ -27,7 +27,8 @@ from gpucredits.store.access import acts
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import Conflict, Unavailable, driver_errors
+from gpucredits.store.database.connections import session
+from gpucredits.store.database.errors import Conflict, Unavailable
 from gpucredits.store.dispatch import pools, queue
 from gpucredits.store.dispatch.queue import NewTicket, QueuedRequest, QueueState, TicketFilter
 
@@ -35,6 +36,7 @@ __all__ = [
     "DeadlinePassed",
     "QueueFull",
     "QueueOptions",
+    "QueueState",
     "QueuedRequest",
     "RequestQueue",
     "TicketFilter",
@@ -152,30 +154,26 @@ class RequestQueue:
 
     async def check_deadlines(self, wishes: Sequence[QueueOptions]) -> None:
         """Raise DeadlinePassed for requests that would never have waited."""
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                await _check_deadlines(db, wishes)
+        async with session(self._pool) as db:
+            await _check_deadlines(db, wishes)
 
     async def forget(self, act: Act, queued: Queued) -> None:
         """Let a key be used again under which requests joined that were asked to slow down."""
         if act.key is None:
             return
-        with driver_errors():
-            async with self._pool.acquire() as db, db.transaction():
-                await acts.lock_orgs(db, [act.org_id])
-                await acts.forget_record(db, act.org_id, act.key, outcome=encode(queued))
+        async with session(self._pool) as db, db.transaction():
+            await acts.lock_orgs(db, [act.org_id])
+            await acts.forget_record(db, act.org_id, act.key, outcome=encode(queued))
 
     async def read(self, key: Key) -> QueuedRequest | None:
         """A request as it stands."""
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                return (await queue.find(db, [key])).get(key)
+        async with session(self._pool) as db:
+            return (await queue.find(db, [key])).get(key)
 
     async def page(self, wanted: TicketFilter) -> list[QueuedRequest]:
         """Requests, the latest first."""
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                return await queue.page(db, wanted)
+        async with session(self._pool) as db:
+            return await queue.page(db, wanted)
 
     async def wait(
         self, key: Key, until: Callable[[QueuedRequest], bool], *, timeout_s: float
@@ -218,9 +216,8 @@ class RequestQueue:
     async def give_up(self, key: Key) -> None:
         """End a request that does not wait and that no dispatcher has looked at in time."""
         late = Refused(Reason.FAIR_SHARE, "The pool's dispatcher did not answer in time.")
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                await queue.close(db, key, QueueState.REFUSED, encode(late))
+        async with session(self._pool) as db:
+            await queue.close(db, key, QueueState.REFUSED, encode(late))
 
     async def _look(self) -> None:
         while True:
@@ -243,9 +240,8 @@ class RequestQueue:
 
     async def _answer(self) -> None:
         keys = list(self._watched)
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                tickets = await queue.find(db, keys)
+        async with session(self._pool) as db:
+            tickets = await queue.find(db, keys)
         for key in keys:
             for future in self._watched.get(key, ()):
                 if not future.done():

@@ -30,7 +30,7 @@ from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access import keys
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.store.limits import request_limits
 
 
@@ -59,10 +59,9 @@ class InForce:
 
 async def read_limit(pool: Pool, keyring: Keyring, target: LimitTarget) -> InForce:
     """The limit in force; ``KeyUnknown`` when the caller sees no such key."""
-    with driver_errors():
-        async with pool.acquire() as db:
-            await _key(db, target)
-            own = await _own(db, target)
+    async with session(pool) as db:
+        await _key(db, target)
+        own = await _own(db, target)
     return _in_force(keyring, target, own)
 
 

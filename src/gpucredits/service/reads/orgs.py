@@ -13,7 +13,7 @@ from gpucredits.store.access import acts
 from gpucredits.store.billing import usage_events
 from gpucredits.store.billing.usage_events import MeasuredLease
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.database.errors import driver_errors
+from gpucredits.store.database.connections import session
 from gpucredits.store.ledger.orgs import find_org, list_orgs
 
 MEMORY_ORGS_MAX: Final = 100_000
@@ -44,9 +44,8 @@ class Directory:
 
     async def account_number(self, org_id: int, path: str) -> int | None:
         """The number of an account within its org, or None when there is no such account."""
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                return await acts.find_account(db, org_id, path)
+        async with session(self._pool) as db:
+            return await acts.find_account(db, org_id, path)
 
     async def leases(
         self, numbers: Sequence[tuple[int, int]]
@@ -54,6 +53,5 @@ class Directory:
         """Account, job and node of reservations given as (org, number)."""
         if not numbers:
             return {}
-        with driver_errors():
-            async with self._pool.acquire() as db:
-                return await usage_events.leases(db, numbers)
+        async with session(self._pool) as db:
+            return await usage_events.leases(db, numbers)

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from gpucredits.core.duration import format_ms
+from gpucredits.store.book.cache.clock_check import ClockJumped
 from gpucredits.store.database.errors import Conflict, Unavailable
+
+__all__ = [
+    "Busy",
+    "ClockJumped",
+    "Conflict",
+    "Incomplete",
+    "KeyReused",
+    "Unavailable",
+]
 
 Result = TypeVar("Result")
 

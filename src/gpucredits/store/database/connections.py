@@ -1,6 +1,6 @@
 """Connections to the database: how many, with which session settings, and how long to try.
 
-Owns the pool's construction. It must not run a query of the business or retry one.
+Owns: making a pool, and lending its connections. Must not: run a query of the business, or retry.
 
 Every new connection is checked for durability, not just the first: after a failover the same
 address may lead to a server with other settings, to one that is still read-only, or to an old
@@ -12,11 +12,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from gpucredits.store.database import connection
 from gpucredits.store.database.durability import UnsafeDatabaseError, require_durable
 from gpucredits.store.database.errors import Unavailable, driver_errors
 from gpucredits.store.database.primary import Primary, require_primary
@@ -57,6 +60,14 @@ class PoolOptions:
 
 
 DEFAULTS = PoolOptions()
+
+
+@asynccontextmanager
+async def session(pool: connection.Pool) -> AsyncIterator[connection.Connection]:
+    """A connection of the pool for the length of a block, with our exceptions for the driver's."""
+    with driver_errors():
+        async with pool.acquire() as db:
+            yield db
 
 
 async def open_pool(

@@ -1,6 +1,6 @@
-"""Moving a test server's clock, as an administrative act.
+"""The server's time, and moving a test server's clock as an administrative act.
 
-Must not: be reachable on a server that was started without a test clock (its route is not there).
+Must not: let a server that was started without a test clock move time (its route is not there).
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import msgspec
 
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access.audit import AuditNote
-from gpucredits.store.clock import advance_clock
+from gpucredits.store.clock import advance_clock, read_clock, read_offset
 from gpucredits.store.database.connection import Connection, Pool
+
+__all__ = ["move_clock", "read_clock", "read_offset"]
 
 
 async def move_clock(pool: Pool, act: Act, step_us: int, *, actor: str, request_id: str) -> int:
