@@ -6,22 +6,24 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import httpx
 import jsonschema_rs
 import pytest
+from msgspec import Meta, Struct
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
+from gpucredits.api.http.call import DryRun
 from gpucredits.api.http.errors import EDGE_REASONS
-from gpucredits.api.http.openapi import openapi_document, reasons_of
+from gpucredits.api.http.openapi import meanings_of, reasons_of, shapes_in
 from gpucredits.api.routes import routes
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import BEYOND_AUTHORISED, BEYOND_ELAPSED, WENT_BACK, Why
-from gpucredits.wire.meanings import BY_NAME, SAME_AS, meaning_of
-from gpucredits.wire.meanings_by_shape import BY_SHAPE
-from gpucredits.wire.scalars import AccountPath, schema_of
+from gpucredits.wire import scalars
+from gpucredits.wire.problem import Problem
+from gpucredits.wire.scalars import AccountPath, CreditsText, schema_of
 from support.http import Caller, RunningServer
 
 CHECKS = (
@@ -30,6 +32,12 @@ CHECKS = (
     "allow_header_conformance,ignored_auth"
 )
 FUZZ_TIME_S = 30
+TYPE_SENTENCES = {  # what the types of scalars say of themselves
+    each.description
+    for value in vars(scalars).values()
+    for each in getattr(value, "__metadata__", ())
+    if isinstance(each, Meta)
+}
 
 
 def test_the_document_is_valid(http: httpx.Client) -> None:
@@ -65,35 +73,50 @@ def test_every_reason_is_documented_somewhere() -> None:
     assert missing == {"method_not_allowed"}
 
 
-def described_fields() -> set[tuple[str, str]]:
-    """(shape, field) of everything that the document describes."""
-    components = openapi_document(routes(has_test_clock=True))["components"]["schemas"]
-    return {(shape, name) for shape in components for name in components[shape]["properties"]}
+def shapes() -> set[type[Struct]]:
+    """Every shape that the document describes."""
+    table = routes(has_test_clock=True)
+    kinds = [kind for route in table for kind in (route.answer, route.body, route.query)]
+    others = [answer for route in table for _, answer in route.other_answers]
+    return shapes_in([*kinds, *others, Problem, DryRun])
+
+
+def own_sentence(hint: Any) -> str:
+    """What a field says of itself: the sentence put around its type, if it is not the type's."""
+    metas = [each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Meta)]
+    said = metas[-1].description if metas else None
+    return "" if said is None or said in TYPE_SENTENCES else said
 
 
 def test_every_field_says_what_it_means() -> None:
     """No field is without a sentence of its own, beyond what its type says."""
-    fields = described_fields()
+    fields = {
+        (shape.__name__, name): own_sentence(hint)
+        for shape in shapes()
+        for name, hint in get_type_hints(shape, include_extras=True).items()
+    }
     assert len(fields) > 700
-    assert [field for field in sorted(fields) if not meaning_of(*field)] == []
+    assert sorted(field for field, sentence in fields.items() if not sentence) == []
+    assert own_sentence(get_type_hints(Unsaid, include_extras=True)["amount"]) == ""
 
 
-def test_every_meaning_is_of_a_field() -> None:
-    """No sentence is left over from a field that is gone."""
-    fields = described_fields()
-    exact = {f"{shape}.{name}" for shape, name in fields}
-    by_name = {name for shape, name in fields if f"{shape}.{name}" not in BY_SHAPE}
-    assert set(BY_SHAPE) - exact == set()
-    assert {*SAME_AS, *SAME_AS.values()} <= {shape for shape, _ in fields}
-    assert set(BY_NAME) - by_name == set()
+class Unsaid(Struct):
+    """A shape whose field says what its type says, and no more."""
+
+    amount: CreditsText
 
 
 def test_the_document_carries_the_meanings(http: httpx.Client) -> None:
     """Each field and each parameter has a description, and none has another field's."""
     document = http.get("/v1/openapi.json").json()
-    for shape, schema in document["components"]["schemas"].items():
+    schemas = document["components"]["schemas"]
+    by_name = {shape.__name__: shape for shape in shapes()}
+    assert schemas.keys() == by_name.keys()
+    for shape, schema in schemas.items():
+        meanings = meanings_of(by_name[shape])
+        assert meanings.keys() == schema["properties"].keys()
         for name, field in schema["properties"].items():
-            assert field["description"].startswith(meaning_of(shape, name)), (shape, name)
+            assert field["description"] == " ".join(meanings[name]), (shape, name)
             assert len(field["description"]) < 500, (shape, name)
     for path, operations in document["paths"].items():
         for operation in operations.values():

@@ -48,6 +48,7 @@ from gpucredits.wire.budget import (
     PeriodsAnswer,
     RolloverName,
 )
+from gpucredits.wire.closing import ClosedAnswer, SettleRequest
 from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
 from gpucredits.wire.credit import (
     GrantAnswer,
@@ -115,14 +116,12 @@ from gpucredits.wire.request_limit import (
     RequestLimitRequest,
 )
 from gpucredits.wire.reservation import (
-    ClosedAnswer,
     ExhaustionName,
     ReservationAnswer,
     ReservationPage,
     ReserveBatch,
     ReserveRequest,
     ReserveResults,
-    SettleRequest,
     StateName,
 )
 from gpucredits.wire.statement import PaymentAnswer, PaymentRequest, StatementAnswer, StatementPage

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
+from gpucredits.wire.documented import CREATED_AT, NEXT_CURSOR, NOTE, doc
 from gpucredits.wire.scalars import AccountPath, Instant, InstantText, Name
 
 SHOWN_ONCE = (
@@ -18,22 +19,27 @@ RoleName = Literal["admin", "operator", "member", "agent", "read-only"]
 class KeyRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A key with a role; without a scope it reaches the whole system."""
 
-    role: RoleName
-    scope: AccountPath | None = None
-    name: Name | None = None
-    expires_at: Instant | None = None
+    role: Annotated[RoleName, doc("The role, which says what the key may do.")]
+    scope: Annotated[
+        AccountPath | None,
+        doc("The account whose tree the key reaches; absent means the caller's scope."),
+    ] = None
+    name: Annotated[Name | None, doc("A name for people.")] = None
+    expires_at: Annotated[Instant | None, doc("When the key expires; absent means never.")] = None
 
 
 class KeyAnswer(Struct, kw_only=True):
     """A key, without its secret."""
 
-    key_id: str
-    role: RoleName
-    scope: str
-    name: str
-    created_at: InstantText
-    expires_at: InstantText | None
-    revoked_at: InstantText | None
+    key_id: Annotated[str, doc("The id of the key.")]
+    role: Annotated[RoleName, doc("The role, which says what the key may do.")]
+    scope: Annotated[
+        str, doc("The account whose tree the key reaches; empty means the whole system.")
+    ]
+    name: Annotated[str, doc("The name of the key.")]
+    created_at: Annotated[InstantText, CREATED_AT]
+    expires_at: Annotated[InstantText | None, doc("When the key expires; null if never.")]
+    revoked_at: Annotated[InstantText | None, doc("When the key was revoked; null if it was not.")]
 
 
 class NewKeyAnswer(KeyAnswer, kw_only=True):
@@ -42,32 +48,36 @@ class NewKeyAnswer(KeyAnswer, kw_only=True):
     A replay of that call has a null ``secret``, and ``note`` says so.
     """
 
-    secret: str | None
-    note: str | None = None
+    secret: Annotated[str | None, doc("The key itself, shown only once; null in a replay.")]
+    note: Annotated[str | None, NOTE] = None
 
 
 class KeyPage(Struct, kw_only=True):
     """Keys in the order they were made."""
 
-    keys: list[KeyAnswer]
-    next_cursor: str | None = None
+    keys: Annotated[list[KeyAnswer], doc("The keys of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class AuditAnswer(Struct, kw_only=True):
     """One administrative act."""
 
-    audit_id: int
-    at: InstantText
-    actor: str
-    action: str
-    resource: str
-    old: Any
-    new: Any
-    request_id: str
+    audit_id: Annotated[int, doc("The number of the act, in the order of recording.")]
+    at: Annotated[InstantText, doc("When the act was done.")]
+    actor: Annotated[
+        str, doc("Who acted: the id of a key, or system: and the name of a job of the server.")
+    ]
+    action: Annotated[str, doc("What was done, such as key.create.")]
+    resource: Annotated[str, doc("The object of the act: the path of an account, or an id.")]
+    old: Annotated[Any, doc("The changed values before the act.")]
+    new: Annotated[Any, doc("The changed values after the act.")]
+    request_id: Annotated[
+        str, doc("The id of the HTTP request of the act; empty if there was none.")
+    ]
 
 
 class AuditPage(Struct, kw_only=True):
     """Acts, the latest first."""
 
-    audit: list[AuditAnswer]
-    next_cursor: str | None = None
+    audit: Annotated[list[AuditAnswer], doc("The acts of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from gpucredits.core.account import Account, Funding, Model, Status, lineage, scope_of
 from gpucredits.core.command import CreateAccount, UpdateAccount
 from gpucredits.core.money import format_credits
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    AS_OF,
+    AVAILABLE,
+    CREATED_AT,
+    CREDIT_LIMIT,
+    FUNDING,
+    METADATA,
+    MODEL,
+    NEXT_CURSOR,
+    OVERDRAFT_LIMIT,
+    SCOPE,
+    STATUS,
+    WINDOW_MAX_SECONDS,
+    doc,
+)
 from gpucredits.wire.scalars import (
     AccountPath,
     Credits,
@@ -33,11 +49,11 @@ _MODELS: dict[ModelName, Model] = {"prepaid": Model.PREPAID, "postpaid": Model.P
 class AccountRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Open a wallet; its parent must exist."""
 
-    path: AccountPath
-    model: ModelName = "prepaid"
-    credit_limit: Credits = field(default_factory=lambda: Credits(0))
-    metadata: Metadata | None = None
-    funding: FundingName | None = None
+    path: Annotated[AccountPath, ACCOUNT]
+    model: Annotated[ModelName, MODEL] = "prepaid"
+    credit_limit: Annotated[Credits, CREDIT_LIMIT] = field(default_factory=lambda: Credits(0))
+    metadata: Annotated[Metadata | None, METADATA] = None
+    funding: Annotated[FundingName | None, FUNDING] = None
 
 
 class AccountChange(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -48,12 +64,14 @@ class AccountChange(Struct, kw_only=True, forbid_unknown_fields=True):
     ``window_max_seconds`` bounds the leases of the account and of all below it.
     """
 
-    model: ModelName | UnsetType = UNSET
-    credit_limit: Credits | UnsetType | None = UNSET
-    overdraft_limit: Credits | UnsetType | None = UNSET
-    window_max_seconds: WindowMaxSeconds | UnsetType | None = UNSET
-    metadata: MetadataChange | UnsetType | None = UNSET
-    funding: FundingName | UnsetType = UNSET
+    model: Annotated[ModelName | UnsetType, MODEL] = UNSET
+    credit_limit: Annotated[
+        Credits | UnsetType | None, doc("How far a postpaid account may go below zero.")
+    ] = UNSET
+    overdraft_limit: Annotated[Credits | UnsetType | None, OVERDRAFT_LIMIT] = UNSET
+    window_max_seconds: Annotated[WindowMaxSeconds | UnsetType | None, WINDOW_MAX_SECONDS] = UNSET
+    metadata: Annotated[MetadataChange | UnsetType | None, METADATA] = UNSET
+    funding: Annotated[FundingName | UnsetType, FUNDING] = UNSET
 
 
 class AccountTerms(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -62,41 +80,48 @@ class AccountTerms(Struct, kw_only=True, forbid_unknown_fields=True):
     Funding that is left out stays as it is: what an account was given decides about it.
     """
 
-    model: ModelName = "prepaid"
-    credit_limit: Credits = field(default_factory=lambda: Credits(0))
-    overdraft_limit: Credits = field(default_factory=lambda: Credits(0))
-    window_max_seconds: WindowMaxSeconds = 0
-    metadata: Metadata | None = None
-    funding: FundingName | None = None
+    model: Annotated[ModelName, MODEL] = "prepaid"
+    credit_limit: Annotated[Credits, doc("How far a postpaid account may go below zero.")] = field(
+        default_factory=lambda: Credits(0)
+    )
+    overdraft_limit: Annotated[Credits, OVERDRAFT_LIMIT] = field(default_factory=lambda: Credits(0))
+    window_max_seconds: Annotated[WindowMaxSeconds, WINDOW_MAX_SECONDS] = 0
+    metadata: Annotated[Metadata | None, METADATA] = None
+    funding: Annotated[FundingName | None, FUNDING] = None
 
 
 class AccountAnswer(Struct, kw_only=True):
     """An account and its terms."""
 
-    path: str
-    scope: ScopeName
-    funding: FundingName
-    model: ModelName
-    credit_limit: CreditsText
-    overdraft_limit: CreditsText
-    window_max_seconds: WindowMaxSeconds
-    delinquent: bool
-    status: StatusName
-    created_at: InstantText
-    metadata: dict[str, str]
+    path: Annotated[str, ACCOUNT]
+    scope: Annotated[ScopeName, SCOPE]
+    funding: Annotated[FundingName, FUNDING]
+    model: Annotated[ModelName, MODEL]
+    credit_limit: Annotated[CreditsText, CREDIT_LIMIT]
+    overdraft_limit: Annotated[CreditsText, OVERDRAFT_LIMIT]
+    window_max_seconds: Annotated[WindowMaxSeconds, WINDOW_MAX_SECONDS]
+    delinquent: Annotated[
+        bool,
+        doc("Whether the account is suspended because a statement is unpaid past its due date."),
+    ]
+    status: Annotated[StatusName, STATUS]
+    created_at: Annotated[InstantText, CREATED_AT]
+    metadata: Annotated[dict[str, str], METADATA]
 
 
 class StatusAnswer(AccountAnswer, kw_only=True):
     """An account that was suspended or resumed, and what else keeps it from admitting work."""
 
-    note: str | None
+    note: Annotated[
+        str | None, doc("What else keeps the account from admitting work; null if nothing does.")
+    ]
 
 
 class AccountPage(Struct, kw_only=True):
     """Accounts in order of path."""
 
-    accounts: list[AccountAnswer]
-    next_cursor: str | None = None
+    accounts: Annotated[list[AccountAnswer], doc("The accounts of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class SpendableThrough(Struct, kw_only=True):
@@ -105,8 +130,10 @@ class SpendableThrough(Struct, kw_only=True):
     One that the caller's key does not see is ``an account above``, and its amount is null.
     """
 
-    account: str
-    spendable: CreditsText | None
+    account: Annotated[str, ACCOUNT]
+    spendable: Annotated[
+        CreditsText | None, doc("Credits of its own that the account can spend now.")
+    ]
 
 
 class BalanceAnswer(Struct, kw_only=True):
@@ -117,47 +144,64 @@ class BalanceAnswer(Struct, kw_only=True):
     spend of its own now, ``spendable_through`` the accounts above that pay when that is too little.
     """
 
-    account: str
-    scope: ScopeName
-    available: CreditsText
-    reserved: CreditsText
-    spent: CreditsText
-    pending: CreditsText | None
-    overrun: CreditsText | None
-    version: int
-    as_of: InstantText
-    credit_limit: CreditsText | None = None
-    tree: bool = False
-    funding: FundingName | None = None
-    spendable: CreditsText | None = None
-    spendable_through: list[SpendableThrough] | None = None
+    account: Annotated[str, doc("The account of the request.")]
+    scope: Annotated[ScopeName, SCOPE]
+    available: Annotated[CreditsText, AVAILABLE]
+    reserved: Annotated[CreditsText, doc("Credits that live leases hold.")]
+    spent: Annotated[CreditsText, doc("Credits that were settled.")]
+    pending: Annotated[
+        CreditsText | None, doc("Top-ups that are not confirmed yet; null for the past.")
+    ]
+    overrun: Annotated[
+        CreditsText | None,
+        doc("Credits the house covered and collects from later credits; null for the past."),
+    ]
+    version: Annotated[int, doc("A number that rises with every change of the balance.")]
+    as_of: Annotated[InstantText, AS_OF]
+    credit_limit: Annotated[CreditsText | None, CREDIT_LIMIT] = None
+    tree: Annotated[bool, doc("Whether everything below the account is included.")] = False
+    funding: Annotated[
+        FundingName | None, doc("Whose credits the account may spend; null for trees and the past.")
+    ] = None
+    spendable: Annotated[
+        CreditsText | None,
+        doc("Credits of its own that the account can spend; null for trees and the past."),
+    ] = None
+    spendable_through: Annotated[
+        list[SpendableThrough] | None,
+        doc(
+            "Accounts above that pay when its own credits are too few; null for trees and the past."
+        ),
+    ] = None
 
 
 class BucketsAnswer(Struct, kw_only=True):
     """The three buckets of an account, or of a subtree."""
 
-    available: CreditsText
-    reserved: CreditsText
-    spent: CreditsText
+    available: Annotated[CreditsText, AVAILABLE]
+    reserved: Annotated[CreditsText, doc("Credits that live leases hold.")]
+    spent: Annotated[CreditsText, doc("Credits that were settled.")]
 
 
 class TreeNode(Struct, kw_only=True):
     """An account, what is its own, what is its whole subtree's, and its children."""
 
-    path: str
-    scope: ScopeName
-    model: ModelName
-    status: StatusName
-    own: BucketsAnswer
-    subtree: BucketsAnswer
-    children: list[TreeNode]
+    path: Annotated[str, ACCOUNT]
+    scope: Annotated[ScopeName, SCOPE]
+    model: Annotated[ModelName, MODEL]
+    status: Annotated[StatusName, STATUS]
+    own: Annotated[BucketsAnswer, doc("The account's own balance.")]
+    subtree: Annotated[
+        BucketsAnswer, doc("The balance of the account and everything below it together.")
+    ]
+    children: Annotated[list[TreeNode], doc("The accounts directly below this one.")]
 
 
 class TreeAnswer(Struct, kw_only=True):
     """A subtree as it stands."""
 
-    root: TreeNode
-    as_of: InstantText
+    root: Annotated[TreeNode, doc("The account of the request.")]
+    as_of: Annotated[InstantText, AS_OF]
 
 
 def create_from_wire(request: AccountRequest) -> CreateAccount:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
 from gpucredits.core.money import format_credits
@@ -10,6 +12,7 @@ from gpucredits.core.reasons import Refused
 from gpucredits.core.wording import count_credits
 from gpucredits.wire.account import FundingName, funding_name
 from gpucredits.wire.correction import PaidLot, lot_to_wire
+from gpucredits.wire.documented import ACCOUNT, FUNDING, GPU_COUNT, doc
 from gpucredits.wire.gate import GateAnswer, gates_to_wire
 from gpucredits.wire.reservation import (
     RateText,
@@ -26,11 +29,16 @@ class FunderAnswer(Struct, kw_only=True):
     One that the caller's key does not see is ``an account above``, and only ``clears_at`` is told.
     """
 
-    account: str
-    funding: FundingName | None
-    spendable: CreditsText | None
-    can_pay: bool | None
-    clears_at: InstantText | None
+    account: Annotated[str, doc("An account that may pay.")]
+    funding: Annotated[FundingName | None, FUNDING]
+    spendable: Annotated[
+        CreditsText | None, doc("Credits of its own that the account can spend now.")
+    ]
+    can_pay: Annotated[bool | None, doc("Whether the account can hold the first window now.")]
+    clears_at: Annotated[
+        InstantText | None,
+        doc("When the account could hold the window; null if it can, or if unknown."),
+    ]
 
 
 class AdmissionAnswer(Struct, kw_only=True):
@@ -42,23 +50,36 @@ class AdmissionAnswer(Struct, kw_only=True):
     are the accounts that may pay, nearest first: the first one that can hold the window pays.
     """
 
-    admitted: bool
-    status: int
-    reason: RefusalReason | None
-    detail: str
-    account: str
-    gpu_count: int | None
-    payer: str | None
-    price: CreditsText | None
-    price_id: str | None
-    rate_per_second: RateText | None
-    rate_per_hour: CreditsText | None
-    held: CreditsText | None
-    expires_in_ms: int | None
-    clears_at: InstantText | None
-    grants: list[PaidLot]
-    gates: list[GateAnswer]
-    funders: list[FunderAnswer]
+    admitted: Annotated[bool, doc("Whether the job would be admitted now.")]
+    status: Annotated[int, doc("The HTTP status that a reserve would get.")]
+    reason: Annotated[
+        RefusalReason | None,
+        doc("The reason for which a reserve would be refused; null if admitted."),
+    ]
+    detail: Annotated[str, doc("What the job would be told, in words.")]
+    account: Annotated[str, ACCOUNT]
+    gpu_count: Annotated[int | None, GPU_COUNT]
+    payer: Annotated[
+        str | None, doc("The account that would pay, or comes closest; null if unknown.")
+    ]
+    price: Annotated[CreditsText | None, doc("Credits per GPU-hour.")]
+    price_id: Annotated[str | None, doc("The pinned version of the price; null if there is none.")]
+    rate_per_second: Annotated[
+        RateText | None, doc("The job's cost per second, cut after 12 decimals.")
+    ]
+    rate_per_hour: Annotated[CreditsText | None, doc("The job's exact cost per hour.")]
+    held: Annotated[CreditsText | None, doc("Credits that would be held for the first window.")]
+    expires_in_ms: Annotated[int | None, doc("How long the first lease would last.")]
+    clears_at: Annotated[
+        InstantText | None,
+        doc("When the gate would pass if nothing else changed; null if unknown."),
+    ]
+    grants: Annotated[list[PaidLot], doc("Credits that would be held, by grant.")]
+    gates: Annotated[
+        list[GateAnswer],
+        doc("The verdict of every gate at every scope, including gates that pass."),
+    ]
+    funders: Annotated[list[FunderAnswer], doc("The accounts that may pay, nearest first.")]
 
 
 def explained_to_wire(

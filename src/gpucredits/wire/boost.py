@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct, field
 
@@ -12,6 +12,16 @@ from gpucredits.core.boost import Boost
 from gpucredits.core.gate import GateUnit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Boosted
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    AS_OF,
+    BOOSTS,
+    CREATED_AT,
+    NOTE,
+    SET_BY_SCOPE,
+    UNIT,
+    doc,
+)
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import (
     Credits,
@@ -45,17 +55,27 @@ class BoostRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     dimension with whatever else it was set with.
     """
 
-    ends_at: Instant
-    amount: Credits = field(default_factory=lambda: Credits(0))
-    refill_per_hour: Credits = field(default_factory=lambda: Credits(0))
-    starts_at: Instant | None = None
-    target_id: Name | None = None
-    dimension: TargetName | None = None
-    gpu_type: GpuType | None = None
-    calendar: Literal["day", "week", "month"] | None = None
-    zone: Zone | None = None
-    rolling_hours: int | None = None
-    note: Note = field(default_factory=lambda: Note(""))
+    ends_at: Annotated[Instant, doc("When the boost lapses.")]
+    amount: Annotated[Credits, doc("The increase of the limit.")] = field(
+        default_factory=lambda: Credits(0)
+    )
+    refill_per_hour: Annotated[Credits, doc("The increase of a rate limit's refill.")] = field(
+        default_factory=lambda: Credits(0)
+    )
+    starts_at: Annotated[Instant | None, doc("The start; now unless given.")] = None
+    target_id: Annotated[Name | None, doc("The id of the quota or rate limit that is raised.")] = (
+        None
+    )
+    dimension: Annotated[
+        TargetName | None, doc("The limit to raise, if target_id is not given.")
+    ] = None
+    gpu_type: Annotated[GpuType | None, doc("The GPU type of the quota to raise.")] = None
+    calendar: Annotated[
+        Literal["day", "week", "month"] | None, doc("The calendar of the quota to raise.")
+    ] = None
+    zone: Annotated[Zone | None, doc("The time zone of the quota to raise.")] = None
+    rolling_hours: Annotated[int | None, doc("The rolling hours of the quota to raise.")] = None
+    note: Annotated[Note, NOTE] = field(default_factory=lambda: Note(""))
 
     def __post_init__(self) -> None:
         """Refuse what names no limit or two, or would raise nothing."""
@@ -73,25 +93,27 @@ class BoostRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 class BoostAnswer(Struct, kw_only=True):
     """A boost; ``target_id`` is the quota or the rate limit that it raises."""
 
-    boost_id: str
-    account: str
-    target_id: str
-    unit: UnitName
-    amount: QuantityText
-    refill_per_hour: CreditsText | None
-    starts_at: InstantText
-    ends_at: InstantText
-    note: str
-    created_at: InstantText
-    set_by_scope: AuthorityName
+    boost_id: Annotated[str, doc("The id of the boost.")]
+    account: Annotated[str, ACCOUNT]
+    target_id: Annotated[str, doc("The id of the quota or rate limit that is raised.")]
+    unit: Annotated[UnitName, UNIT]
+    amount: Annotated[QuantityText, doc("The increase of the limit.")]
+    refill_per_hour: Annotated[
+        CreditsText | None, doc("The increase of the refill; null for a quota.")
+    ]
+    starts_at: Annotated[InstantText, doc("When the boost starts.")]
+    ends_at: Annotated[InstantText, doc("When the boost lapses.")]
+    note: Annotated[str, NOTE]
+    created_at: Annotated[InstantText, CREATED_AT]
+    set_by_scope: Annotated[AuthorityName, SET_BY_SCOPE]
 
 
 class BoostsAnswer(Struct, kw_only=True):
     """The boosts of an account's limits that have not ended."""
 
-    account: str
-    boosts: list[BoostAnswer]
-    as_of: InstantText
+    account: Annotated[str, ACCOUNT]
+    boosts: Annotated[list[BoostAnswer], BOOSTS]
+    as_of: Annotated[InstantText, AS_OF]
 
 
 def boosted_to_wire(org_id: int, outcome: Boosted) -> BoostAnswer:

@@ -13,6 +13,21 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
 from gpucredits.wire.change import given, named_in
 from gpucredits.wire.credit import Priority
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    ALLOWANCE,
+    AS_OF,
+    BUDGETS,
+    CALENDAR,
+    CREATED_AT,
+    NEXT_CURSOR,
+    PRIORITY,
+    ROLLOVER,
+    ROLLOVER_SECONDS,
+    WARN_PERCENT,
+    ZONE,
+    doc,
+)
 from gpucredits.wire.quota import CALENDARS, ZONE_DEFAULT, CalendarName, calendar_name, check_window
 from gpucredits.wire.scalars import (
     Amount,
@@ -46,16 +61,24 @@ class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
     A budget that is open changes from its next period on; what is left out has its default.
     """
 
-    allowance: Amount
-    calendar: CalendarName | None = None
-    zone: Zone | None = None
-    starts_at: Instant | None = None
-    ends_at: Instant | None = None
-    rollover: RolloverName = "none"
-    rollover_cap: Amount | None = None
-    rollover_seconds: RolloverSeconds | None = None
-    priority: Priority = bounds.PRIORITY_DEFAULT
-    warn_percent: WarnPercents = []
+    allowance: Annotated[Amount, ALLOWANCE]
+    calendar: Annotated[CalendarName | None, CALENDAR] = None
+    zone: Annotated[Zone | None, ZONE] = None
+    starts_at: Annotated[
+        Instant | None, doc("When the first period begins; now, or as set before, unless given.")
+    ] = None
+    ends_at: Annotated[
+        Instant | None, doc("The end of the only period, or of the last calendar period.")
+    ] = None
+    rollover: Annotated[RolloverName, ROLLOVER] = "none"
+    rollover_cap: Annotated[Amount | None, doc("The most that goes over; for rollover capped.")] = (
+        None
+    )
+    rollover_seconds: Annotated[RolloverSeconds | None, ROLLOVER_SECONDS] = None
+    priority: Annotated[Priority, doc("The priority of the grants that the budget issues.")] = (
+        bounds.PRIORITY_DEFAULT
+    )
+    warn_percent: Annotated[WarnPercents, WARN_PERCENT] = []
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -69,7 +92,9 @@ class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
 class BudgetRequest(BudgetBody, kw_only=True, forbid_unknown_fields=True):
     """One of all budgets that an account is to have."""
 
-    name: Slug = field(default_factory=lambda: Slug(NAME_DEFAULT))
+    name: Annotated[
+        Slug, doc("The name of the budget; an open budget of that name is changed.")
+    ] = field(default_factory=lambda: Slug(NAME_DEFAULT))
 
 
 class BudgetChange(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -78,56 +103,72 @@ class BudgetChange(Struct, kw_only=True, forbid_unknown_fields=True):
     An open budget changes from its next period on. Where there is none, one is made.
     """
 
-    allowance: Amount | UnsetType = UNSET
-    calendar: CalendarName | UnsetType | None = UNSET
-    zone: Zone | UnsetType | None = UNSET
-    starts_at: Instant | UnsetType | None = UNSET
-    ends_at: Instant | UnsetType | None = UNSET
-    rollover: RolloverName | UnsetType | None = UNSET
-    rollover_cap: Amount | UnsetType | None = UNSET
-    rollover_seconds: RolloverSeconds | UnsetType | None = UNSET
-    priority: Priority | UnsetType | None = UNSET
-    warn_percent: WarnPercents | UnsetType | None = UNSET
+    allowance: Annotated[Amount | UnsetType, ALLOWANCE] = UNSET
+    calendar: Annotated[CalendarName | UnsetType | None, CALENDAR] = UNSET
+    zone: Annotated[Zone | UnsetType | None, ZONE] = UNSET
+    starts_at: Annotated[
+        Instant | UnsetType | None,
+        doc("When the first period begins; now, or as set before, unless given."),
+    ] = UNSET
+    ends_at: Annotated[
+        Instant | UnsetType | None,
+        doc("The end of the only period, or of the last calendar period."),
+    ] = UNSET
+    rollover: Annotated[RolloverName | UnsetType | None, ROLLOVER] = UNSET
+    rollover_cap: Annotated[
+        Amount | UnsetType | None, doc("The most that goes over; for rollover capped.")
+    ] = UNSET
+    rollover_seconds: Annotated[RolloverSeconds | UnsetType | None, ROLLOVER_SECONDS] = UNSET
+    priority: Annotated[
+        Priority | UnsetType | None, doc("The priority of the grants that the budget issues.")
+    ] = UNSET
+    warn_percent: Annotated[WarnPercents | UnsetType | None, WARN_PERCENT] = UNSET
 
 
 class BudgetSetting(BudgetChange, kw_only=True, forbid_unknown_fields=True):
     """A budget to make, or to change by its name: what is left out stays."""
 
-    allowance: Amount
-    name: Slug = field(default_factory=lambda: Slug(NAME_DEFAULT))
+    allowance: Annotated[Amount, ALLOWANCE]
+    name: Annotated[
+        Slug, doc("The name of the budget; an open budget of that name is changed.")
+    ] = field(default_factory=lambda: Slug(NAME_DEFAULT))
 
 
 class BudgetsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """All budgets that an account is to have; open ones that are not here end."""
 
-    budgets: Annotated[list[BudgetRequest], Meta(max_length=bounds.BUDGETS_MAX)]
+    budgets: Annotated[list[BudgetRequest], Meta(max_length=bounds.BUDGETS_MAX), BUDGETS]
 
 
 class BudgetTerms(Struct, kw_only=True):
     """A budget as it was set; ``next_at`` is when its next period begins, null when none will."""
 
-    budget_id: str
-    account: str
-    name: str
-    allowance: CreditsText
-    calendar: CalendarName | None
-    zone: str | None
-    ends_at: InstantText | None
-    rollover: RolloverName
-    rollover_cap: CreditsText | None
-    rollover_seconds: int | None
-    priority: int
-    warn_percent: list[int]
-    next_at: InstantText | None
-    created_at: InstantText
+    budget_id: Annotated[str, doc("The id of the budget.")]
+    account: Annotated[str, ACCOUNT]
+    name: Annotated[str, doc("The name of the budget.")]
+    allowance: Annotated[CreditsText, ALLOWANCE]
+    calendar: Annotated[CalendarName | None, CALENDAR]
+    zone: Annotated[str | None, ZONE]
+    ends_at: Annotated[InstantText | None, doc("The end; null or absent if there is none.")]
+    rollover: Annotated[RolloverName, ROLLOVER]
+    rollover_cap: Annotated[
+        CreditsText | None, doc("The most that goes over; null if there is no cap.")
+    ]
+    rollover_seconds: Annotated[int | None, ROLLOVER_SECONDS]
+    priority: Annotated[int, PRIORITY]
+    warn_percent: Annotated[list[int], WARN_PERCENT]
+    next_at: Annotated[InstantText | None, doc("When the next period begins; null if none will.")]
+    created_at: Annotated[InstantText, CREATED_AT]
 
 
 class BudgetsTerms(Struct, kw_only=True):
     """The budgets that an account now has, and the names of those that ended."""
 
-    account: str
-    budgets: list[BudgetTerms]
-    ended: list[str]
+    account: Annotated[str, ACCOUNT]
+    budgets: Annotated[list[BudgetTerms], BUDGETS]
+    ended: Annotated[
+        list[str], doc("The names of budgets that ended because the list did not have them.")
+    ]
 
 
 class PeriodAnswer(Struct, kw_only=True):
@@ -136,38 +177,42 @@ class PeriodAnswer(Struct, kw_only=True):
     What rolled in is a grant of its own: the allowance's numbers do not count it.
     """
 
-    starts_at: InstantText
-    ends_at: InstantText
-    issued: CreditsText
-    used: CreditsText
-    left: CreditsText
-    rolled_in: CreditsText
-    rolled_out: CreditsText
-    grant_id: str
-    warned_percent: int | None
+    starts_at: Annotated[InstantText, doc("When the period began.")]
+    ends_at: Annotated[InstantText, doc("When the period ends.")]
+    issued: Annotated[CreditsText, doc("The allowance of this period.")]
+    used: Annotated[CreditsText, doc("The used allowance.")]
+    left: Annotated[CreditsText, doc("The unused allowance.")]
+    rolled_in: Annotated[
+        CreditsText, doc("Credits that came over from the period before, as a grant of their own.")
+    ]
+    rolled_out: Annotated[CreditsText, doc("Credits that went over to the next period.")]
+    grant_id: Annotated[str, doc("The grant of the allowance.")]
+    warned_percent: Annotated[
+        int | None, doc("The highest warning that was sent; null before the first.")
+    ]
 
 
 class BudgetAnswer(BudgetTerms, kw_only=True):
     """A budget and the period that is open, if one is."""
 
-    period: PeriodAnswer | None
+    period: Annotated[PeriodAnswer | None, doc("The open period; null if none is open.")]
 
 
 class BudgetsAnswer(Struct, kw_only=True):
     """The budgets of an account, those that ended last."""
 
-    account: str
-    budgets: list[BudgetAnswer]
-    as_of: InstantText
+    account: Annotated[str, ACCOUNT]
+    budgets: Annotated[list[BudgetAnswer], BUDGETS]
+    as_of: Annotated[InstantText, AS_OF]
 
 
 class PeriodsAnswer(Struct, kw_only=True):
     """The periods of a budget, the latest first."""
 
-    account: str
-    name: str
-    periods: list[PeriodAnswer]
-    next_cursor: str | None = None
+    account: Annotated[str, ACCOUNT]
+    name: Annotated[str, doc("The name of the budget.")]
+    periods: Annotated[list[PeriodAnswer], doc("The periods of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 def budget_from_wire(account: str, name: str, request: BudgetBody) -> SetBudget:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct, field
 
@@ -10,31 +10,35 @@ from gpucredits.core import ids
 from gpucredits.core.command import Adjust, Refund
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
+from gpucredits.wire.documented import GRANT_ID, NOTE, RESERVATION_ID, doc
 from gpucredits.wire.scalars import Amount, CreditsText, Note
 
 
 class CorrectionRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Give back, or charge on top of, what a reservation settled."""
 
-    reservation_id: str
-    amount: Amount
-    note: Note = field(default_factory=lambda: Note(""))
+    reservation_id: Annotated[str, RESERVATION_ID]
+    amount: Annotated[Amount, doc("Credits to give back, or to charge on top.")]
+    note: Annotated[Note, NOTE] = field(default_factory=lambda: Note(""))
 
 
 class PaidLot(Struct, kw_only=True):
     """A part of a correction; a lot without a grant is debt or the house's overrun."""
 
-    grant_id: str | None
-    kind: Literal["grant", "debt", "overrun"]
-    amount: CreditsText
+    grant_id: Annotated[str | None, GRANT_ID]
+    kind: Annotated[
+        Literal["grant", "debt", "overrun"],
+        doc("A grant, a postpaid debt, or an overrun that the house covered."),
+    ]
+    amount: Annotated[CreditsText, doc("Credits taken from the lot.")]
 
 
 class CorrectionAnswer(Struct, kw_only=True):
     """What was given back or charged, lot by lot."""
 
-    reservation_id: str
-    amount: CreditsText
-    lots: list[PaidLot]
+    reservation_id: Annotated[str, RESERVATION_ID]
+    amount: Annotated[CreditsText, doc("Credits that were given back or charged.")]
+    lots: Annotated[list[PaidLot], doc("The parts, one for each grant.")]
 
 
 def refund_from_wire(reservation: int, request: CorrectionRequest) -> Refund:

@@ -12,6 +12,22 @@ from gpucredits.core.grant import Grant, GrantState, Source
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Granted, ToppedUp, Transferred
 from gpucredits.core.topup import TopUpStatus
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    AMOUNT,
+    ATOMIC,
+    CREATED_AT,
+    GRANT_ID,
+    METADATA,
+    NEXT_CURSOR,
+    PAYMENT_REFERENCE,
+    PRIORITY,
+    RESULTS,
+    SOURCE,
+    STATUS,
+    TARGET,
+    doc,
+)
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.scalars import (
     AccountPath,
@@ -56,91 +72,110 @@ _TOPUP_STATUSES: dict[TopUpStatus, TopUpStatusName] = {
 class IssueRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Grant credits to an account, valid on [starts_at, expires_at)."""
 
-    account: AccountPath
-    amount: Amount
-    starts_at: Instant | None = None
-    expires_at: Instant | None = None
-    priority: Priority = bounds.PRIORITY_DEFAULT
-    source: Literal["allowance", "promo"] = "allowance"
-    metadata: Metadata | None = None
+    account: Annotated[AccountPath, ACCOUNT]
+    amount: Annotated[Amount, AMOUNT]
+    starts_at: Annotated[
+        Instant | None, doc("When the credits become valid; now unless given, or if in the past.")
+    ] = None
+    expires_at: Annotated[Instant | None, doc("When the credits expire; absent means never.")] = (
+        None
+    )
+    priority: Annotated[Priority, PRIORITY] = bounds.PRIORITY_DEFAULT
+    source: Annotated[Literal["allowance", "promo"], doc("Where the credits come from.")] = (
+        "allowance"
+    )
+    metadata: Annotated[Metadata | None, METADATA] = None
 
 
 class IssueBatch(Struct, kw_only=True, forbid_unknown_fields=True):
     """Many grants, of any orgs; ``atomic``: of one org, all or nothing."""
 
-    items: Annotated[list[IssueRequest], Meta(min_length=1, max_length=BATCH_ITEMS_MAX)]
-    atomic: bool = False
+    items: Annotated[
+        list[IssueRequest],
+        Meta(min_length=1, max_length=BATCH_ITEMS_MAX),
+        doc("The items, in order."),
+    ]
+    atomic: Annotated[bool, ATOMIC] = False
 
 
 class GrantAnswer(Struct, kw_only=True):
     """A lot of credits and what remains of it."""
 
-    grant_id: str
-    account: str
-    amount: CreditsText
-    remaining: CreditsText
-    starts_at: InstantText
-    expires_at: InstantText | None
-    priority: int
-    source: SourceName
-    state: GrantStateName
-    origin_grant_id: str | None
-    created_at: InstantText
-    metadata: dict[str, str]
+    grant_id: Annotated[str, doc("The id of the grant.")]
+    account: Annotated[str, ACCOUNT]
+    amount: Annotated[CreditsText, doc("Credits that the grant held at first.")]
+    remaining: Annotated[CreditsText, doc("Credits that the grant still holds.")]
+    starts_at: Annotated[InstantText, doc("When the grant becomes valid.")]
+    expires_at: Annotated[InstantText | None, doc("When the grant expires; null if it never does.")]
+    priority: Annotated[int, doc("Lower is used first.")]
+    source: Annotated[SourceName, doc("Where the credits come from.")]
+    state: Annotated[
+        GrantStateName, doc("The state. held_over: ended, and kept for claims of live leases.")
+    ]
+    origin_grant_id: Annotated[
+        str | None, doc("The grant from which a transfer took this one; null if there is none.")
+    ]
+    created_at: Annotated[InstantText, CREATED_AT]
+    metadata: Annotated[dict[str, str], METADATA]
 
 
 class GrantPage(Struct, kw_only=True):
     """The grants of an account in the order they are consumed, ended ones last."""
 
-    grants: list[GrantAnswer]
-    next_cursor: str | None = None
+    grants: Annotated[list[GrantAnswer], doc("The grants, in the order they are used.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class IssueResult(Struct, kw_only=True, omit_defaults=True):
     """One item of a batch: the grant, or why not."""
 
-    status: int
-    grant: GrantAnswer | None = None
-    problem: Problem | None = None
+    status: Annotated[int, doc("The HTTP status that this item alone would get.")]
+    grant: Annotated[GrantAnswer | None, doc("The grant that was made.")] = None
+    problem: Annotated[Problem | None, doc("Why the item failed.")] = None
 
 
 class IssueResults(Struct, kw_only=True):
     """One result for each item, in order."""
 
-    results: list[IssueResult]
+    results: Annotated[list[IssueResult], RESULTS]
 
 
 class TopUpRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Record a payment; only a confirmed one makes a grant."""
 
-    account: AccountPath
-    amount: Amount
-    payment_reference: Name
-    status: Literal["pending", "confirmed"] = "pending"
-    expires_at: Instant | None = None
-    priority: Priority = bounds.PRIORITY_DEFAULT
-    metadata: Metadata | None = None
+    account: Annotated[AccountPath, ACCOUNT]
+    amount: Annotated[Amount, AMOUNT]
+    payment_reference: Annotated[Name, PAYMENT_REFERENCE]
+    status: Annotated[
+        Literal["pending", "confirmed"],
+        doc("confirmed: the payment has arrived, and the credits are granted at once."),
+    ] = "pending"
+    expires_at: Annotated[Instant | None, doc("When the credits expire; absent means never.")] = (
+        None
+    )
+    priority: Annotated[Priority, PRIORITY] = bounds.PRIORITY_DEFAULT
+    metadata: Annotated[Metadata | None, METADATA] = None
 
 
 class TopUpAnswer(Struct, kw_only=True):
     """A payment and the grant it made, if any."""
 
-    topup_id: str
-    account: str
-    amount: CreditsText
-    payment_reference: str
-    status: TopUpStatusName
-    grant_id: str | None
-    expires_at: InstantText | None
-    created_at: InstantText
-    metadata: dict[str, str]
+    topup_id: Annotated[str, doc("The id of the top-up.")]
+    account: Annotated[str, ACCOUNT]
+    amount: Annotated[CreditsText, doc("Credits that the payment is for.")]
+    payment_reference: Annotated[str, PAYMENT_REFERENCE]
+    status: Annotated[TopUpStatusName, STATUS]
+    grant_id: Annotated[str | None, GRANT_ID]
+    expires_at: Annotated[InstantText | None, doc("When the credits expire; null if never.")]
+    created_at: Annotated[InstantText, CREATED_AT]
+    metadata: Annotated[dict[str, str], METADATA]
 
 
 class TopUpPage(Struct, kw_only=True):
     """Top-ups, the latest first."""
 
-    topups: list[TopUpAnswer]
-    next_cursor: str | None = None
+    topups: Annotated[list[TopUpAnswer], doc("The top-ups of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class TransferRequest(
@@ -148,47 +183,47 @@ class TransferRequest(
 ):
     """Move unheld credits between two accounts of one org."""
 
-    source: AccountPath
-    target: AccountPath
-    amount: Amount
-    metadata: Metadata | None = None
+    source: Annotated[AccountPath, SOURCE]
+    target: Annotated[AccountPath, TARGET]
+    amount: Annotated[Amount, AMOUNT]
+    metadata: Annotated[Metadata | None, METADATA] = None
 
 
 class MovedLot(Struct, kw_only=True):
     """A part of a transfer: the grant it left and the grant it arrived in."""
 
-    from_grant_id: str
-    to_grant_id: str
-    amount: CreditsText
+    from_grant_id: Annotated[str, doc("The grant that the credits left.")]
+    to_grant_id: Annotated[str, doc("The grant that the credits arrived in.")]
+    amount: Annotated[CreditsText, AMOUNT]
 
 
 class TransferAnswer(Struct, kw_only=True, rename={"source": "from", "target": "to"}):
     """What moved, lot by lot."""
 
-    transfer_id: str
-    source: str
-    target: str
-    amount: CreditsText
-    lots: list[MovedLot]
-    metadata: dict[str, str]
+    transfer_id: Annotated[str, doc("The id of the transfer.")]
+    source: Annotated[str, SOURCE]
+    target: Annotated[str, TARGET]
+    amount: Annotated[CreditsText, AMOUNT]
+    lots: Annotated[list[MovedLot], doc("The parts, one for each grant.")]
+    metadata: Annotated[dict[str, str], METADATA]
 
 
 class TransferShown(Struct, kw_only=True, rename={"source": "from", "target": "to"}):
     """What moved between which accounts, and when; its lots are entries of type transfer."""
 
-    transfer_id: str
-    source: str
-    target: str
-    amount: CreditsText
-    metadata: dict[str, str]
-    at: InstantText
+    transfer_id: Annotated[str, doc("The id of the transfer.")]
+    source: Annotated[str, SOURCE]
+    target: Annotated[str, TARGET]
+    amount: Annotated[CreditsText, AMOUNT]
+    metadata: Annotated[dict[str, str], METADATA]
+    at: Annotated[InstantText, doc("When the credits moved.")]
 
 
 class TransferPage(Struct, kw_only=True):
     """Transfers, the latest first."""
 
-    transfers: list[TransferShown]
-    next_cursor: str | None = None
+    transfers: Annotated[list[TransferShown], doc("The transfers of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 def issue_from_wire(request: IssueRequest) -> Issue:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
 from gpucredits.core import ids
 from gpucredits.core.entry import PAIRS, Entry, EntryType
 from gpucredits.core.money import format_credits
+from gpucredits.wire.documented import GRANT_ID, JOB_ID, NEXT_CURSOR, doc
 from gpucredits.wire.scalars import CreditsText, InstantText, format_instant
 
 EntryTypeName = Literal[
@@ -31,26 +32,36 @@ EntryTypeName = Literal[
 class EntryAnswer(Struct, kw_only=True):
     """One balanced pair; a heartbeat's settlement and renewal share an entry id."""
 
-    entry_id: str
-    type: EntryTypeName
-    debit_account: str
-    debit_bucket: str
-    credit_account: str
-    credit_bucket: str
-    amount: CreditsText
-    effective_at: InstantText
-    recorded_at: InstantText
-    grant_id: str | None
-    reservation_id: str | None
-    job_id: str | None
-    seq: int | None
+    entry_id: Annotated[
+        str, doc("The id of the entry; without gaps within an org, in commit order.")
+    ]
+    type: Annotated[EntryTypeName, doc("The kind of movement.")]
+    debit_account: Annotated[str, doc("The account that gives the amount, or system: and a name.")]
+    debit_bucket: Annotated[
+        str, doc("The bucket that gives the amount: available, reserved or spent.")
+    ]
+    credit_account: Annotated[
+        str, doc("The account that receives the amount, or system: and a name.")
+    ]
+    credit_bucket: Annotated[
+        str, doc("The bucket that receives the amount: available, reserved or spent.")
+    ]
+    amount: Annotated[CreditsText, doc("Credits that moved.")]
+    effective_at: Annotated[InstantText, doc("When the entry takes effect.")]
+    recorded_at: Annotated[InstantText, doc("When the entry was recorded.")]
+    grant_id: Annotated[str | None, GRANT_ID]
+    reservation_id: Annotated[str | None, doc("The id of the lease; null if there is none.")]
+    job_id: Annotated[str | None, JOB_ID]
+    seq: Annotated[
+        int | None, doc("The node's report that caused the entry; null if there was none.")
+    ]
 
 
 class EntryPage(Struct, kw_only=True):
     """Entries in the order they were written."""
 
-    entries: list[EntryAnswer]
-    next_cursor: str | None = None
+    entries: Annotated[list[EntryAnswer], doc("The entries of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 ENTRY_TYPES: dict[EntryTypeName, EntryType] = {

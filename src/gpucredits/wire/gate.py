@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from gpucredits.core.gate import Gate, GateReport, GateUnit
 from gpucredits.core.money import format_credits
+from gpucredits.wire.documented import SCOPE, UNIT, doc
 from gpucredits.wire.scalars import InstantText, format_instant
 
 GateName = Literal["budget", "quota", "rate_limit", "fair_share"]
@@ -41,17 +42,22 @@ class GateAnswer(Struct, kw_only=True):
     account above``, and limit and current are null.
     """
 
-    gate: GateName
-    scope: str
-    account: str
-    name: str
-    unit: UnitName
-    limit: QuantityText | None
-    current: QuantityText | None
-    requested: QuantityText
-    passes: bool
-    clears_at: InstantText | None
-    sentence: str
+    gate: Annotated[GateName, doc("The gate: budget, quota, rate_limit or fair_share.")]
+    scope: Annotated[str, SCOPE]
+    account: Annotated[str, doc("The account that has the limit.")]
+    name: Annotated[str, doc("The limit's name, for people.")]
+    unit: Annotated[UnitName, UNIT]
+    limit: Annotated[QuantityText | None, doc("The most that current plus requested may be.")]
+    current: Annotated[
+        QuantityText | None, doc("The amount that already counts against the limit.")
+    ]
+    requested: Annotated[QuantityText, doc("The amount that this request would add.")]
+    passes: Annotated[bool, doc("Whether current plus requested is within the limit.")]
+    clears_at: Annotated[
+        InstantText | None,
+        doc("When the gate would pass if nothing else changed; null if unknown."),
+    ]
+    sentence: Annotated[str, doc("The verdict in words.")]
 
 
 def gates_to_wire(reports: Iterable[GateReport]) -> list[GateAnswer]:

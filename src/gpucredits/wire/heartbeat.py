@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from gpucredits.wire.documented import NODE, RESERVATION_ID, RESULTS, SETTLED, USED_MS, doc
 from gpucredits.wire.reservation import (
     DecisionName,
     Seq,
@@ -21,23 +22,25 @@ BEATS_MAX = 5_000
 class ExtendRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A heartbeat for one lease."""
 
-    seq: Seq
-    used_ms: UsedMs
+    seq: Annotated[Seq, doc("The number of the node's report.")]
+    used_ms: Annotated[UsedMs, USED_MS]
 
 
 class BeatRequest(Struct, forbid_unknown_fields=True):
     """One beat of many."""
 
-    reservation_id: str
-    seq: Seq
-    used_ms: UsedMs
+    reservation_id: Annotated[str, RESERVATION_ID]
+    seq: Annotated[Seq, doc("The number of the node's report.")]
+    used_ms: Annotated[UsedMs, USED_MS]
 
 
 class HeartbeatsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """What one node reports: a beat for each of its leases."""
 
-    beats: Annotated[list[BeatRequest], Meta(max_length=BEATS_MAX)]
-    node: Name | None = None
+    beats: Annotated[
+        list[BeatRequest], Meta(max_length=BEATS_MAX), doc("One beat for each lease of the node.")
+    ]
+    node: Annotated[Name | None, NODE] = None
 
 
 class BeatAnswer(Struct, omit_defaults=True):
@@ -49,21 +52,44 @@ class BeatAnswer(Struct, omit_defaults=True):
     known.
     """
 
-    reservation_id: str
-    decision: DecisionName | None
-    settled: CreditsText
-    held: CreditsText
-    expires_in_ms: int
-    state: StateName | None = None
-    reason: BeatReason = ""
-    duplicate: bool = False
-    flagged: BeatFlag = ""
-    deadline_in_ms: int | None = None
-    signal_in_ms: int | None = None
-    clears_in_ms: int | None = None
+    reservation_id: Annotated[str, doc("The id of the lease, as it was sent.")]
+    decision: Annotated[
+        DecisionName | None,
+        doc("Whether the job may continue; null means undecided: send the beat again."),
+    ]
+    settled: Annotated[CreditsText, SETTLED]
+    held: Annotated[CreditsText, doc("Credits held for running work.")]
+    expires_in_ms: Annotated[int, doc("Time until the lease lapses; 0 if it has ended.")]
+    state: Annotated[
+        StateName | None, doc("The state of the lease; absent if the lease is unknown.")
+    ] = None
+    reason: Annotated[
+        BeatReason, doc("Why the decision is not a plain continue, or why there is none yet.")
+    ] = ""
+    duplicate: Annotated[
+        bool, doc("Whether this seq or a later one was accepted before; nothing was charged.")
+    ] = False
+    flagged: Annotated[
+        BeatFlag,
+        doc(
+            "Why the accepted use differs from the reported use. used_ms_went_back: the "
+            "report is less than was accepted before, which stands. used_ms_beyond_elapsed:"
+            " the report is more than the time since admission and was cut to it; up to two"
+            " seconds more are cut without a flag. used_ms_beyond_authorised: the report is"
+            " more than hold, promised overdraft and every other bound pay for and was cut;"
+            " a later report may charge the rest. Absent otherwise."
+        ),
+    ] = ""
+    deadline_in_ms: Annotated[int | None, doc("Time until the job must have stopped.")] = None
+    signal_in_ms: Annotated[
+        int | None, doc("Time until a draining job is to be told, one grace before its end.")
+    ] = None
+    clears_in_ms: Annotated[
+        int | None, doc("Time until a throttled job could continue; absent if unknown.")
+    ] = None
 
 
 class HeartbeatsAnswer(Struct):
     """One result for each beat, in order."""
 
-    results: list[BeatAnswer]
+    results: Annotated[list[BeatAnswer], RESULTS]

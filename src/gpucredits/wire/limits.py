@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ from gpucredits.core.quota import unit_of
 from gpucredits.core.request_limit import Holder, RequestStanding
 from gpucredits.wire.account import scope_name
 from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName
+from gpucredits.wire.documented import ACCOUNT, AS_OF, SCOPE, SET_BY_SCOPE, UNIT, doc
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import InstantText, format_instant
 
@@ -40,25 +41,30 @@ class LimitAnswer(Struct, kw_only=True):
     its id and numbers are null.
     """
 
-    kind: LimitKind
-    limit_id: str | None
-    scope: LimitScopeName
-    account: str
-    name: str
-    unit: UnitName
-    cap: QuantityText | None
-    used: QuantityText | None
-    left: QuantityText | None
-    resets_at: InstantText | None
-    set_by_scope: AuthorityName
+    kind: Annotated[LimitKind, doc("The kind of limit.")]
+    limit_id: Annotated[str | None, doc("The id of the limit; null if it has none.")]
+    scope: Annotated[LimitScopeName, SCOPE]
+    account: Annotated[str, doc("The account that has the limit.")]
+    name: Annotated[str, doc("The limit's name, for people.")]
+    unit: Annotated[UnitName, UNIT]
+    cap: Annotated[QuantityText | None, doc("The limit including boosts in force.")]
+    used: Annotated[
+        QuantityText | None,
+        doc("The amount that counts against the limit; null if nothing is counted."),
+    ]
+    left: Annotated[QuantityText | None, doc("The rest; null if it cannot be told.")]
+    resets_at: Annotated[
+        InstantText | None, doc("When the count starts again, or a bucket is full; null if never.")
+    ]
+    set_by_scope: Annotated[AuthorityName, SET_BY_SCOPE]
 
 
 class LimitsAnswer(Struct, kw_only=True):
     """Every limit that a job of an account meets, the org's first."""
 
-    account: str
-    limits: list[LimitAnswer]
-    as_of: InstantText
+    account: Annotated[str, ACCOUNT]
+    limits: Annotated[list[LimitAnswer], doc("The limits, the org's first.")]
+    as_of: Annotated[InstantText, AS_OF]
 
 
 def limits_to_wire(book: Book, account: Account, now: int) -> list[LimitAnswer]:

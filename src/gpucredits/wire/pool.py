@@ -8,6 +8,21 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from gpucredits.core.bounds import GPU_COUNT_MAX
 from gpucredits.core.fairshare.snapshot import WEIGHT_MAX
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    CPU,
+    GPU_COUNT,
+    GPU_TYPE,
+    GRACE_SECONDS,
+    MEMORY,
+    POLICY,
+    REGION,
+    RESOURCES,
+    SCOPE,
+    WEIGHT,
+    WINDOW_MAX_SECONDS,
+    doc,
+)
 from gpucredits.wire.scalars import AccountPath, InstantText, WindowMaxSeconds
 
 RESOURCE_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
@@ -36,57 +51,108 @@ GpusText = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="GPUs, cut a
 class PoolResources(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a pool has besides GPUs; only what is named is divided."""
 
-    cpu: Amount | None = None
-    memory: Amount | None = None
+    cpu: Annotated[Amount | None, CPU] = None
+    memory: Annotated[Amount | None, MEMORY] = None
 
 
 class PoolPolicy(Struct, kw_only=True, forbid_unknown_fields=True):
     """How a pool is shared."""
 
-    preemption: bool = True
-    grace_seconds: Seconds = 30
-    min_runtime_seconds: Seconds = 300
-    preemptions_max: Count = 100
-    backfill: bool = True
-    backfill_depth: Count = 1_000
-    hold_after_seconds: Seconds = 3_600
-    priority_scope: ScopeName = "user"
-    usage_order: UsageOrderName = "ignored"
-    half_life_seconds: Seconds = 0
-    borrowing: bool = True
-    window_max_seconds: WindowMaxSeconds = 0
+    preemption: Annotated[
+        bool, doc("Whether work above its share is stopped for tenants below theirs.")
+    ] = True
+    grace_seconds: Annotated[Seconds, doc("How long preempted work has to stop.")] = 30
+    min_runtime_seconds: Annotated[
+        Seconds, doc("Work that has run shorter than this is not preempted.")
+    ] = 300
+    preemptions_max: Annotated[Count, doc("The most leases that one cycle may stop.")] = 100
+    backfill: Annotated[
+        bool,
+        doc(
+            "Whether smaller work may overtake the head of the queue if it does not delay the head."
+        ),
+    ] = True
+    backfill_depth: Annotated[
+        Count, doc("How many requests behind the head are considered for backfill.")
+    ] = 1_000
+    hold_after_seconds: Annotated[
+        Seconds, doc("After how long free GPUs are kept for the head of the queue.")
+    ] = 3_600
+    priority_scope: Annotated[ScopeName, doc("Up to which level of the tree priority counts.")] = (
+        "user"
+    )
+    usage_order: Annotated[
+        UsageOrderName, doc("What past use decides: nothing, ties, or who goes first.")
+    ] = "ignored"
+    half_life_seconds: Annotated[
+        Seconds, doc("Time after which past use counts half; 0 if past use is not kept.")
+    ] = 0
+    borrowing: Annotated[
+        bool,
+        doc("Whether orgs may borrow GPUs that others leave idle, unless a weight says otherwise."),
+    ] = True
+    window_max_seconds: Annotated[WindowMaxSeconds, WINDOW_MAX_SECONDS] = 0
 
 
 class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A pool as it is to be; what is left out has its default."""
 
-    capacity: Capacity | None = None
-    resources: PoolResources | None = None
-    policy: PoolPolicy = field(default_factory=PoolPolicy)
+    capacity: Annotated[Capacity | None, GPU_COUNT] = None
+    resources: Annotated[PoolResources | None, RESOURCES] = None
+    policy: Annotated[PoolPolicy, POLICY] = field(default_factory=PoolPolicy)
 
 
 class ResourcesChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is to change of a pool's other resources; null takes one away."""
 
-    cpu: Amount | UnsetType | None = UNSET
-    memory: Amount | UnsetType | None = UNSET
+    cpu: Annotated[Amount | UnsetType | None, CPU] = UNSET
+    memory: Annotated[Amount | UnsetType | None, MEMORY] = UNSET
 
 
 class PolicyChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is to change of a pool's policy; null is the default."""
 
-    preemption: bool | UnsetType | None = UNSET
-    grace_seconds: Seconds | UnsetType | None = UNSET
-    min_runtime_seconds: Seconds | UnsetType | None = UNSET
-    preemptions_max: Count | UnsetType | None = UNSET
-    backfill: bool | UnsetType | None = UNSET
-    backfill_depth: Count | UnsetType | None = UNSET
-    hold_after_seconds: Seconds | UnsetType | None = UNSET
-    priority_scope: ScopeName | UnsetType | None = UNSET
-    usage_order: UsageOrderName | UnsetType | None = UNSET
-    half_life_seconds: Seconds | UnsetType | None = UNSET
-    borrowing: bool | UnsetType | None = UNSET
-    window_max_seconds: WindowMaxSeconds | UnsetType | None = UNSET
+    preemption: Annotated[
+        bool | UnsetType | None,
+        doc("Whether work above its share is stopped for tenants below theirs."),
+    ] = UNSET
+    grace_seconds: Annotated[Seconds | UnsetType | None, GRACE_SECONDS] = UNSET
+    min_runtime_seconds: Annotated[
+        Seconds | UnsetType | None, doc("Work that has run shorter than this is not preempted.")
+    ] = UNSET
+    preemptions_max: Annotated[
+        Count | UnsetType | None, doc("The most leases that one cycle may stop.")
+    ] = UNSET
+    backfill: Annotated[
+        bool | UnsetType | None,
+        doc(
+            "Whether smaller work may overtake the head of the queue if it does not delay the head."
+        ),
+    ] = UNSET
+    backfill_depth: Annotated[
+        Count | UnsetType | None,
+        doc("How many requests behind the head are considered for backfill."),
+    ] = UNSET
+    hold_after_seconds: Annotated[
+        Seconds | UnsetType | None,
+        doc("After how long free GPUs are kept for the head of the queue."),
+    ] = UNSET
+    priority_scope: Annotated[
+        ScopeName | UnsetType | None, doc("Up to which level of the tree priority counts.")
+    ] = UNSET
+    usage_order: Annotated[
+        UsageOrderName | UnsetType | None,
+        doc("What past use decides: nothing, ties, or who goes first."),
+    ] = UNSET
+    half_life_seconds: Annotated[
+        Seconds | UnsetType | None,
+        doc("Time after which past use counts half; 0 if past use is not kept."),
+    ] = UNSET
+    borrowing: Annotated[
+        bool | UnsetType | None,
+        doc("Whether orgs may borrow GPUs that others leave idle, unless a weight says otherwise."),
+    ] = UNSET
+    window_max_seconds: Annotated[WindowMaxSeconds | UnsetType | None, WINDOW_MAX_SECONDS] = UNSET
 
 
 class PoolChange(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -95,70 +161,84 @@ class PoolChange(Struct, kw_only=True, forbid_unknown_fields=True):
     Where there is no such pool, one is made.
     """
 
-    capacity: Capacity | UnsetType | None = UNSET
-    resources: ResourcesChange | UnsetType | None = UNSET
-    policy: PolicyChange | UnsetType | None = UNSET
+    capacity: Annotated[Capacity | UnsetType | None, GPU_COUNT] = UNSET
+    resources: Annotated[ResourcesChange | UnsetType | None, RESOURCES] = UNSET
+    policy: Annotated[PolicyChange | UnsetType | None, POLICY] = UNSET
 
 
 class PoolAnswer(Struct, kw_only=True):
     """A pool as it is."""
 
-    gpu_type: str
-    region: str
-    capacity: int | None
-    resources: PoolResources
-    policy: PoolPolicy
-    updated_at: InstantText
+    gpu_type: Annotated[str, GPU_TYPE]
+    region: Annotated[str, REGION]
+    capacity: Annotated[int | None, doc("The number of GPUs; null if the pool does not gate.")]
+    resources: Annotated[PoolResources, RESOURCES]
+    policy: Annotated[PoolPolicy, POLICY]
+    updated_at: Annotated[InstantText, doc("When it was last set.")]
 
 
 class PoolList(Struct, kw_only=True):
     """Every pool, in order of their names."""
 
-    pools: list[PoolAnswer]
+    pools: Annotated[list[PoolAnswer], doc("Every pool.")]
 
 
 class PoolWeight(Struct, kw_only=True, forbid_unknown_fields=True):
     """How much an org, a project or a user counts for among its siblings; 1 if it is not named."""
 
-    account: AccountPath
-    weight: WeightNumber = 1
-    may_borrow: bool = True
+    account: Annotated[AccountPath, ACCOUNT]
+    weight: Annotated[WeightNumber, WEIGHT] = 1
+    may_borrow: Annotated[
+        bool, doc("Whether the account may hold more than its share when others leave GPUs idle.")
+    ] = True
 
 
 class WeightsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """All weights of a pool; they replace those before."""
 
-    weights: Annotated[list[PoolWeight], Meta(max_length=WEIGHTS_MAX)]
+    weights: Annotated[
+        list[PoolWeight],
+        Meta(max_length=WEIGHTS_MAX),
+        doc("All weights of the pool; other accounts have 1."),
+    ]
 
 
 class WeightChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """A change of one weight; what is left out stays as it is."""
 
-    account: AccountPath
-    weight: WeightNumber | None = None
-    may_borrow: bool | None = None
+    account: Annotated[AccountPath, ACCOUNT]
+    weight: Annotated[WeightNumber | None, doc("The new weight; absent means as before.")] = None
+    may_borrow: Annotated[
+        bool | None, doc("Whether the account may borrow; absent means as before.")
+    ] = None
 
 
 class WeightsChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """Changes of some weights of a pool; the others stay as they are."""
 
-    weights: Annotated[list[WeightChange], Meta(min_length=1, max_length=WEIGHTS_MAX)]
+    weights: Annotated[
+        list[WeightChange],
+        Meta(min_length=1, max_length=WEIGHTS_MAX),
+        doc("The weights to change."),
+    ]
 
 
 class WeightAnswer(Struct, kw_only=True):
     """A weight that was set."""
 
-    account: str
-    weight: int
-    may_borrow: bool
+    account: Annotated[str, ACCOUNT]
+    weight: Annotated[int, WEIGHT]
+    may_borrow: Annotated[
+        bool, doc("Whether the account may hold more than its share when others leave GPUs idle.")
+    ]
 
 
 class WeightsAnswer(Struct, kw_only=True):
     """The weights of a pool that the caller may see."""
 
-    gpu_type: str
-    region: str
-    weights: list[WeightAnswer]
+    gpu_type: Annotated[str, GPU_TYPE]
+    region: Annotated[str, REGION]
+    weights: Annotated[list[WeightAnswer], doc("Weights that were set; other accounts have 1.")]
 
 
 class ShareAnswer(Struct, kw_only=True):
@@ -168,39 +248,43 @@ class ShareAnswer(Struct, kw_only=True):
     fades; it is 0 where none is kept.
     """
 
-    account: str
-    scope: str
-    weight: int
-    target: GpusText
-    target_percent: Percent
-    held: int
-    held_percent: Percent
-    borrowed: GpusText
-    waiting: int
-    waiting_gpus: int
-    past_gpu_seconds: int
+    account: Annotated[str, ACCOUNT]
+    scope: Annotated[str, SCOPE]
+    weight: Annotated[int, WEIGHT]
+    target: Annotated[GpusText, doc("GPUs that fair share allows.")]
+    target_percent: Annotated[
+        Percent, doc("The part of the pool that fair share allows, in percent.")
+    ]
+    held: Annotated[int, doc("GPUs that the tenant holds.")]
+    held_percent: Annotated[Percent, doc("The part of the pool that the tenant holds, in percent.")]
+    borrowed: Annotated[GpusText, doc("GPUs held above the fair share.")]
+    waiting: Annotated[int, doc("The number of requests that wait.")]
+    waiting_gpus: Annotated[int, doc("The number of GPUs that waiting requests ask for.")]
+    past_gpu_seconds: Annotated[int, doc("Past use that has not faded; 0 if none is kept.")]
 
 
 class SharesAnswer(Struct, kw_only=True):
     """A pool in all, and the tenants that the caller may see."""
 
-    gpu_type: str
-    region: str
-    capacity: int | None
-    held: int
-    stopping: int
-    free: int
-    over: int
-    tenants: int
-    waiting: int
-    waiting_gpus: int
-    is_dispatched: bool
-    shares: list[ShareAnswer]
+    gpu_type: Annotated[str, GPU_TYPE]
+    region: Annotated[str, REGION]
+    capacity: Annotated[int | None, doc("The number of GPUs; null if the pool does not gate.")]
+    held: Annotated[int, doc("The number of GPUs that are held.")]
+    stopping: Annotated[int, doc("GPUs of work that was told to stop.")]
+    free: Annotated[int, doc("GPUs that nobody holds.")]
+    over: Annotated[int, doc("GPUs held beyond the capacity; nothing starts until this is 0.")]
+    tenants: Annotated[int, doc("The number of orgs that hold something or wait.")]
+    waiting: Annotated[int, doc("The number of requests that wait.")]
+    waiting_gpus: Annotated[int, doc("The number of GPUs that waiting requests ask for.")]
+    is_dispatched: Annotated[bool, doc("Whether a server is dispatching the pool now.")]
+    shares: Annotated[list[ShareAnswer], doc("The tenants that the caller may see.")]
 
 
 class SnapshotAnswer(Struct, kw_only=True):
     """The last decision that was kept, and the snapshot that it was made from."""
 
-    taken_at: InstantText
-    snapshot: dict[str, Any]
-    decision: dict[str, Any]
+    taken_at: Annotated[InstantText, doc("When the decision was made.")]
+    snapshot: Annotated[
+        dict[str, Any], doc("The snapshot of the pool that the decision was made from.")
+    ]
+    decision: Annotated[dict[str, Any], doc("The decision.")]

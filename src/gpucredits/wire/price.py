@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Struct, field
@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from gpucredits.core.gpu_type import REGION_DEFAULT
 from gpucredits.core.money import format_credits
 from gpucredits.core.price import Price
+from gpucredits.wire.documented import GPU_TYPE, NEXT_CURSOR, REGION, STATE, doc
 from gpucredits.wire.reservation import format_price_id, format_rate
 from gpucredits.wire.scalars import (
     AccountPath,
@@ -39,12 +40,19 @@ class PriceRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     With ``effective_to`` the version ends at that instant, and earlier ones hold again.
     """
 
-    gpu_type: GpuType
-    credits_per_gpu_hour: HourPrice
-    region: Region = field(default_factory=lambda: Region(REGION_DEFAULT))
-    effective_from: Instant | None = None
-    effective_to: Instant | None = None
-    account: AccountPath | None = None
+    gpu_type: Annotated[GpuType, GPU_TYPE]
+    credits_per_gpu_hour: Annotated[HourPrice, doc("The price of one GPU for one hour.")]
+    region: Annotated[Region, REGION] = field(default_factory=lambda: Region(REGION_DEFAULT))
+    effective_from: Annotated[
+        Instant | None, doc("From when the price holds; now unless given.")
+    ] = None
+    effective_to: Annotated[
+        Instant | None, doc("When the price ends (exclusive); null if it has no end.")
+    ] = None
+    account: Annotated[
+        AccountPath | None,
+        doc("The account whose tree gets the discount; absent means a list price."),
+    ] = None
 
 
 class PriceEndRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -53,42 +61,50 @@ class PriceEndRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     With an account, the discount of that account ends.
     """
 
-    gpu_type: GpuType
-    region: Region = field(default_factory=lambda: Region(REGION_DEFAULT))
-    effective_to: Instant | None = None
-    account: AccountPath | None = None
+    gpu_type: Annotated[GpuType, GPU_TYPE]
+    region: Annotated[Region, REGION] = field(default_factory=lambda: Region(REGION_DEFAULT))
+    effective_to: Annotated[Instant | None, doc("When the price ends; now unless given.")] = None
+    account: Annotated[
+        AccountPath | None, doc("The account whose discount ends; absent means the list price.")
+    ] = None
 
 
 class PriceAnswer(Struct, kw_only=True):
     """One version of a price."""
 
-    price_id: str
-    gpu_type: str
-    region: str
-    credits_per_gpu_hour: CreditsText
-    credits_per_gpu_second: str
-    effective_from: InstantText
-    effective_to: InstantText | None
-    account: str | None
+    price_id: Annotated[str, doc("The id of this version.")]
+    gpu_type: Annotated[str, GPU_TYPE]
+    region: Annotated[str, REGION]
+    credits_per_gpu_hour: Annotated[CreditsText, doc("The price of one GPU for one hour.")]
+    credits_per_gpu_second: Annotated[
+        str, doc("The same price per second, cut after 12 decimals; the price per hour is exact.")
+    ]
+    effective_from: Annotated[InstantText, doc("From when the price holds; now unless given.")]
+    effective_to: Annotated[
+        InstantText | None, doc("When the price ends (exclusive); null if it has no end.")
+    ]
+    account: Annotated[str | None, doc("The account that has the discount; null for a list price.")]
 
 
 class NewPriceAnswer(PriceAnswer, kw_only=True):
     """A version that was added, with a note where its start had passed by then."""
 
-    note: str | None
+    note: Annotated[
+        str | None, doc("What a price with effect in the past leaves unchanged; null otherwise.")
+    ]
 
 
 class ListedPrice(PriceAnswer, kw_only=True):
     """A version in a list, and whether it is in force now, is to come, was replaced or ended."""
 
-    state: PriceStateName
+    state: Annotated[PriceStateName, STATE]
 
 
 class PricePage(Struct, kw_only=True):
     """Versions of prices, the newest first."""
 
-    prices: list[ListedPrice]
-    next_cursor: str | None = None
+    prices: Annotated[list[ListedPrice], doc("The versions of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 def price_to_wire(price: Price) -> PriceAnswer:

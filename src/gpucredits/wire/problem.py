@@ -7,9 +7,11 @@ Must not: choose status codes; the edge does.
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 from msgspec import Struct, inspect
 
+from gpucredits.wire.documented import AVAILABLE, SCOPE, doc, type_of
 from gpucredits.wire.gate import GateAnswer
 from gpucredits.wire.request_limit import RequestLimitShown
 from gpucredits.wire.scalars import InstantText
@@ -24,21 +26,32 @@ class Problem(Struct, kw_only=True, omit_defaults=True):
     ``clears_at`` when all gates that are closed would let the request through, where that is known.
     """
 
-    title: str
-    status: int
-    reason: str
-    detail: str = ""
-    request_id: str = ""
-    field: str | None = None
-    account: str | None = None
-    scope: str | None = None
-    available: str | None = None
-    needed: str | None = None
-    numbers: dict[str, str | int] | None = None
-    clears_at: InstantText | None = None
-    gates: list[GateAnswer] | None = None
-    index: int | None = None
-    limit: RequestLimitShown | None = None
+    title: Annotated[str, doc("The phrase of the HTTP status.")]
+    status: Annotated[int, doc("The HTTP status.")]
+    reason: Annotated[str, doc("The reason: a stable word from a closed list.")]
+    detail: Annotated[str, doc("The reason in words.")] = ""
+    request_id: Annotated[str, doc("The id of the HTTP request, as in the server's log.")] = ""
+    field: Annotated[str | None, doc("The wrong part of the request, such as items[3].amount.")] = (
+        None
+    )
+    account: Annotated[str | None, doc("The account that refused.")] = None
+    scope: Annotated[str | None, SCOPE] = None
+    available: Annotated[str | None, AVAILABLE] = None
+    needed: Annotated[str | None, doc("The amount that would have been needed.")] = None
+    numbers: Annotated[
+        dict[str, str | int] | None, doc("The numbers behind the reason, by name.")
+    ] = None
+    clears_at: Annotated[
+        InstantText | None,
+        doc("When the same request would pass if nothing else changed, if known."),
+    ] = None
+    gates: Annotated[
+        list[GateAnswer] | None, doc("The verdict of every gate, if gates decided.")
+    ] = None
+    index: Annotated[int | None, doc("The position of the item in the batch, from 0.")] = None
+    limit: Annotated[
+        RequestLimitShown | None, doc("The request limit that refused the request.")
+    ] = None
 
 
 _PLACE = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
@@ -109,6 +122,9 @@ def _kinds_at(shape: type, place: str) -> list[inspect.Type]:
         else:
             structs = [kind for kind in kinds if isinstance(kind, inspect.StructType)]
             kinds = [
-                each.type for kind in structs for each in kind.fields if each.encode_name == step
+                type_of(each)
+                for kind in structs
+                for each in kind.fields
+                if each.encode_name == step
             ]
     return kinds

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    ENDED_AT,
+    GPU_COUNT,
+    GPU_TYPE,
+    JOB_ID,
+    NEXT_CURSOR,
+    REGION,
+    STATE,
+    doc,
+)
 from gpucredits.wire.scalars import InstantText
 from gpucredits.wire.words import WaitWord
 
@@ -20,31 +31,44 @@ class QueueAnswer(Struct, kw_only=True):
     names its reservation.
     """
 
-    queue_id: str
-    state: QueueStateName
-    account: str
-    job_id: str
-    gpu_type: str
-    region: str
-    gpu_count: int
-    admitted_gpus: int | None
-    priority: int
-    gang: str | None
-    gang_size: int
-    allow_partial: bool
-    position: int | None
-    waits_for: str | None
-    reason: WaitWord | None
-    sentence: str
-    estimate: InstantText | None
-    submitted_at: InstantText
-    deadline: InstantText | None
-    ended_at: InstantText | None
-    reservation_id: str | None
+    queue_id: Annotated[str, doc("The id of the queued request.")]
+    state: Annotated[QueueStateName, STATE]
+    account: Annotated[str, ACCOUNT]
+    job_id: Annotated[str, JOB_ID]
+    gpu_type: Annotated[str, GPU_TYPE]
+    region: Annotated[str, REGION]
+    gpu_count: Annotated[int, GPU_COUNT]
+    admitted_gpus: Annotated[
+        int | None, doc("GPUs that were admitted; fewer than asked for only with allow_partial.")
+    ]
+    priority: Annotated[int, doc("Higher goes first, as far as the pool's policy counts it.")]
+    gang: Annotated[
+        str | None, doc("The name shared by requests that start together or not at all.")
+    ]
+    gang_size: Annotated[int, doc("The number of members of the gang.")]
+    allow_partial: Annotated[bool, doc("Whether the job accepts fewer GPUs than it asks for.")]
+    position: Annotated[int | None, doc("The place in the queue, from 1; null if there is none.")]
+    waits_for: Annotated[
+        str | None,
+        doc("What the request waits for, such as capacity, gang or credits; null if unknown."),
+    ]
+    reason: Annotated[
+        WaitWord | None, doc("Why the request waits, in a word; null if it does not wait.")
+    ]
+    sentence: Annotated[str, doc("Why the request waits or how it ended, in words.")]
+    estimate: Annotated[InstantText | None, doc("When the request may start; null if unknown.")]
+    submitted_at: Annotated[InstantText, doc("When the request was made.")]
+    deadline: Annotated[
+        InstantText | None, doc("Until when the request waits; must be in the future.")
+    ]
+    ended_at: Annotated[InstantText | None, ENDED_AT]
+    reservation_id: Annotated[
+        str | None, doc("The lease of the request; null until it is admitted.")
+    ]
 
 
 class QueuePage(Struct, kw_only=True):
     """Requests, the latest first."""
 
-    queue: list[QueueAnswer]
-    next_cursor: str | None = None
+    queue: Annotated[list[QueueAnswer], doc("Requests that wait or waited.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None

@@ -16,6 +16,19 @@ from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension, Quota, unit_of
 from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName, BoostAnswer, boost_to_wire
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    AS_OF,
+    BOOSTS,
+    CALENDAR,
+    CREATED_AT,
+    ENDED_AT,
+    QUOTAS,
+    SET_BY_SCOPE,
+    UNIT,
+    ZONE,
+    doc,
+)
 from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
 from gpucredits.wire.scalars import Credits, GpuType, InstantText, Zone, format_instant
 
@@ -49,12 +62,15 @@ class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     ``credits_per_window`` has a calendar and its zone, or rolling hours; the others have neither.
     """
 
-    dimension: DimensionName
-    limit: Credits
-    gpu_type: GpuType | None = None
-    calendar: CalendarName | None = None
-    zone: Zone | None = None
-    rolling_hours: RollingHours | None = None
+    dimension: Annotated[DimensionName, doc("The quantity that is limited.")]
+    limit: Annotated[Credits, doc("The limit: credits, or a whole number of GPUs or jobs.")]
+    gpu_type: Annotated[GpuType | None, doc("The GPU type that counts; absent means all.")] = None
+    calendar: Annotated[CalendarName | None, CALENDAR] = None
+    zone: Annotated[Zone | None, ZONE] = None
+    rolling_hours: Annotated[
+        RollingHours | None,
+        doc("The length of a rolling window in hours; null if the quota has none."),
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -70,32 +86,36 @@ class QuotasRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     Quotas that were set at a wider scope than the key's stay as they are.
     """
 
-    quotas: Annotated[list[QuotaRequest], Meta(max_length=bounds.QUOTAS_MAX)]
+    quotas: Annotated[list[QuotaRequest], Meta(max_length=bounds.QUOTAS_MAX), QUOTAS]
 
 
 class QuotaTerms(Struct, kw_only=True):
     """A quota as it was set."""
 
-    quota_id: str
-    account: str
-    dimension: DimensionName
-    unit: UnitName
-    limit: QuantityText
-    gpu_type: str | None
-    calendar: CalendarName | None
-    zone: str | None
-    rolling_hours: int | None
-    created_at: InstantText
-    set_by_scope: AuthorityName
-    ended_at: InstantText | None = None
+    quota_id: Annotated[str, doc("The id of the quota.")]
+    account: Annotated[str, ACCOUNT]
+    dimension: Annotated[DimensionName, doc("The quantity that is limited.")]
+    unit: Annotated[UnitName, UNIT]
+    limit: Annotated[QuantityText, doc("The limit as it was set.")]
+    gpu_type: Annotated[str | None, doc("The GPU type that counts; null means all.")]
+    calendar: Annotated[CalendarName | None, CALENDAR]
+    zone: Annotated[str | None, ZONE]
+    rolling_hours: Annotated[
+        int | None, doc("The length of a rolling window in hours; null if the quota has none.")
+    ]
+    created_at: Annotated[InstantText, CREATED_AT]
+    set_by_scope: Annotated[AuthorityName, SET_BY_SCOPE]
+    ended_at: Annotated[InstantText | None, ENDED_AT] = None
 
 
 class QuotasTerms(Struct, kw_only=True):
     """The quotas that an account now has, and the ids of those that ended."""
 
-    account: str
-    quotas: list[QuotaTerms]
-    ended: list[str]
+    account: Annotated[str, ACCOUNT]
+    quotas: Annotated[list[QuotaTerms], QUOTAS]
+    ended: Annotated[
+        list[str], doc("The ids of quotas that ended because the list did not have them.")
+    ]
 
 
 class QuotaAnswer(QuotaTerms, kw_only=True):
@@ -105,20 +125,28 @@ class QuotaAnswer(QuotaTerms, kw_only=True):
     rest. A quota on credits per job counts nothing by itself.
     """
 
-    cap: QuantityText
-    used: QuantityText | None
-    held: QuantityText | None
-    left: QuantityText | None
-    resets_at: InstantText | None
-    boosts: list[BoostAnswer]
+    cap: Annotated[QuantityText, doc("The limit including boosts in force.")]
+    used: Annotated[
+        QuantityText | None,
+        doc("What runs now, or was spent in the window; null for credits per job."),
+    ]
+    held: Annotated[
+        QuantityText | None,
+        doc("Credits that live leases hold of the window; null if there is no window."),
+    ]
+    left: Annotated[QuantityText | None, doc("The rest; null if it cannot be told.")]
+    resets_at: Annotated[
+        InstantText | None, doc("When the count starts again, or a bucket is full; null if never.")
+    ]
+    boosts: Annotated[list[BoostAnswer], BOOSTS]
 
 
 class QuotasAnswer(Struct, kw_only=True):
     """The quotas of an account."""
 
-    account: str
-    quotas: list[QuotaAnswer]
-    as_of: InstantText
+    account: Annotated[str, ACCOUNT]
+    quotas: Annotated[list[QuotaAnswer], QUOTAS]
+    as_of: Annotated[InstantText, AS_OF]
 
 
 def check_window(calendar: str | None, zone: str | None) -> None:

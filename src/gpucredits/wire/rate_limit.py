@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from gpucredits.core import ids
@@ -14,32 +16,42 @@ from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName, BoostAnswer, boost_to_wire
 from gpucredits.wire.change import given, named_in
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    AS_OF,
+    BOOSTS,
+    CREDIT_CAPACITY,
+    CREDIT_REFILL,
+    ENDED_AT,
+    SET_BY_SCOPE,
+    doc,
+)
 from gpucredits.wire.scalars import Amount, Credits, CreditsText, InstantText, format_instant
 
 
 class RateLimitRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """At most ``capacity`` credits authorised at once, and ``refill_per_hour`` more each hour."""
 
-    capacity: Amount
-    refill_per_hour: Credits
+    capacity: Annotated[Amount, CREDIT_CAPACITY]
+    refill_per_hour: Annotated[Credits, CREDIT_REFILL]
 
 
 class RateLimitChange(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is to change of a rate limit; what is left out stays as it is."""
 
-    capacity: Amount | UnsetType = UNSET
-    refill_per_hour: Credits | UnsetType = UNSET
+    capacity: Annotated[Amount | UnsetType, CREDIT_CAPACITY] = UNSET
+    refill_per_hour: Annotated[Credits | UnsetType, CREDIT_REFILL] = UNSET
 
 
 class RateLimitTerms(Struct, kw_only=True):
     """A rate limit as it was set."""
 
-    limit_id: str
-    account: str
-    capacity: CreditsText
-    refill_per_hour: CreditsText
-    set_by_scope: AuthorityName
-    ended_at: InstantText | None = None
+    limit_id: Annotated[str, doc("The id of the limit.")]
+    account: Annotated[str, ACCOUNT]
+    capacity: Annotated[CreditsText, CREDIT_CAPACITY]
+    refill_per_hour: Annotated[CreditsText, CREDIT_REFILL]
+    set_by_scope: Annotated[AuthorityName, SET_BY_SCOPE]
+    ended_at: Annotated[InstantText | None, ENDED_AT] = None
 
 
 class RateLimitAnswer(RateLimitTerms, kw_only=True):
@@ -49,12 +61,15 @@ class RateLimitAnswer(RateLimitTerms, kw_only=True):
     would be full if nothing more were drawn, null where that is now or never.
     """
 
-    cap: CreditsText
-    refill: CreditsText
-    level: CreditsText
-    full_at: InstantText | None
-    boosts: list[BoostAnswer]
-    as_of: InstantText
+    cap: Annotated[CreditsText, doc("The capacity including boosts in force.")]
+    refill: Annotated[CreditsText, doc("Credits added each hour, including boosts in force.")]
+    level: Annotated[CreditsText, doc("Credits that can be authorised now.")]
+    full_at: Annotated[
+        InstantText | None,
+        doc("When the bucket would be full if nothing more were drawn; null if now or never."),
+    ]
+    boosts: Annotated[list[BoostAnswer], BOOSTS]
+    as_of: Annotated[InstantText, AS_OF]
 
 
 def rate_limit_from_wire(account: str, request: RateLimitRequest, by: Authority) -> SetRateLimit:

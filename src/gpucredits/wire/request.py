@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from gpucredits.core.request import (
     RequestTerms,
     RequestUnit,
 )
+from gpucredits.wire.documented import ACCOUNT, AMOUNT, NEXT_CURSOR, STATE, UNIT, doc
 from gpucredits.wire.scalars import (
     AccountPath,
     Amount,
@@ -61,14 +62,20 @@ class AskRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     jobs it is a whole number of them.
     """
 
-    account: AccountPath
-    kind: RequestKindName
-    amount: Amount
-    reason: Note
-    ends_at: Instant | None = None
-    quota_id: Name | None = None
-    refill_per_hour: Credits | None = None
-    budget: Name | None = None
+    account: Annotated[AccountPath, ACCOUNT]
+    kind: Annotated[RequestKindName, doc("The kind of increase.")]
+    amount: Annotated[
+        Amount, doc("How much more, in the quota's unit; for a budget, the new allowance.")
+    ]
+    reason: Annotated[Note, doc("Why the increase is needed.")]
+    ends_at: Annotated[
+        Instant | None, doc("Until when the increase is needed; a boost must have an end.")
+    ] = None
+    quota_id: Annotated[Name | None, doc("The quota to raise; for kind quota.")] = None
+    refill_per_hour: Annotated[
+        Credits | None, doc("The increase of the refill; for kind rate_limit.")
+    ] = None
+    budget: Annotated[Name | None, doc("The name of the budget; for kind budget.")] = None
 
 
 class ApproveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -78,55 +85,76 @@ class ApproveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     keep their own windows.
     """
 
-    amount: Amount | None = None
-    refill_per_hour: Credits | None = None
-    ends_at: Instant | None = None
-    take_from: AccountPath | None = None
-    note: Note | None = None
+    amount: Annotated[
+        Amount | None, doc("The approved amount, if it differs from the one asked for.")
+    ] = None
+    refill_per_hour: Annotated[
+        Credits | None, doc("The approved refill, if it differs from the one asked for.")
+    ] = None
+    ends_at: Annotated[
+        Instant | None, doc("The approved end, if it differs from the one asked for.")
+    ] = None
+    take_from: Annotated[
+        AccountPath | None, doc("Take the credits from this account instead of making new ones.")
+    ] = None
+    note: Annotated[Note | None, doc("A remark for the requester.")] = None
 
 
 class DeclineRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Decline, and say why."""
 
-    note: Note
+    note: Annotated[Note, doc("The reason, for the requester.")]
 
 
 class TermsAnswer(Struct, kw_only=True):
     """How much, how fast more of it comes, and until when."""
 
-    amount: CreditsText
-    refill_per_hour: CreditsText | None
-    ends_at: InstantText | None
+    amount: Annotated[CreditsText, AMOUNT]
+    refill_per_hour: Annotated[
+        CreditsText | None, doc("The increase of the refill; null if there is none.")
+    ]
+    ends_at: Annotated[InstantText | None, doc("The end; null or absent if there is none.")]
 
 
 class RequestAnswer(Struct, kw_only=True):
     """A request as it stands; ``result`` is the id of what its approval made."""
 
-    request_id: str
-    account: str
-    kind: RequestKindName
-    unit: UnitName
-    quota_id: str | None
-    budget: str | None
-    asked: TermsAnswer
-    reason: str
-    state: RequestStateName
-    asked_by: str
-    asked_at: InstantText
-    expires_at: InstantText
-    decided_by: str | None
-    decided_at: InstantText | None
-    note: str
-    approved: TermsAnswer | None
-    taken_from: str | None
-    result: str | None
+    request_id: Annotated[str, doc("The id of the request.")]
+    account: Annotated[str, ACCOUNT]
+    kind: Annotated[RequestKindName, doc("The kind of increase.")]
+    unit: Annotated[UnitName, UNIT]
+    quota_id: Annotated[
+        str | None, doc("The id of the quota; null if the request is not about a quota.")
+    ]
+    budget: Annotated[
+        str | None, doc("The name of the budget; null if the request is not about a budget.")
+    ]
+    asked: Annotated[TermsAnswer, doc("The terms that were asked for.")]
+    reason: Annotated[str, doc("Why the increase is needed, in the requester's words.")]
+    state: Annotated[RequestStateName, STATE]
+    asked_by: Annotated[str, doc("The key that made the request.")]
+    asked_at: Annotated[InstantText, doc("When the request was made.")]
+    expires_at: Annotated[InstantText, doc("Until when the request can be decided.")]
+    decided_by: Annotated[str | None, doc("The key that decided; null until then.")]
+    decided_at: Annotated[InstantText | None, doc("When the request was decided; null until then.")]
+    note: Annotated[str, doc("The remark of whoever decided; empty if there is none.")]
+    approved: Annotated[
+        TermsAnswer | None,
+        doc(
+            "The terms that were approved, which may differ from those asked for; null until then."
+        ),
+    ]
+    taken_from: Annotated[
+        str | None, doc("The account that the credits came from; null if new ones were made.")
+    ]
+    result: Annotated[str | None, doc("The id of what the approval made; null until then.")]
 
 
 class RequestPage(Struct, kw_only=True):
     """Requests, the latest first."""
 
-    requests: list[RequestAnswer]
-    next_cursor: str | None = None
+    requests: Annotated[list[RequestAnswer], doc("The requests of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 def asked_terms(body: AskRequest) -> RequestTerms:

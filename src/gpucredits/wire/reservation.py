@@ -8,12 +8,31 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from gpucredits.core import bounds, ids
-from gpucredits.core.command import Reserve, Settle
+from gpucredits.core.command import Reserve
 from gpucredits.core.gpu_type import REGION_DEFAULT
 from gpucredits.core.money import format_credits
-from gpucredits.core.outcome import Closed, Reserved
+from gpucredits.core.outcome import Reserved
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
 from gpucredits.core.rules.credit.funding import shares_paid
+from gpucredits.wire.documented import (
+    ATOMIC,
+    CPU,
+    ENDED_AT,
+    GPU_COUNT,
+    GPU_TYPE,
+    GRACE_SECONDS,
+    JOB_ID,
+    MEMORY,
+    METADATA,
+    NEXT_CURSOR,
+    NODE,
+    REGION,
+    RESERVATION_ID,
+    RESULTS,
+    SETTLED,
+    STATE,
+    doc,
+)
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.scalars import (
@@ -84,8 +103,8 @@ _EXHAUSTION_NAMES = {exhaustion: name for name, exhaustion in _EXHAUSTIONS.items
 class ReserveResources(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a job needs besides GPUs, in the units of its pool."""
 
-    cpu: ResourceAmount = 0
-    memory: ResourceAmount = 0
+    cpu: Annotated[ResourceAmount, CPU] = 0
+    memory: Annotated[ResourceAmount, MEMORY] = 0
 
 
 class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -100,43 +119,85 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     the job. Members of a ``gang`` start together or not at all.
     """
 
-    account: AccountPath
-    job_id: Name
-    gpu_type: GpuType
-    gpu_count: GpuCount = 1
-    region: Region = field(default_factory=lambda: Region(REGION_DEFAULT))
-    node: Name | None = None
-    window_seconds: WindowSeconds | None = None
-    escrow_windows: EscrowWindows = 0
-    max_amount: Amount | None = None
-    payer: AccountPath | None = None
-    exhaustion: ExhaustionName = "drain"
-    grace_seconds: GraceSeconds = 0
-    overdraft: Credits = field(default_factory=lambda: Credits(0))
-    metadata: Metadata | None = None
-    wait: bool = False
-    deadline: Instant | None = None
-    allow_partial: bool = False
-    priority: Annotated[int, Meta(ge=-JOB_PRIORITY_MAX, le=JOB_PRIORITY_MAX)] = 0
-    gang: Name | None = None
-    gang_size: Annotated[int, Meta(ge=1, le=RESERVATIONS_BATCH_MAX)] | None = None
-    expected_seconds: Annotated[int, Meta(ge=1, le=EXPECTED_SECONDS_MAX)] | None = None
-    preemptible: bool = True
-    resources: ReserveResources | None = None
+    account: Annotated[AccountPath, doc("The account of the job.")]
+    job_id: Annotated[Name, JOB_ID]
+    gpu_type: Annotated[GpuType, GPU_TYPE]
+    gpu_count: Annotated[GpuCount, GPU_COUNT] = 1
+    region: Annotated[Region, REGION] = field(default_factory=lambda: Region(REGION_DEFAULT))
+    node: Annotated[Name | None, doc("The node; a job has one live lease on a node.")] = None
+    window_seconds: Annotated[
+        WindowSeconds | None,
+        doc("How far ahead a hold pays, and so how long a lease lasts between beats."),
+    ] = None
+    escrow_windows: Annotated[
+        EscrowWindows, doc("How many windows are held beyond the one that runs.")
+    ] = 0
+    max_amount: Annotated[Amount | None, doc("The most that the job may cost.")] = None
+    payer: Annotated[
+        AccountPath | None,
+        doc(
+            "Who pays: an account of the funding chain, or in the key's scope. Unless "
+            "given, the nearest that can."
+        ),
+    ] = None
+    exhaustion: Annotated[
+        ExhaustionName,
+        doc("What happens to the job when its lease can no longer be renewed in full."),
+    ] = "drain"
+    grace_seconds: Annotated[GraceSeconds, GRACE_SECONDS] = 0
+    overdraft: Annotated[
+        Credits, doc("How far the job may run beyond its payer's last credit.")
+    ] = field(default_factory=lambda: Credits(0))
+    metadata: Annotated[Metadata | None, METADATA] = None
+    wait: Annotated[
+        bool, doc("Whether to wait for capacity, credits or quota; other refusals come at once.")
+    ] = False
+    deadline: Annotated[
+        Instant | None, doc("Until when the request waits; must be in the future.")
+    ] = None
+    allow_partial: Annotated[bool, doc("Whether the job accepts fewer GPUs than it asks for.")] = (
+        False
+    )
+    priority: Annotated[
+        int,
+        Meta(ge=-JOB_PRIORITY_MAX, le=JOB_PRIORITY_MAX),
+        doc("Higher goes first, as far as the pool's policy counts it."),
+    ] = 0
+    gang: Annotated[
+        Name | None, doc("The name shared by requests that start together or not at all.")
+    ] = None
+    gang_size: Annotated[
+        Annotated[int, Meta(ge=1, le=RESERVATIONS_BATCH_MAX)] | None,
+        doc("The number of members of the gang."),
+    ] = None
+    expected_seconds: Annotated[
+        Annotated[int, Meta(ge=1, le=EXPECTED_SECONDS_MAX)] | None,
+        doc("How long the job is expected to run; used for backfill."),
+    ] = None
+    preemptible: Annotated[
+        bool, doc("Whether the job may be stopped for others; only system keys may say no.")
+    ] = True
+    resources: Annotated[
+        ReserveResources | None, doc("Resources that the job needs besides GPUs.")
+    ] = None
 
 
 class ReserveBatch(Struct, kw_only=True, forbid_unknown_fields=True):
     """Many leases, of any orgs; ``atomic``: of one org, all or nothing, as for a job over nodes."""
 
-    items: Annotated[list[ReserveRequest], Meta(min_length=1, max_length=RESERVATIONS_BATCH_MAX)]
-    atomic: bool = False
+    items: Annotated[
+        list[ReserveRequest],
+        Meta(min_length=1, max_length=RESERVATIONS_BATCH_MAX),
+        doc("The items, in order."),
+    ]
+    atomic: Annotated[bool, ATOMIC] = False
 
 
 class PayerShare(Struct, kw_only=True):
     """An account that pays or has paid for a lease, and what it was charged in all."""
 
-    account: str
-    paid: CreditsText
+    account: Annotated[str, doc("An account that pays or has paid.")]
+    paid: Annotated[CreditsText, doc("Credits charged to the account for the lease, less refunds.")]
 
 
 class ReservationAnswer(Struct, kw_only=True):
@@ -146,83 +207,78 @@ class ReservationAnswer(Struct, kw_only=True):
     the caller's key does not see is ``an account above``.
     """
 
-    reservation_id: str
-    state: StateName
-    account: str
-    payer: str
-    job_id: str
-    node: str
-    gpu_type: str
-    gpu_count: int
-    region: str
-    rate_per_second: RateText
-    rate_per_hour: CreditsText
-    price_id: str | None
-    window_seconds: int
-    escrow_windows: int
-    max_amount: CreditsText | None
-    exhaustion: ExhaustionName
-    grace_seconds: int
-    overdraft: CreditsText
-    held: CreditsText
-    settled: CreditsText
-    adjusted: CreditsText
-    refunded: CreditsText
-    used_ms: int
-    seq: int
-    decision: DecisionName
-    admitted_at: InstantText
-    expires_at: InstantText
-    expires_in_ms: int
-    ended_at: InstantText | None
-    ended_by: str | None
-    stops_at: InstantText | None
-    payers: list[PayerShare]
-    metadata: dict[str, str]
+    reservation_id: Annotated[str, RESERVATION_ID]
+    state: Annotated[StateName, STATE]
+    account: Annotated[str, doc("The account of the job.")]
+    payer: Annotated[str, doc("The account that pays for the job now.")]
+    job_id: Annotated[str, JOB_ID]
+    node: Annotated[str, NODE]
+    gpu_type: Annotated[str, GPU_TYPE]
+    gpu_count: Annotated[int, GPU_COUNT]
+    region: Annotated[str, REGION]
+    rate_per_second: Annotated[RateText, doc("The job's cost per second, cut after 12 decimals.")]
+    rate_per_hour: Annotated[CreditsText, doc("The job's exact cost per hour.")]
+    price_id: Annotated[str | None, doc("The pinned version of the price; null if there is none.")]
+    window_seconds: Annotated[
+        int, doc("How far ahead a hold pays, and so how long a lease lasts between beats.")
+    ]
+    escrow_windows: Annotated[int, doc("How many windows are held beyond the one that runs.")]
+    max_amount: Annotated[
+        CreditsText | None, doc("The most that the job may cost; null if there is no such bound.")
+    ]
+    exhaustion: Annotated[
+        ExhaustionName,
+        doc("What happens to the job when its lease can no longer be renewed in full."),
+    ]
+    grace_seconds: Annotated[int, GRACE_SECONDS]
+    overdraft: Annotated[
+        CreditsText, doc("How far the job may run beyond its payer's last credit.")
+    ]
+    held: Annotated[CreditsText, doc("Credits held for the lease.")]
+    settled: Annotated[CreditsText, SETTLED]
+    adjusted: Annotated[CreditsText, doc("Credits charged later, on top of what was settled.")]
+    refunded: Annotated[CreditsText, doc("Credits given back later.")]
+    used_ms: Annotated[int, doc("The last accepted use, in total since admission.")]
+    seq: Annotated[int, doc("The last accepted report; 0 before the first.")]
+    decision: Annotated[DecisionName, doc("The decision of the last heartbeat.")]
+    admitted_at: Annotated[InstantText, doc("When the lease began.")]
+    expires_at: Annotated[InstantText, doc("When the lease lapses without another heartbeat.")]
+    expires_in_ms: Annotated[int, doc("Time until the lease lapses without another heartbeat.")]
+    ended_at: Annotated[InstantText | None, ENDED_AT]
+    ended_by: Annotated[
+        str | None, doc("The actor that settled or canceled the lease; null if it runs or lapsed.")
+    ]
+    stops_at: Annotated[
+        InstantText | None,
+        doc(
+            "The lease is not renewed beyond this instant, because the job was told to "
+            "stop; null otherwise."
+        ),
+    ]
+    payers: Annotated[list[PayerShare], doc("Who paid how much, in turn; the present payer last.")]
+    metadata: Annotated[dict[str, str], METADATA]
 
 
 class ReservationPage(Struct, kw_only=True):
     """Reservations, the latest first."""
 
-    reservations: list[ReservationAnswer]
-    next_cursor: str | None = None
+    reservations: Annotated[list[ReservationAnswer], doc("The leases of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class ReserveResult(Struct, kw_only=True, omit_defaults=True):
     """One item of a batch: the lease, its place in the queue, or why not."""
 
-    status: int
-    reservation: ReservationAnswer | None = None
-    queue: QueueAnswer | None = None
-    problem: Problem | None = None
+    status: Annotated[int, doc("The HTTP status that this item alone would get.")]
+    reservation: Annotated[ReservationAnswer | None, doc("The lease that was made.")] = None
+    queue: Annotated[QueueAnswer | None, doc("The queued request, if the item waits.")] = None
+    problem: Annotated[Problem | None, doc("Why the item failed.")] = None
 
 
 class ReserveResults(Struct, kw_only=True):
     """One result for each item, in order."""
 
-    results: list[ReserveResult]
-
-
-class SettleRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The job ended; without ``used_ms`` the last accepted use stands."""
-
-    seq: Seq | None = None
-    used_ms: UsedMs | None = None
-
-
-class CancelRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The job never started."""
-
-
-class ClosedAnswer(Struct, kw_only=True):
-    """How a reservation ended, what its end released, and why less or more was not charged."""
-
-    reservation_id: str
-    state: StateName
-    settled: CreditsText
-    released: CreditsText
-    used_ms: int
-    flagged: str = ""
+    results: Annotated[list[ReserveResult], RESULTS]
 
 
 def reserve_from_wire(request: ReserveRequest, scope: str) -> Reserve:
@@ -244,11 +300,6 @@ def reserve_from_wire(request: ReserveRequest, scope: str) -> Reserve:
         metadata=dict(request.metadata or {}),
         scope=scope,
     )
-
-
-def settle_from_wire(reservation: int, request: SettleRequest) -> Settle:
-    """The core's command."""
-    return Settle(reservation_id=reservation, seq=request.seq, used_ms=request.used_ms)
 
 
 def reservation_to_wire(  # the lease, and what others know of it
@@ -309,18 +360,6 @@ def reserved_to_wire(org_id: int, outcome: Reserved) -> ReservationAnswer:
         account=outcome.account,
         payers=[outcome.payer],
         expires_in_ms=outcome.expires_in_ms,
-    )
-
-
-def closed_to_wire(reservation_id: str, outcome: Closed) -> ClosedAnswer:
-    """The answer to a settle or a cancel."""
-    return ClosedAnswer(
-        reservation_id=reservation_id,
-        state=STATE_NAMES[outcome.state],
-        settled=format_credits(outcome.settled),
-        released=format_credits(outcome.released),
-        used_ms=outcome.used_ms,
-        flagged=outcome.flagged,
     )
 
 

@@ -158,7 +158,7 @@ def to_plain(value: Any) -> Any:
 
 def schema_of(kind: type) -> dict[str, Any]:
     """The JSON schema of the types above."""
-    return _SCHEMAS[kind]
+    return SCHEMAS[kind]
 
 
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
@@ -341,7 +341,7 @@ def _labels_schema(value: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_SCHEMAS: dict[type, dict[str, Any]] = {
+SCHEMAS: dict[type, dict[str, Any]] = {
     Credits: number_schema("Credits: a decimal string, or a number."),
     Amount: number_schema("Credits, more than 0: a decimal string, or a number.", is_positive=True),
     HourPrice: number_schema(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
 from gpucredits.wire.credit import TopUpAnswer
+from gpucredits.wire.documented import ACCOUNT, NEXT_CURSOR, PAYMENT_REFERENCE, STATE, doc
 from gpucredits.wire.scalars import Amount, CreditsText, InstantText, Name
 
 StatementStateName = Literal["open", "paid", "overdue"]
@@ -19,42 +20,44 @@ class StatementAnswer(Struct, kw_only=True):
     for, ``paid`` and ``outstanding`` what has and has not come in for it until now.
     """
 
-    statement_id: str
-    account: str
-    period: str
-    starts_at: InstantText
-    ends_at: InstantText
-    closed_at: InstantText
-    due_at: InstantText
-    opening: CreditsText
-    charges: CreditsText
-    payments: CreditsText
-    credits: CreditsText
-    closing: CreditsText
-    amount: CreditsText
-    paid: CreditsText
-    outstanding: CreditsText
-    state: StatementStateName
+    statement_id: Annotated[str, doc("The id of the statement.")]
+    account: Annotated[str, ACCOUNT]
+    period: Annotated[str, doc("The month, such as 2026-03.")]
+    starts_at: Annotated[InstantText, doc("The start of the month.")]
+    ends_at: Annotated[InstantText, doc("The end of the month.")]
+    closed_at: Annotated[InstantText, doc("When the month was closed.")]
+    due_at: Annotated[InstantText, doc("When payment is due.")]
+    opening: Annotated[CreditsText, doc("Credits owed at the start of the month.")]
+    charges: Annotated[CreditsText, doc("Credits charged in the month.")]
+    payments: Annotated[CreditsText, doc("Payments that came in during the month.")]
+    credits: Annotated[
+        CreditsText, doc("Credits that came in other than by payment, such as grants and refunds.")
+    ]
+    closing: Annotated[CreditsText, doc("Credits owed at the end of the month.")]
+    amount: Annotated[CreditsText, doc("The amount of the statement.")]
+    paid: Annotated[CreditsText, doc("Credits paid for this statement so far.")]
+    outstanding: Annotated[CreditsText, doc("Credits not yet paid for this statement.")]
+    state: Annotated[StatementStateName, STATE]
 
 
 class StatementPage(Struct, kw_only=True):
     """Statements, the latest first."""
 
-    statements: list[StatementAnswer]
-    next_cursor: str | None = None
+    statements: Annotated[list[StatementAnswer], doc("The statements of this page.")]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
 class PaymentRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A payment that has arrived; more than is owed stays as credits."""
 
-    amount: Amount
-    payment_reference: Name
+    amount: Annotated[Amount, doc("Credits that were paid.")]
+    payment_reference: Annotated[Name, PAYMENT_REFERENCE]
 
 
 class PaymentAnswer(Struct, kw_only=True):
     """The statement and the account after the payment, and the top-up that it is."""
 
-    statement: StatementAnswer
-    topup: TopUpAnswer
-    delinquent: bool
-    sentence: str
+    statement: Annotated[StatementAnswer, doc("The statement after the payment.")]
+    topup: Annotated[TopUpAnswer, doc("The top-up of the payment.")]
+    delinquent: Annotated[bool, doc("Whether anything is still overdue.")]
+    sentence: Annotated[str, doc("The standing of the account, in words.")]

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import InstantText
 
 ADVANCE_SECONDS_MAX = 10 * 366 * 24 * 3_600
@@ -14,9 +15,9 @@ ADVANCE_SECONDS_MAX = 10 * 366 * 24 * 3_600
 class Alarm(Struct, kw_only=True):
     """Something that somebody should look at, although work is moving."""
 
-    name: str
-    detail: str
-    count: int
+    name: Annotated[str, doc("A stable word for programs, such as request_limits_suspended.")]
+    detail: Annotated[str, doc("A sentence for people.")]
+    count: Annotated[int, doc("How often the condition has occurred.")]
 
 
 class RequestLimitsHealth(Struct, kw_only=True):
@@ -26,36 +27,48 @@ class RequestLimitsHealth(Struct, kw_only=True):
     by none, since the start.
     """
 
-    home: Literal["process", "redis"]
-    state: Literal["held", "alone"]
-    passed_alone: int
-    let_through: int
+    home: Annotated[Literal["process", "redis"], doc("Where request limits are counted.")]
+    state: Annotated[
+        Literal["held", "alone"], doc("Whether limits hold, or requests pass unlimited.")
+    ]
+    passed_alone: Annotated[
+        int, doc("Requests counted by this server alone instead of the shared count.")
+    ]
+    let_through: Annotated[int, doc("Requests that passed unlimited since the server started.")]
 
 
 class HealthAnswer(Struct, kw_only=True):
     """Whether work is moving."""
 
-    status: Literal["ok", "stalled", "unavailable", "clock_jumped"]
-    version: str
-    detail: str = ""
-    alarms: list[Alarm] = []
-    request_limits: RequestLimitsHealth | None = None
+    status: Annotated[
+        Literal["ok", "stalled", "unavailable", "clock_jumped"], doc("Whether work is moving.")
+    ]
+    version: Annotated[str, doc("The version of the server.")]
+    detail: Annotated[str, doc("What is wrong, in words; empty if nothing is.")] = ""
+    alarms: Annotated[
+        list[Alarm], doc("Conditions that an operator should look at although work is moving.")
+    ] = []
+    request_limits: Annotated[
+        RequestLimitsHealth | None, doc("Where request limits are counted, and whether they hold.")
+    ] = None
 
 
 class TimeAnswer(Struct, kw_only=True):
     """What time it is by the clock that decides what has begun and what is over."""
 
-    now: InstantText
+    now: Annotated[InstantText, doc("The time on this server.")]
 
 
 class ClockRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Move the clock of a test server forward."""
 
-    advance_seconds: Annotated[int, Meta(ge=0, le=ADVANCE_SECONDS_MAX)]
+    advance_seconds: Annotated[
+        int, Meta(ge=0, le=ADVANCE_SECONDS_MAX), doc("How far to move the clock forward.")
+    ]
 
 
 class ClockAnswer(Struct, kw_only=True):
     """The time it now is on this server."""
 
-    now: InstantText
-    offset_seconds: int
+    now: Annotated[InstantText, doc("The time on this server.")]
+    offset_seconds: Annotated[int, doc("How far the clock was moved in total.")]

@@ -6,6 +6,19 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    GPU_COUNT,
+    GPU_TYPE,
+    JOB_ID,
+    NEXT_CURSOR,
+    NODE,
+    RESERVATION_ID,
+    RESULTS,
+    SETTLED,
+    USED_MS,
+    doc,
+)
 from gpucredits.wire.reservation import GpuCount, Seq, UsedMs
 from gpucredits.wire.scalars import AccountPath, CreditsText, GpuType, InstantText, Name
 
@@ -21,40 +34,47 @@ class UsageEvent(Struct, kw_only=True, forbid_unknown_fields=True):
     It names its reservation, or else its account and job.
     """
 
-    seq: Seq
-    start_ms: UsedMs
-    end_ms: UsedMs
-    reservation_id: str | None = None
-    account: AccountPath | None = None
-    job_id: Name | None = None
-    node: Name | None = None
-    gpu_type: GpuType | None = None
-    gpu_count: GpuCount | None = None
-    gpu_utilization: Percent | None = None
+    seq: Annotated[Seq, doc("The number of the event; makes the event safe to repeat.")]
+    start_ms: Annotated[UsedMs, doc("Start of the measurement, in milliseconds since admission.")]
+    end_ms: Annotated[UsedMs, doc("End of the measurement, in milliseconds since admission.")]
+    reservation_id: Annotated[
+        str | None, doc("The id of the lease; otherwise give account and job_id.")
+    ] = None
+    account: Annotated[
+        AccountPath | None, doc("The account of the job, if no reservation_id is given.")
+    ] = None
+    job_id: Annotated[Name | None, doc("The job, if no reservation_id is given.")] = None
+    node: Annotated[Name | None, NODE] = None
+    gpu_type: Annotated[GpuType | None, GPU_TYPE] = None
+    gpu_count: Annotated[GpuCount | None, GPU_COUNT] = None
+    gpu_utilization: Annotated[Percent | None, doc("GPU utilization in percent.")] = None
 
 
 class UsageRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Events of one node; milliseconds count from the lease's admission."""
 
-    events: Annotated[list[UsageEvent], Meta(max_length=EVENTS_MAX)]
-    node: Name | None = None
+    events: Annotated[list[UsageEvent], Meta(max_length=EVENTS_MAX), doc("The measurements.")]
+    node: Annotated[Name | None, NODE] = None
 
 
 class UsageResult(Struct, kw_only=True, omit_defaults=True):
     """What became of one event."""
 
-    seq: int
-    reservation_id: str | None = None
-    job_id: str | None = None
-    status: Literal["stored", "duplicate", "unknown"]
+    seq: Annotated[int, doc("The number of the event.")]
+    reservation_id: Annotated[str | None, doc("The id of the lease; null if there is none.")] = None
+    job_id: Annotated[str | None, JOB_ID] = None
+    status: Annotated[
+        Literal["stored", "duplicate", "unknown"],
+        doc("stored, duplicate, or unknown if there is no such lease."),
+    ]
 
 
 class UsageResults(Struct, kw_only=True):
     """One result for each event, in order."""
 
-    results: list[UsageResult]
-    stored: int
-    duplicates: int
+    results: Annotated[list[UsageResult], RESULTS]
+    stored: Annotated[int, doc("The number of new events.")]
+    duplicates: Annotated[int, doc("The number of events that had been stored before.")]
 
 
 class JobUsage(Struct, kw_only=True):
@@ -63,38 +83,46 @@ class JobUsage(Struct, kw_only=True):
     ``spent`` is of the time asked for. All other numbers are of the whole lease.
     """
 
-    reservation_id: str
-    account: str
-    job_id: str
-    gpu_type: str
-    gpu_count: int
-    used_ms: int
-    gpu_ms: int
-    settled: CreditsText
-    adjusted: CreditsText
-    refunded: CreditsText
-    charged: CreditsText
-    measured_ms: int
-    events: int
-    late_ms: int
-    admitted_at: InstantText
-    spent: CreditsText
+    reservation_id: Annotated[str, RESERVATION_ID]
+    account: Annotated[str, ACCOUNT]
+    job_id: Annotated[str, JOB_ID]
+    gpu_type: Annotated[str, GPU_TYPE]
+    gpu_count: Annotated[int, GPU_COUNT]
+    used_ms: Annotated[int, USED_MS]
+    gpu_ms: Annotated[int, doc("GPUs times milliseconds of use.")]
+    settled: Annotated[CreditsText, SETTLED]
+    adjusted: Annotated[CreditsText, doc("Credits charged later, on top of what was settled.")]
+    refunded: Annotated[CreditsText, doc("Credits given back later.")]
+    charged: Annotated[CreditsText, doc("Settled and adjusted credits, less refunds.")]
+    measured_ms: Annotated[int, doc("Total time that the nodes measured.")]
+    events: Annotated[int, doc("The number of stored measurements.")]
+    late_ms: Annotated[
+        int,
+        doc(
+            "Use reported after the lapse that is not charged: beyond what was authorised, "
+            "or too late."
+        ),
+    ]
+    admitted_at: Annotated[InstantText, doc("When the lease began.")]
+    spent: Annotated[
+        CreditsText, doc("Credits spent on the lease in the requested time, less refunds.")
+    ]
 
 
 class PaidGroup(Struct, kw_only=True):
     """What one job, account, type of GPU or day cost."""
 
-    name: str
-    spent: CreditsText
-    reservations: int
+    name: Annotated[str, doc("The job, account, GPU type or day.")]
+    spent: Annotated[CreditsText, doc("Credits spent.")]
+    reservations: Annotated[int, doc("The number of leases.")]
 
 
 class PaidTotal(Struct, kw_only=True):
     """What was paid for in the time asked for, in all: always whole, whatever the page shows."""
 
-    spent: CreditsText
-    reservations: int
-    groups: int
+    spent: Annotated[CreditsText, doc("Total credits spent, less refunds.")]
+    reservations: Annotated[int, doc("The number of leases that were paid for.")]
+    groups: Annotated[int, doc("The number of groups.")]
 
 
 class UsagePage(Struct, kw_only=True):
@@ -105,11 +133,13 @@ class UsagePage(Struct, kw_only=True):
     charged or corrected in it, whoever paid, the latest first. Both lists go on at ``next_cursor``.
     """
 
-    account: str
-    since: InstantText
-    until: InstantText
-    by: GroupingName
-    total: PaidTotal
-    paid: list[PaidGroup]
-    leases: list[JobUsage]
-    next_cursor: str | None = None
+    account: Annotated[str, ACCOUNT]
+    since: Annotated[InstantText, doc("The start of the time that the page is about.")]
+    until: Annotated[InstantText, doc("The end of that time: now at the latest.")]
+    by: Annotated[GroupingName, doc("The property that spending is grouped by.")]
+    total: Annotated[PaidTotal, doc("Total spending in that time, whatever the page shows.")]
+    paid: Annotated[list[PaidGroup], doc("Spending in groups, the largest first.")]
+    leases: Annotated[
+        list[JobUsage], doc("The leases of the account's own jobs, whoever paid, the latest first.")
+    ]
+    next_cursor: Annotated[str | None, NEXT_CURSOR] = None

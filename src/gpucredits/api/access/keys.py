@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
@@ -31,6 +33,7 @@ from gpucredits.wire.access import (
     NewKeyAnswer,
     RoleName,
 )
+from gpucredits.wire.documented import SINCE, UNTIL, doc
 from gpucredits.wire.scalars import (
     AccountPath,
     Instant,
@@ -55,13 +58,15 @@ route = Routes("access")
 class AuditQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which acts to list."""
 
-    account: AccountPath | None = None
-    actor: Name | None = None
-    action: Name | None = None
-    resource: Name | None = None
-    metadata: MetadataFilter | None = None
-    since: Instant | None = None
-    until: Instant | None = None
+    account: Annotated[
+        AccountPath | None, doc("Only acts that concern this account or one below it.")
+    ] = None
+    actor: Annotated[Name | None, doc("Only acts of this actor.")] = None
+    action: Annotated[Name | None, doc("Only acts of this name.")] = None
+    resource: Annotated[Name | None, doc("Only acts on this resource.")] = None
+    metadata: Annotated[MetadataFilter | None, doc("Only acts with these labels.")] = None
+    since: Annotated[Instant | None, SINCE] = None
+    until: Annotated[Instant | None, UNTIL] = None
 
 
 @route(

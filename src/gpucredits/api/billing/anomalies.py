@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 from msgspec import Struct
 
@@ -39,6 +39,7 @@ from gpucredits.wire.anomaly import (
     AnomalyTermsRequest,
 )
 from gpucredits.wire.change import given, named_in
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import AccountPath, Credits, format_instant
 
 _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "refused")
@@ -50,13 +51,15 @@ route = Routes("anomalies")
 class AnomalyQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose unusual hours to list: those of an account and of all below it."""
 
-    account: AccountPath | None = None
+    account: Annotated[
+        AccountPath | None, doc("Only hours of this account and of those below it.")
+    ] = None
 
 
 class TermsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     """Whose terms to show."""
 
-    account: AccountPath
+    account: Annotated[AccountPath, doc("The account whose terms to show.")]
 
 
 @route("GET /v1/anomalies", Permission.READ, reasons=NO_ACCOUNT, client="anomaly_page(account)")

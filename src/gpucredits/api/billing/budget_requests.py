@@ -6,6 +6,8 @@ bounds), and where credits are made, only the system's own staff.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
@@ -25,6 +27,7 @@ from gpucredits.core.request import BudgetRequest, RequestKind, RequestState
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.billing import budget_requests
 from gpucredits.service.billing.budget_requests import Asker, RequestFilter, RequestRefused
+from gpucredits.wire.documented import doc
 from gpucredits.wire.request import (
     KINDS,
     STATES,
@@ -53,9 +56,11 @@ route = Routes("budget_requests")
 class RequestQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which requests to list: those of an account and of all below it."""
 
-    account: AccountPath | None = None
-    state: RequestStateName | None = None
-    kind: RequestKindName | None = None
+    account: Annotated[
+        AccountPath | None, doc("Only requests of this account and those below it.")
+    ] = None
+    state: Annotated[RequestStateName | None, doc("Only requests in this state.")] = None
+    kind: Annotated[RequestKindName | None, doc("Only requests of this kind.")] = None
 
 
 @route(

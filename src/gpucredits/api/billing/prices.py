@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
@@ -20,6 +22,7 @@ from gpucredits.service.billing.prices import (
     end_price,
     list_prices,
 )
+from gpucredits.wire.documented import doc
 from gpucredits.wire.price import (
     NewPriceAnswer,
     PriceAnswer,
@@ -38,10 +41,10 @@ route = Routes("prices")
 class PriceQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which versions to list."""
 
-    gpu_type: GpuType | None = None
-    region: Region | None = None
-    account: AccountPath | None = None
-    effective_by: Instant | None = None
+    gpu_type: Annotated[GpuType | None, doc("Only prices of this GPU type.")] = None
+    region: Annotated[Region | None, doc("Only prices of this region.")] = None
+    account: Annotated[AccountPath | None, doc("Only discounts of this account.")] = None
+    effective_by: Annotated[Instant | None, doc("Only versions in force by this instant.")] = None
 
 
 @route(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Annotated, cast
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
@@ -23,6 +23,7 @@ from gpucredits.service.billing.statements import (
     payment,
 )
 from gpucredits.wire.credit import topup_to_wire
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import AccountPath, format_instant
 from gpucredits.wire.statement import (
     PaymentAnswer,
@@ -41,7 +42,7 @@ route = Routes("statements")
 class StatementQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose statements to list."""
 
-    account: AccountPath | None = None
+    account: Annotated[AccountPath | None, doc("Only statements of this account.")] = None
 
 
 @route(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError
@@ -20,6 +20,7 @@ from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.service.billing.usage import Measured, UsageRow, measured_use, record_use
 from gpucredits.service.reads.clock import read_clock
 from gpucredits.service.reads.filters import ReservationFilter
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import Instant, format_instant
 from gpucredits.wire.usage import (
     GroupingName,
@@ -46,9 +47,11 @@ route = Routes("usage")
 class UsageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """In which time, grouped by what; the last 31 days by job unless asked otherwise."""
 
-    since: Instant | None = None
-    until: Instant | None = None
-    by: GroupingName = "job"
+    since: Annotated[
+        Instant | None, doc("From this instant on; 31 days before until unless given.")
+    ] = None
+    until: Annotated[Instant | None, doc("Before this instant; now unless given.")] = None
+    by: Annotated[GroupingName, doc("The property that spending is grouped by.")] = "job"
 
 
 @route("POST /v1/usage", Permission.BEAT, needs_key=False, client="report_usage")

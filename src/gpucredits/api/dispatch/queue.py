@@ -26,6 +26,7 @@ from gpucredits.service.dispatch.queue import (
     by_the_clock,
     has_ended,
 )
+from gpucredits.wire.documented import REGION, doc
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 from gpucredits.wire.scalars import AccountPath, Name, Region, format_end, format_instant
 
@@ -51,16 +52,22 @@ class QueueQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     With a ``region``, ``pool`` is the GPU type alone.
     """
 
-    account: AccountPath | None = None
-    pool: Name | None = None
-    region: Region | None = None
-    state: QueueStateName | None = None
+    account: Annotated[
+        AccountPath | None, doc("Only requests of this account and those below it.")
+    ] = None
+    pool: Annotated[Name | None, doc("Only requests for this pool, such as h100/default.")] = None
+    region: Annotated[Region | None, REGION] = None
+    state: Annotated[QueueStateName | None, doc("Only requests in this state.")] = None
 
 
 class WaitQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     """How long to wait for the request to be admitted, or to end in another way."""
 
-    wait_seconds: Annotated[int, Meta(ge=0, le=WAIT_SECONDS_MAX)] = 0
+    wait_seconds: Annotated[
+        int,
+        Meta(ge=0, le=WAIT_SECONDS_MAX),
+        doc("How long to wait for an answer; 0 answers at once."),
+    ] = 0
 
 
 @route("GET /v1/queue", Permission.READ, reasons=NO_ACCOUNT, client="queue_page()")

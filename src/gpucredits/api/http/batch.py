@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -20,6 +21,7 @@ from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
 from gpucredits.service.write.batch_keys import claim
+from gpucredits.wire.documented import ATOMIC
 
 Item = tuple[str, Command]  # the account it is about, and what to do
 Orgs = Mapping[str, int | None]  # the numbers of the orgs that a batch names, if they exist
@@ -28,7 +30,7 @@ Orgs = Mapping[str, int | None]  # the numbers of the orgs that a batch names, i
 class Atomic(Struct, kw_only=True, forbid_unknown_fields=True):
     """Whether a batch is all or nothing."""
 
-    atomic: bool = False
+    atomic: Annotated[bool, ATOMIC] = False
 
 
 async def begin(call: AnyCall, accounts: Sequence[str], *, atomic: bool) -> Orgs:

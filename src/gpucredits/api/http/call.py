@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from inspect import cleandoc
 from types import NoneType, UnionType
 from typing import (
+    Annotated,
     Any,
     Generic,
     TypedDict,
@@ -26,6 +27,7 @@ from msgspec import Struct
 
 from gpucredits.service.access.permissions import Permission, Principal
 from gpucredits.service.services import Services
+from gpucredits.wire.documented import doc
 
 Body = TypeVar("Body")
 Query = TypeVar("Query")
@@ -39,7 +41,7 @@ class NoQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 class DryRun(Struct, kw_only=True, forbid_unknown_fields=True):
     """The query of every write: whether to take everything back and answer as if it stood."""
 
-    dry_run: bool = False
+    dry_run: Annotated[bool, doc("Answer as if the write were done, and change nothing.")] = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct, inspect
 
+from gpucredits.wire.documented import type_of
+
 BODY_BYTES_MAX: Final = 256 * 1024
 BATCH_BYTES_MAX: Final = 2 * 1024 * 1024
 
@@ -45,11 +47,11 @@ def lists_of(shape: type[Struct]) -> dict[str, int]:
     known = inspect.type_info(shape)
     assert isinstance(known, inspect.StructType)  # for the type checker
     return {
-        each.encode_name: each.type.max_length
+        each.encode_name: kind.max_length
         for each in known.fields
-        if isinstance(each.type, inspect.ListType)
-        and each.type.max_length is not None
-        and isinstance(each.type.item_type, inspect.StructType)
+        if isinstance(kind := type_of(each), inspect.ListType)
+        and kind.max_length is not None
+        and isinstance(kind.item_type, inspect.StructType)
     }
 
 

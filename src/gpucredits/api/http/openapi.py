@@ -7,12 +7,13 @@ Must not: know any single route.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Struct
 
 from gpucredits.api.http.call import DryRun, NoQuery, Route
 from gpucredits.api.http.errors import EDGE_REASONS, status_of_word
@@ -21,9 +22,8 @@ from gpucredits.core.reasons import Reason
 from gpucredits.service.access.permissions import ALLOWED, SYSTEM_ONLY
 from gpucredits.version import __version__
 from gpucredits.wire import problem
-from gpucredits.wire.meanings import meaning_of
 from gpucredits.wire.problem import Problem
-from gpucredits.wire.scalars import AccountPath, GpuType, Region, Slug, schema_of
+from gpucredits.wire.scalars import SCHEMAS, AccountPath, GpuType, Region, Slug, schema_of
 
 REF = "#/components/schemas/{name}"
 JSON = "application/json"
@@ -78,7 +78,7 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
         kinds, schema_hook=schema_of, ref_template=REF
     )
     refs = dict(zip(kinds, schemas, strict=True))
-    _describe(components)
+    _describe(components, shapes_in(kinds))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refs, components)
@@ -117,23 +117,52 @@ def reasons_of(route: Route) -> list[str]:
     return sorted(reasons)
 
 
-def _describe(components: dict[str, Any]) -> None:
-    """Say of each field what it means, before what its type says, and list a problem's reasons.
+def _describe(components: dict[str, Any], shapes: set[type[Struct]]) -> None:
+    """Put the meaning of each field before what its type says, and list a problem's reasons.
 
     The list is the document's alone: a client takes words that are newer than itself.
     """
-    for shape, described in components.items():
+    for shape in shapes:
+        described = components[shape.__name__]
         described["description"] = cleandoc(described["description"])
-        described["properties"] = {
-            name: {**schema, "description": _said(meaning_of(shape, name), schema)}
-            for name, schema in described["properties"].items()
-        }
+        for field, sentences in meanings_of(shape).items():
+            described["properties"][field]["description"] = " ".join(sentences)
     words = {*EDGE_REASONS, *(reason.value for reason in Reason)}
     components[Problem.__name__]["properties"]["reason"]["enum"] = sorted(words)
 
 
-def _said(meaning: str, schema: dict[str, Any]) -> str:
-    return f"{meaning} {schema.get('description', '')}".strip()
+def shapes_in(kinds: Iterable[Any]) -> set[type[Struct]]:
+    """Every shape that is in some types, at any depth."""
+    found: set[type[Struct]] = set()
+    waiting = list(kinds)
+    while waiting:
+        kind = waiting.pop()
+        if not isinstance(kind, type) or not issubclass(kind, Struct):
+            waiting += get_args(kind)
+        elif kind not in found:
+            found.add(kind)
+            waiting += get_type_hints(kind).values()
+    return found
+
+
+def meanings_of(shape: type[Struct]) -> dict[str, list[str]]:
+    """What each field of a shape means, as its own sentence and those of its type."""
+    hints = get_type_hints(shape, include_extras=True)
+    return {
+        field.encode_name: list(_sentences(hints[field.name]))
+        for field in msgspec.structs.fields(shape)
+    }
+
+
+def _sentences(hint: Any) -> Iterator[str]:
+    """The outermost sentence of a type first."""
+    if get_origin(hint) is Annotated:
+        for each in reversed(hint.__metadata__):
+            if isinstance(each, msgspec.Meta) and each.description:
+                yield each.description
+        hint = hint.__origin__
+    if said := SCHEMAS.get(hint, {}).get("description"):
+        yield said
 
 
 def _kinds(routes: Iterable[Route]) -> list[Any]:
@@ -167,12 +196,11 @@ def _operation(route: Route, refs: dict[Any, Any], components: dict[str, Any]) -
 
 
 def _description(route: Route) -> str:
-    text = (getattr(route.handler, "__doc__", "") or "").strip()
     if route.permission is None:
-        return text
+        return route.text
     roles = ", ".join(sorted(role.value for role in ALLOWED[route.permission]))
     scope = "; keys for the whole system only" if route.permission in SYSTEM_ONLY else ""
-    return f"{text}\n\nRoles: {roles}{scope}."
+    return f"{route.text}\n\nRoles: {roles}{scope}."
 
 
 def _parameters(route: Route, components: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.core.account import check_path
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import AccountPath
 
 Row = TypeVar("Row")
@@ -25,15 +26,17 @@ Cursor = Annotated[str, Meta(max_length=200, description="next_cursor of the pag
 class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     """What every list takes."""
 
-    limit: Limit = PAGE_DEFAULT
-    cursor: Cursor | None = None
+    limit: Annotated[Limit, doc("The maximum number of rows.")] = PAGE_DEFAULT
+    cursor: Annotated[
+        Cursor | None, doc("Where the page starts; leave it out for the first page.")
+    ] = None
 
 
 class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Of which account; a key for the whole system must say."""
 
-    account: AccountPath | None = None
-    tree: bool | None = None
+    account: Annotated[AccountPath | None, doc("The account; required for system keys.")] = None
+    tree: Annotated[bool | None, doc("Include everything below the account.")] = None
 
 
 def page(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 from msgspec import Struct
 
@@ -36,6 +36,7 @@ from gpucredits.wire.account import (
     scope_name,
     tree_to_wire,
 )
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, format_instant
 
 ORGS_VISITED_MAX: Final = 200
@@ -47,18 +48,23 @@ route = Routes("accounts")
 class AccountQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which accounts to list."""
 
-    under: AccountPath | None = None
-    model: ModelName | None = None
-    status: StatusName | None = None
-    metadata: MetadataFilter | None = None
+    under: Annotated[AccountPath | None, doc("Only this account and those below it.")] = None
+    model: Annotated[ModelName | None, doc("Only accounts of this model.")] = None
+    status: Annotated[StatusName | None, doc("Only accounts in this status.")] = None
+    metadata: Annotated[MetadataFilter | None, doc("Only accounts with these labels.")] = None
 
 
 class BalanceQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     """Of the whole subtree; at a past instant; as it was known at a past instant."""
 
-    tree: bool = False
-    at: Instant | None = None
-    known_at: Instant | None = None
+    tree: Annotated[bool, doc("Include everything below the account.")] = False
+    at: Annotated[Instant | None, doc("The instant to answer for; now unless given.")] = None
+    known_at: Annotated[
+        Instant | None,
+        doc(
+            "Answer with what was recorded by this instant; the earlier of at and known_at counts."
+        ),
+    ] = None
 
 
 @route(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpucredits.api.http.call import ApiRequest, Routes
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -10,6 +12,7 @@ from gpucredits.core.account import org_of
 from gpucredits.core.ids import lease_number
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.filters import EntryFilter
+from gpucredits.wire.documented import SINCE, UNTIL, doc
 from gpucredits.wire.entry import ENTRY_TYPES, EntryPage, EntryTypeName, entry_to_wire
 from gpucredits.wire.scalars import Instant, Name
 
@@ -19,11 +22,11 @@ route = Routes("ledger")
 class EntryQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which entries to list; times are those of taking effect, [since, until)."""
 
-    job_id: Name | None = None
-    reservation_id: Name | None = None
-    type: EntryTypeName | None = None
-    since: Instant | None = None
-    until: Instant | None = None
+    job_id: Annotated[Name | None, doc("Only entries of this job.")] = None
+    reservation_id: Annotated[Name | None, doc("Only entries of this lease.")] = None
+    type: Annotated[EntryTypeName | None, doc("Only entries of this type.")] = None
+    since: Annotated[Instant | None, SINCE] = None
+    until: Annotated[Instant | None, UNTIL] = None
 
 
 @route("GET /v1/entries", Permission.READ, reasons=NO_ACCOUNT, client="entry_page()")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
@@ -12,6 +14,7 @@ from gpucredits.core.account import org_of
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.reads.filters import GrantFilter
 from gpucredits.wire.credit import GrantAnswer, GrantPage, grant_to_wire
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import MetadataFilter
 
 route = Routes("credits")
@@ -20,8 +23,8 @@ route = Routes("credits")
 class GrantQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which grants to list."""
 
-    open: bool = False
-    metadata: MetadataFilter | None = None
+    open: Annotated[bool, doc("Only grants that have not ended and have something left.")] = False
+    metadata: Annotated[MetadataFilter | None, doc("Only grants with these labels.")] = None
 
 
 @route("GET /v1/grants", Permission.READ, reasons=NO_ACCOUNT, client="grant_page(account)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
@@ -16,6 +17,7 @@ from gpucredits.service.access.audit import who_ended
 from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.service.reads.clock import read_clock
 from gpucredits.service.reads.filters import ReservationFilter
+from gpucredits.wire.documented import doc
 from gpucredits.wire.reservation import (
     ReservationAnswer,
     ReservationPage,
@@ -30,10 +32,10 @@ route = Routes("reservations")
 class ReservationQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which reservations to list."""
 
-    job_id: Name | None = None
-    node: Name | None = None
-    state: StateName | None = None
-    metadata: MetadataFilter | None = None
+    job_id: Annotated[Name | None, doc("Only leases of this job.")] = None
+    node: Annotated[Name | None, doc("Only leases on this node.")] = None
+    state: Annotated[StateName | None, doc("Only leases in this state.")] = None
+    metadata: Annotated[MetadataFilter | None, doc("Only leases with these labels.")] = None
 
 
 @route(

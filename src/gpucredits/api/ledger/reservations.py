@@ -29,21 +29,23 @@ from gpucredits.service.dispatch.queue import QueueOptions
 from gpucredits.service.write.errors import complete
 from gpucredits.service.write.loop_turns import long_step
 from gpucredits.wire.beat_result import beaten_to_wire
+from gpucredits.wire.closing import (
+    CancelRequest,
+    ClosedAnswer,
+    SettleRequest,
+    closed_to_wire,
+    settle_from_wire,
+)
 from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest
 from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reservation import (
-    CancelRequest,
-    ClosedAnswer,
     ReservationAnswer,
     ReserveBatch,
     ReserveRequest,
     ReserveResult,
     ReserveResults,
-    SettleRequest,
-    closed_to_wire,
     reserve_from_wire,
     reserved_to_wire,
-    settle_from_wire,
 )
 
 Told = Outcome | QueueAnswer | ProblemError  # what became of an item of a batch

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
@@ -13,6 +15,7 @@ from gpucredits.core.topup import TopUpStatus
 from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.service.reads.filters import TopUpFilter
 from gpucredits.wire.credit import TopUpAnswer, TopUpPage, TopUpStatusName, topup_to_wire
+from gpucredits.wire.documented import doc
 
 route = Routes("credits")
 
@@ -20,7 +23,7 @@ route = Routes("credits")
 class TopUpQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which top-ups to list."""
 
-    status: TopUpStatusName | None = None
+    status: Annotated[TopUpStatusName | None, doc("Only top-ups in this status.")] = None
 
 
 @route("GET /v1/topups", Permission.READ, reasons=NO_ACCOUNT, client="topup_page(account)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gpucredits.api.http.call import ApiRequest, Routes
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
@@ -9,6 +11,7 @@ from gpucredits.api.http.scope import page_about
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.filters import TransferFilter
 from gpucredits.wire.credit import TransferPage, TransferShown
+from gpucredits.wire.documented import SINCE, UNTIL, doc
 from gpucredits.wire.scalars import Instant, MetadataFilter, format_instant
 
 route = Routes("credits")
@@ -17,9 +20,9 @@ route = Routes("credits")
 class TransferQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which transfers to list, to or from the account; times are of moving, [since, until)."""
 
-    metadata: MetadataFilter | None = None
-    since: Instant | None = None
-    until: Instant | None = None
+    metadata: Annotated[MetadataFilter | None, doc("Only transfers with these labels.")] = None
+    since: Annotated[Instant | None, SINCE] = None
+    until: Annotated[Instant | None, UNTIL] = None
 
 
 @route("GET /v1/transfers", Permission.READ, reasons=NO_ACCOUNT, client="transfer_page(account)")

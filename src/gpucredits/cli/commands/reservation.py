@@ -17,13 +17,9 @@ from gpucredits.client import calls as client_calls
 from gpucredits.client.calls import ReserveFields
 from gpucredits.core.duration import format_ms, format_seconds
 from gpucredits.core.wording import count
+from gpucredits.wire.closing import ClosedAnswer
 from gpucredits.wire.heartbeat import BeatAnswer
-from gpucredits.wire.reservation import (
-    ClosedAnswer,
-    ReservationAnswer,
-    ReservationPage,
-    StateName,
-)
+from gpucredits.wire.reservation import ReservationAnswer, ReservationPage, StateName
 
 _DUPLICATE: Final = "a duplicate: nothing was charged"
 _NOTES: Final = {
