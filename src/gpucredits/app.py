@@ -151,7 +151,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             job.is_held_up = steadiness.is_off
             await job.start()
             stack.push_async_callback(job.stop)
-        gpu_pools, line = await _dispatching(ledger, stack)
+        gpu_pools, requests = await _dispatching(ledger, stack)
         services = Services(
             run=UseCases(pool),
             ledger=ledger,
@@ -160,7 +160,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             directory=Directory(pool),
             limiter=limiter,
             gpu_pools=gpu_pools,
-            line=line,
+            queue=requests,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         stack.callback(api.log.close)
@@ -189,15 +189,15 @@ def _limiter(config: Config, pool: Pool) -> Limiter:
 async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, RequestQueue]:
     """Pools, the queue in front of them, and the dispatcher, which hears of what happens."""
     gpu_pools = GpuPools(ledger.pool, ledger.funnel.shelf.windows)
-    line = RequestQueue(ledger.pool)
+    requests = RequestQueue(ledger.pool)
     await gpu_pools.refresh()
     dispatching = Dispatching(ledger, gpu_pools)
     dispatching.is_held_up = ledger.funnel.shelf.steadiness.is_off
-    rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
-    for part in (line, dispatching, Notifier(ledger.pool, rings)):
+    rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: requests.news}
+    for part in (requests, dispatching, Notifier(ledger.pool, rings)):
         await part.start()
         stack.push_async_callback(part.stop)
-    return gpu_pools, line
+    return gpu_pools, requests
 
 
 async def _embedded(config: Config, stack: AsyncExitStack) -> str:

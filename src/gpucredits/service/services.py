@@ -51,4 +51,4 @@ class Services:
     directory: Directory
     limiter: Limiter
     gpu_pools: GpuPools
-    line: RequestQueue
+    queue: RequestQueue

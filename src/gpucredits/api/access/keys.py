@@ -7,7 +7,14 @@ from typing import Annotated
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
-from gpucredits.api.http.scope import AnyCall, account_exists, org_number, unknown_key, visible
+from gpucredits.api.http.scope import (
+    AnyCall,
+    account_exists,
+    key_param,
+    org_number,
+    unknown_key,
+    visible,
+)
 from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
@@ -22,7 +29,7 @@ from gpucredits.service.access.key_acts import (
     read_key,
     revoke_key,
 )
-from gpucredits.service.access.permissions import Permission, Role, sees_org
+from gpucredits.service.access.permissions import Permission, Role
 from gpucredits.wire.access import (
     SHOWN_ONCE,
     AuditAnswer,
@@ -147,12 +154,7 @@ async def post_key_revoke(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
 
     A key may revoke itself.
     """
-    try:
-        org_id, number = ids.parse_id(ids.KEY, call.params["key"])
-    except ValueError as error:
-        raise unknown_key() from error
-    if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
-        raise unknown_key()
+    org_id, number = key_param(call)
     revoked = await call.services.run(
         revoke_key,
         act_of(call, org_id),

@@ -71,7 +71,7 @@ def needs_turn(call: AnyCall, request: ReserveRequest) -> bool:
     return pool is not None and pool.gates
 
 
-def wish_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> QueueOptions:
+def options_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> QueueOptions:
     """What the queue is told; refuses what makes no sense."""
     if request.gang is None and (request.gang_size or 1) > 1:
         raise invalid("gang", "must be named for a gang_size of more than 1")
@@ -100,7 +100,7 @@ def wish_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> QueueOp
 
 
 async def take_turn(
-    call: AnyCall, org_id: int, wish: QueueOptions, *, position: int | None = None
+    call: AnyCall, org_id: int, options: QueueOptions, *, position: int | None = None
 ) -> tuple[Outcome | QueueAnswer, bool]:
     """Send a reserve to the queue: its lease or refusal, or its place; and whether it is a replay.
 
@@ -108,23 +108,25 @@ async def take_turn(
     """
     if call.dry_run:
         with naming_deadlines():
-            await call.services.line.check_deadlines([wish])
-        return await rehearsed(call.services, org_id, wish), False
-    [answer], is_replay = await _join(call, org_id, [wish], position)
+            await call.services.queue.check_deadlines([options])
+        return await rehearsed(call.services, org_id, options), False
+    [answer], is_replay = await _join(call, org_id, [options], position)
     return answer, is_replay
 
 
 async def take_turns(
-    call: AnyCall, wishes: Sequence[tuple[int, int, QueueOptions]], *, before: int
+    call: AnyCall, requests: Sequence[tuple[int, int, QueueOptions]], *, before: int
 ) -> list[tuple[Outcome | QueueAnswer | ProblemError, bool]]:
-    """Send reserves of a batch, as (place in it, org, wish), to the queue on their own.
+    """Send reserves of a batch, as (place in it, org, options), to the queue on their own.
 
     One that cannot wait there is told so in its place. ``before``: how many of the batch's other
     items are decided, should some of these not be.
     """
     if call.dry_run:
-        return [await take_turn(call, org_id, wish) for _, org_id, wish in wishes]
-    turns = (take_turn(call, org_id, wish, position=place) for place, org_id, wish in wishes)
+        return [await take_turn(call, org_id, options) for _, org_id, options in requests]
+    turns = (
+        take_turn(call, org_id, options, position=place) for place, org_id, options in requests
+    )
     told = await asyncio.gather(*turns, return_exceptions=True)
     return complete([(each, False) if is_answer(each) else each for each in told], before=before)
 
@@ -134,19 +136,20 @@ def is_answer(told: object) -> TypeGuard[ProblemError]:
     return isinstance(told, ProblemError) and told.status < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def gang_of(call: AnyCall, wishes: Sequence[QueueOptions]) -> list[QueueOptions]:
+def gang_of(call: AnyCall, requests: Sequence[QueueOptions]) -> list[QueueOptions]:
     """A batch that is all or nothing as one gang; refuses what makes no sense."""
-    first = wishes[0]
-    if len({(wish.pool_id, wish.reserve.account, wish.is_patient) for wish in wishes}) > 1:
+    first = requests[0]
+    kinds = {(each.pool_id, each.reserve.account, each.is_patient) for each in requests}
+    if len(kinds) > 1:
         text = "must be of one account and one pool, and all wait or none, in an atomic batch"
         raise invalid("items", text)
-    if any(wish.allow_partial for wish in wishes):
+    if any(options.allow_partial for options in requests):
         raise invalid(
             "allow_partial", "is not possible in an atomic batch, which is all or nothing"
         )
     mark = hashlib.sha256(f"{call.key}".encode()).hexdigest()[:12]
     gang = f"{first.gang or 'batch'}#{mark}"
-    return [replace(wish, gang=gang, gang_size=len(wishes)) for wish in wishes]
+    return [replace(options, gang=gang, gang_size=len(requests)) for options in requests]
 
 
 async def take_turn_together(
@@ -167,20 +170,20 @@ async def resolve(
     """
     tickets = [await _ended(call, (org_id, each)) for each in (queued.queue_id, *queued.others)]
     if any(was_throttled(ticket) for ticket in tickets):
-        await call.services.line.forget(_act(call, org_id, position), queued)
+        await call.services.queue.forget(_act(call, org_id, position), queued)
     return [_told(ticket) for ticket in tickets]
 
 
 async def _join(
-    call: AnyCall, org_id: int, wishes: Sequence[QueueOptions], position: int | None
+    call: AnyCall, org_id: int, requests: Sequence[QueueOptions], position: int | None
 ) -> tuple[list[Outcome | QueueAnswer], bool]:
     act = _act(call, org_id, position)
-    waits = wishes[0].is_patient
-    refused = await never_admitted(call.services, org_id, wishes) if waits else None
+    waits = requests[0].is_patient
+    refused = await never_admitted(call.services, org_id, requests) if waits else None
     try:
         with naming_deadlines():
-            outcome, is_replay = await call.services.line.join(
-                act, wishes, actor=call.actor, request_id=call.request_id, refused=refused
+            outcome, is_replay = await call.services.queue.join(
+                act, requests, actor=call.actor, request_id=call.request_id, refused=refused
             )
     except QueueFull as full:
         raise ProblemError(
@@ -189,7 +192,7 @@ async def _join(
             headers={"retry-after": "5"},
         ) from full
     if not isinstance(outcome, Queued):  # refused, or the key was used before there was a pool
-        return [outcome] * len(wishes), is_replay
+        return [outcome] * len(requests), is_replay
     return await resolve(call, org_id, outcome, position), is_replay
 
 
@@ -210,13 +213,13 @@ def _act(call: AnyCall, org_id: int, position: int | None) -> Act:
 
 async def _ended(call: AnyCall, key: tuple[int, int]) -> QueuedRequest:
     """A request that has ended, or that waits and has news."""
-    line = call.services.line
-    ticket = await line.wait(key, _has_news, timeout_s=FIRST_NEWS_WITHIN_S)
+    queue = call.services.queue
+    ticket = await queue.wait(key, _has_news, timeout_s=FIRST_NEWS_WITHIN_S)
     if ticket is not None and not ticket.is_patient:
-        ticket = await line.wait(key, has_ended, timeout_s=ANSWER_WITHIN_S)
+        ticket = await queue.wait(key, has_ended, timeout_s=ANSWER_WITHIN_S)
         if ticket is not None and not has_ended(ticket):
-            await line.give_up(key)
-            ticket = await line.wait(key, has_ended, timeout_s=LET_IN_WITHIN_S)
+            await queue.give_up(key)
+            ticket = await queue.wait(key, has_ended, timeout_s=LET_IN_WITHIN_S)
     if ticket is None:
         raise ProblemError("queue_unknown", "This request is no longer known.")
     return ticket

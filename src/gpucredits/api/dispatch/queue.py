@@ -83,7 +83,7 @@ async def get_queue(call: ApiRequest[None, QueueQuery]) -> QueuePage:
     org_id = await org_number(call, account) if account else None
     wanted = query.state
     states = () if wanted is None else tuple(s for s in QueueState if _STATES[s] == wanted)
-    tickets = await call.services.line.page(
+    tickets = await call.services.queue.page(
         TicketFilter(
             org_id=org_id,
             account=account,
@@ -112,7 +112,7 @@ async def get_queued(call: ApiRequest[None, WaitQuery]) -> QueueAnswer:
     ticket = await _visible(call)
     if call.query.wait_seconds and not has_ended(ticket):
         key = (ticket.org_id, ticket.queue_id)
-        seen = await call.services.line.wait(key, has_ended, timeout_s=call.query.wait_seconds)
+        seen = await call.services.queue.wait(key, has_ended, timeout_s=call.query.wait_seconds)
         ticket = seen or ticket
     return ticket_to_wire(ticket)
 
@@ -130,10 +130,10 @@ async def post_queue_cancel(call: ApiRequest[None, NoQuery]) -> QueueAnswer:
     """
     ticket = await _visible(call)
     key = (ticket.org_id, ticket.queue_id)
-    is_closed, call.replayed = await call.services.line.cancel(
+    is_closed, call.replayed = await call.services.queue.cancel(
         act_of(call, ticket.org_id), key, actor=call.actor, request_id=call.request_id
     )
-    seen = await call.services.line.wait(key, has_ended, timeout_s=0 if call.dry_run else 10)
+    seen = await call.services.queue.wait(key, has_ended, timeout_s=0 if call.dry_run else 10)
     if not is_closed and (seen is None or seen.state != QueueState.CANCELED):
         now = _STATES[QueueState((seen or ticket).state)]
         hint = ": cancel or settle its reservation instead" if now == "admitted" else ""
@@ -148,7 +148,7 @@ async def _visible(call: AnyCall) -> QueuedRequest:
     except ValueError:
         key = (-1, 0)
     if key[0] < 2**31:
-        ticket = await call.services.line.read(key)
+        ticket = await call.services.queue.read(key)
         if ticket is not None and sees(call.principal, ticket.account):
             return ticket
     raise ProblemError("queue_unknown", "There is no such request in the queue.")

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpucredits.api.http.call import ApiRequest
 from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
-from gpucredits.api.http.paging import AccountPageQuery
+from gpucredits.api.http.paging import LAST, AccountPageQuery
 from gpucredits.core import ids
 from gpucredits.core.account import check_path, org_of
 from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
@@ -35,6 +35,13 @@ def account_param(call: AnyCall) -> str:
     except ValueError as error:
         raise invalid("account", str(error)) from error
     return visible(call, path)
+
+
+def bounded_account(call: AnyCall) -> str:
+    """The account in the request's path, if the caller may decide about its bounds."""
+    path = account_param(call)
+    require_wider(call, path)
+    return path
 
 
 def account_filter(call: AnyCall, path: str | None) -> str:
@@ -104,6 +111,14 @@ def number_param(call: AnyCall, name: str, prefix: str) -> tuple[int, int] | Non
     if org_id >= 2**31 or not sees_org(call.principal, org_id):
         return None
     return org_id, number
+
+
+def key_param(call: AnyCall) -> tuple[int, int]:
+    """(org, number) of the key in the request's path, if it could be one that the caller sees."""
+    found = number_param(call, "key", ids.KEY)
+    if found is None or found[1] > LAST:
+        raise unknown_key()
+    return found
 
 
 def require(principal: Principal, permission: Permission, why: str) -> None:

@@ -6,11 +6,11 @@ refusal into the end of the request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from gpucredits.api.http.errors import RefusedError
-from gpucredits.api.http.scope import AnyCall
+from gpucredits.api.http.scope import AnyCall, org_number
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused, invariant
@@ -19,11 +19,24 @@ from gpucredits.service.write.batch_keys import item_key
 from gpucredits.service.write.ledger import Answers, Request
 
 Wanted = TypeVar("Wanted")
+Answer = TypeVar("Answer")
 
 
 async def submit(call: AnyCall, org: str | int, command: Command, kind: type[Wanted]) -> Wanted:
     """Carry out one command; what it gives is of the kind its rule promises."""
     return accepted(await outcome_of(call, org, command), kind)
+
+
+async def saved(
+    call: AnyCall,
+    account: str,
+    command: Command,
+    kind: type[Wanted],
+    to_wire: Callable[[int, Wanted], Answer],
+) -> Answer:
+    """Carry out one command in the org of an account; what it gives, as it is shown."""
+    org_id = await org_number(call, account)
+    return to_wire(org_id, await submit(call, org_id, command, kind))
 
 
 async def outcome_of(call: AnyCall, org: str | int, command: Command) -> Outcome:

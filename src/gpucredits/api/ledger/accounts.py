@@ -6,7 +6,14 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.overdue import name_statement
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import account_param, org_number, require, require_wider, visible
+from gpucredits.api.http.scope import (
+    account_param,
+    bounded_account,
+    org_number,
+    require,
+    require_wider,
+    visible,
+)
 from gpucredits.api.http.submit import submit
 from gpucredits.core.account import Status, org_of
 from gpucredits.core.command import UpdateAccount
@@ -124,8 +131,7 @@ async def post_resume(call: ApiRequest[None, NoQuery]) -> StatusAnswer:
 
 
 async def _set_status(call: ApiRequest[None, NoQuery], status: Status) -> StatusAnswer:
-    path = account_param(call)
-    require_wider(call, path)
+    path = bounded_account(call)
     org_id = await org_number(call, path)
     command = UpdateAccount(path=path, status=status)
     saved = await submit(call, org_id, command, AccountSaved)

@@ -9,7 +9,7 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, refusal_problem, status_of
 from gpucredits.api.http.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
 from gpucredits.api.http.scope import TOPUP_UNKNOWN, AnyCall, org_number, require, visible
-from gpucredits.api.http.submit import accepted, submit
+from gpucredits.api.http.submit import accepted, saved, submit
 from gpucredits.core import ids
 from gpucredits.core.command import (
     ConfirmTopUp,
@@ -54,8 +54,7 @@ async def post_issue(call: ApiRequest[IssueRequest, NoQuery]) -> GrantAnswer:
     The credits are valid on [starts_at, expires_at).
     """
     account = visible(call, call.body.account)
-    org_id = await org_number(call, account)
-    return granted_to_wire(org_id, await submit(call, org_id, issue_from_wire(call.body), Granted))
+    return await saved(call, account, issue_from_wire(call.body), Granted, granted_to_wire)
 
 
 @route(
@@ -104,8 +103,7 @@ async def post_topup(call: ApiRequest[TopUpRequest, NoQuery]) -> TopUpAnswer:
             Permission.DECIDE_TOPUP,
             "Only the system's own staff may record a top-up as confirmed; record it as pending.",
         )
-    org_id = await org_number(call, account)
-    return topup_to_wire(org_id, await submit(call, org_id, topup_from_wire(call.body), ToppedUp))
+    return await saved(call, account, topup_from_wire(call.body), ToppedUp, topup_to_wire)
 
 
 @route(
@@ -116,9 +114,7 @@ async def post_topup(call: ApiRequest[TopUpRequest, NoQuery]) -> TopUpAnswer:
 )
 async def post_topup_confirm(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
     """Confirm that a payment arrived, and grant the credits."""
-    org_id, number = topup_param(call)
-    outcome = await submit(call, org_id, ConfirmTopUp(topup_id=number), ToppedUp)
-    return topup_to_wire(org_id, outcome)
+    return await _decide(call, ConfirmTopUp)
 
 
 @route(
@@ -129,8 +125,7 @@ async def post_topup_confirm(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
 )
 async def post_topup_fail(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
     """Record that a payment will not arrive."""
-    org_id, number = topup_param(call)
-    return topup_to_wire(org_id, await submit(call, org_id, FailTopUp(topup_id=number), ToppedUp))
+    return await _decide(call, FailTopUp)
 
 
 @route(
@@ -144,9 +139,7 @@ async def post_topup_reverse(call: ApiRequest[None, NoQuery]) -> TopUpAnswer:
 
     Credits that were already spent become debt.
     """
-    org_id, number = topup_param(call)
-    outcome = await submit(call, org_id, ReverseTopUp(topup_id=number), ToppedUp)
-    return topup_to_wire(org_id, outcome)
+    return await _decide(call, ReverseTopUp)
 
 
 @route(
@@ -167,9 +160,16 @@ async def post_transfer(call: ApiRequest[TransferRequest, NoQuery]) -> TransferA
     """Move credits that are not held between two accounts of one org."""
     source = visible(call, call.body.source)
     visible(call, call.body.target)
-    org_id = await org_number(call, source)
-    outcome = await submit(call, org_id, transfer_from_wire(call.body), Transferred)
-    return transfer_to_wire(org_id, outcome)
+    return await saved(call, source, transfer_from_wire(call.body), Transferred, transfer_to_wire)
+
+
+async def _decide(
+    call: AnyCall, decision: type[ConfirmTopUp | FailTopUp | ReverseTopUp]
+) -> TopUpAnswer:
+    """Decide about the top-up in the request's path."""
+    org_id, number = topup_param(call)
+    outcome = await submit(call, org_id, decision(topup_id=number), ToppedUp)
+    return topup_to_wire(org_id, outcome)
 
 
 async def _issue_result(

@@ -39,8 +39,8 @@ async def check_admission(call: ApiRequest[ReserveRequest, NoQuery]) -> Admissio
     pool_admission.permitted(call, call.body)
     command = reserve_from_wire(call.body, call.principal.scope)
     if pool_admission.needs_turn(call, call.body):
-        wish = pool_admission.wish_of(call, call.body, command)
-        command = await as_decided(call.services, org_id, wish)
+        options = pool_admission.options_of(call, call.body, command)
+        command = await as_decided(call.services, org_id, options)
     outcome = await rehearse(call, org_id, Explain(reserve=command))
     if isinstance(outcome, Refused):
         if kind_of(outcome.reason) is Kind.NOT_FOUND:

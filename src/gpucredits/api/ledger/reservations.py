@@ -77,8 +77,8 @@ async def post_reservation(
     command = reserve_from_wire(call.body, call.principal.scope)
     told: Outcome | QueueAnswer
     if pool_admission.needs_turn(call, call.body):
-        wish = pool_admission.wish_of(call, call.body, command)
-        told, call.replayed = await pool_admission.take_turn(call, org_id, wish)
+        options = pool_admission.options_of(call, call.body, command)
+        told, call.replayed = await pool_admission.take_turn(call, org_id, options)
     else:
         told = await outcome_of(call, org_id, command)
     if isinstance(told, Queued):
@@ -106,7 +106,7 @@ async def post_reservation_batch(call: ApiRequest[ReserveBatch, Atomic]) -> Rese
         pool_admission.permitted(call, item)
     atomic = call.body.atomic or call.query.atomic
     queued = {
-        place: pool_admission.wish_of(call, item, command)
+        place: pool_admission.options_of(call, item, command)
         for place, (item, command) in enumerate(zip(call.body.items, commands, strict=True))
         if pool_admission.needs_turn(call, item)
     }
@@ -185,19 +185,19 @@ async def _reserve_all(
 ) -> list[Told]:
     """A batch whose items stand alone, or stay out of pools; some may go through the queue."""
     orgs = await begin(call, [command.account for command in commands], atomic=atomic)
-    wishes = [
-        (place, number, wish)
-        for place, wish in queued.items()
+    requests = [
+        (place, number, options)
+        for place, options in queued.items()
         if (number := orgs[org_of(commands[place].account)]) is not None
     ]
-    apart = {place for place, _, _ in wishes}
+    apart = {place for place, _, _ in requests}
     direct = [place for place in range(len(commands)) if place not in apart]
     items = [(command.account, command) for command in commands]
     outcomes = await batch_by_org(call, orgs, items, atomic=atomic, only=direct)
-    taken = await pool_admission.take_turns(call, wishes, before=len(direct))
+    taken = await pool_admission.take_turns(call, requests, before=len(direct))
     call.replayed = call.replayed and all(replay for _, replay in taken)
     by_place: dict[int, Told] = dict(zip(direct, outcomes, strict=True))
-    by_place |= {place: each for (place, _, _), (each, _) in zip(wishes, taken, strict=True)}
+    by_place |= {place: each for (place, _, _), (each, _) in zip(requests, taken, strict=True)}
     return [by_place[place] for place in range(len(commands))]
 
 
@@ -208,7 +208,7 @@ async def _reserve_together(
     org_id = await org_number(call, commands[0].account)
     pairs = zip(call.body.items, commands, strict=True)
     gang = pool_admission.gang_of(
-        call, [pool_admission.wish_of(call, item, command) for item, command in pairs]
+        call, [pool_admission.options_of(call, item, command) for item, command in pairs]
     )
     await begin(call, [command.account for command in commands], atomic=True)
     told, call.replayed = await pool_admission.take_turn_together(call, org_id, gang)

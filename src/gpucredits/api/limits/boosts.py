@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
-from gpucredits.api.http.scope import account_param, require_wider
+from gpucredits.api.http.scope import account_param, bounded_account
 from gpucredits.api.http.submit import submit
 from gpucredits.api.limits.limit_standing import (
     UNKNOWN,
@@ -78,8 +78,7 @@ async def post_boost(call: ApiRequest[BoostRequest, NoQuery]) -> BoostAnswer:
     ``target_id`` names the limit, or ``dimension`` with the other terms that the limit was set
     with.
     """
-    account = account_param(call)
-    require_wider(call, account)
+    account = bounded_account(call)
     standing = await standing_of(call, account)
     limit = wanted_limit(call.body, standing, call.principal.authority)
     body = call.body
@@ -109,8 +108,7 @@ async def post_boost(call: ApiRequest[BoostRequest, NoQuery]) -> BoostAnswer:
 )
 async def delete_boost(call: ApiRequest[None, NoQuery]) -> BoostAnswer:
     """End a boost now."""
-    account = account_param(call)
-    require_wider(call, account)
+    account = bounded_account(call)
     standing = await standing_of(call, account)
     org_id = standing.book.org.org_id
     by = call.principal.authority

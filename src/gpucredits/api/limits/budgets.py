@@ -10,7 +10,7 @@ from gpucredits.api.http.errors import RefusedError, invalid
 from gpucredits.api.http.paging import PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
 from gpucredits.api.http.scope import AnyCall, account_exists, account_param, org_number
-from gpucredits.api.http.submit import submit
+from gpucredits.api.http.submit import saved
 from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.core import bounds
 from gpucredits.core.command import EndBudget, SetBudget
@@ -127,8 +127,7 @@ async def put_budget(call: ApiRequest[BudgetBody, NoQuery]) -> BudgetTerms:
 
 
 async def _set(call: AnyCall, command: SetBudget) -> BudgetTerms:
-    org_id = await org_number(call, command.account)
-    return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
+    return await saved(call, command.account, command, BudgetSaved, budget_saved_to_wire)
 
 
 @route(
@@ -143,9 +142,8 @@ async def put_budgets(call: ApiRequest[BudgetsRequest, NoQuery]) -> BudgetsTerms
     Each item has the fields of a single budget.
     """
     account = account_param(call)
-    org_id = await org_number(call, account)
     command = budgets_from_wire(account, call.body)
-    return budgets_replaced_to_wire(org_id, await submit(call, org_id, command, BudgetsReplaced))
+    return await saved(call, account, command, BudgetsReplaced, budgets_replaced_to_wire)
 
 
 @route(
@@ -157,9 +155,8 @@ async def put_budgets(call: ApiRequest[BudgetsRequest, NoQuery]) -> BudgetsTerms
 async def delete_budget(call: ApiRequest[None, NoQuery]) -> BudgetTerms:
     """End a budget: the open period runs to its end, and no other begins."""
     account = account_param(call)
-    org_id = await org_number(call, account)
     command = EndBudget(account=account, name=budget_param(call))
-    return budget_saved_to_wire(org_id, await submit(call, org_id, command, BudgetSaved))
+    return await saved(call, account, command, BudgetSaved, budget_saved_to_wire)
 
 
 def shown(org_id: int, standing: PeriodStanding) -> PeriodAnswer:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT, SET_ABOVE
-from gpucredits.api.http.scope import account_param, org_number, require_wider
-from gpucredits.api.http.submit import submit
+from gpucredits.api.http.scope import account_param, bounded_account
+from gpucredits.api.http.submit import saved, submit
 from gpucredits.api.limits.limit_standing import limit_number, standing_of
 from gpucredits.core import ids
 from gpucredits.core.command import EndQuota
@@ -61,11 +61,9 @@ async def post_quota(call: ApiRequest[QuotaRequest, NoQuery]) -> QuotaTerms:
 
     A quota that is the same in everything but the limit gets the new limit.
     """
-    account = account_param(call)
-    require_wider(call, account)
-    org_id = await org_number(call, account)
+    account = bounded_account(call)
     command = quota_from_wire(account, call.body, call.principal.authority)
-    return quota_saved_to_wire(org_id, await submit(call, org_id, command, QuotaSaved))
+    return await saved(call, account, command, QuotaSaved, quota_saved_to_wire)
 
 
 @route(
@@ -79,11 +77,9 @@ async def put_quotas(call: ApiRequest[QuotasRequest, NoQuery]) -> QuotasTerms:
 
     Each item has the fields of a single quota.
     """
-    account = account_param(call)
-    require_wider(call, account)
-    org_id = await org_number(call, account)
+    account = bounded_account(call)
     command = quotas_from_wire(account, call.body, call.principal.authority)
-    return quotas_replaced_to_wire(org_id, await submit(call, org_id, command, QuotasReplaced))
+    return await saved(call, account, command, QuotasReplaced, quotas_replaced_to_wire)
 
 
 @route(
@@ -94,8 +90,7 @@ async def put_quotas(call: ApiRequest[QuotasRequest, NoQuery]) -> QuotasTerms:
 )
 async def delete_quota(call: ApiRequest[None, NoQuery]) -> QuotaTerms:
     """End a quota."""
-    account = account_param(call)
-    require_wider(call, account)
+    account = bounded_account(call)
     standing = await standing_of(call, account)
     org_id = standing.book.org.org_id
     number = limit_number(ids.QUOTA, call.params["quota"], standing)

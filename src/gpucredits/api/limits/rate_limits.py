@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
-from gpucredits.api.http.scope import account_param, org_number, require_wider
-from gpucredits.api.http.submit import submit
+from gpucredits.api.http.scope import account_param, bounded_account
+from gpucredits.api.http.submit import saved
 from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.core.command import EndRateLimit
 from gpucredits.core.limit_standing import rate_limit_standing
@@ -55,11 +55,9 @@ async def put_rate_limit(call: ApiRequest[RateLimitRequest, NoQuery]) -> RateLim
 
     A new bucket is full. An existing bucket keeps the tokens that fit.
     """
-    account = account_param(call)
-    require_wider(call, account)
-    org_id = await org_number(call, account)
+    account = bounded_account(call)
     command = rate_limit_from_wire(account, call.body, call.principal.authority)
-    return rate_limit_saved_to_wire(org_id, await submit(call, org_id, command, RateLimitSaved))
+    return await saved(call, account, command, RateLimitSaved, rate_limit_saved_to_wire)
 
 
 @route(
@@ -74,11 +72,9 @@ async def patch_rate_limit(call: ApiRequest[RateLimitChange, NoQuery]) -> RateLi
     An account authorises at most ``capacity`` credits at once, and ``refill_per_hour`` more each
     hour.
     """
-    account = account_param(call)
-    require_wider(call, account)
-    org_id = await org_number(call, account)
+    account = bounded_account(call)
     command = rate_limit_change_from_wire(account, call.body, call.principal.authority)
-    return rate_limit_saved_to_wire(org_id, await submit(call, org_id, command, RateLimitSaved))
+    return await saved(call, account, command, RateLimitSaved, rate_limit_saved_to_wire)
 
 
 @route(
@@ -89,9 +85,6 @@ async def patch_rate_limit(call: ApiRequest[RateLimitChange, NoQuery]) -> RateLi
 )
 async def delete_rate_limit(call: ApiRequest[None, NoQuery]) -> RateLimitTerms:
     """End an account's rate limit."""
-    account = account_param(call)
-    require_wider(call, account)
-    org_id = await org_number(call, account)
+    account = bounded_account(call)
     command = EndRateLimit(account=account, by=call.principal.authority)
-    outcome = await submit(call, org_id, command, RateLimitSaved)
-    return rate_limit_saved_to_wire(org_id, outcome)
+    return await saved(call, account, command, RateLimitSaved, rate_limit_saved_to_wire)

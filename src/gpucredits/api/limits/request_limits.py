@@ -6,11 +6,11 @@ from fractions import Fraction
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
-from gpucredits.api.http.paging import LAST
 from gpucredits.api.http.scope import (
     AnyCall,
     account_exists,
     account_param,
+    key_param,
     org_number,
     unknown_key,
 )
@@ -19,7 +19,7 @@ from gpucredits.core import ids
 from gpucredits.core.change import Named
 from gpucredits.core.request_limit import HOUR_S, Holder, RequestLimit, limit_of
 from gpucredits.service.access.key_acts import Caller, KeyUnknown
-from gpucredits.service.access.permissions import Permission, sees_org
+from gpucredits.service.access.permissions import Permission
 from gpucredits.service.limits.request_limits import InForce, LimitTarget, change_limit, read_limit
 from gpucredits.wire.change import given, named_in
 from gpucredits.wire.request_limit import (
@@ -157,13 +157,7 @@ def change_in(body: RequestLimitChange) -> tuple[RequestLimit, Named]:
 
 def key_target(call: AnyCall) -> LimitTarget:
     """The key in the request's path, if it could be one that the caller sees."""
-    text = call.params["key"]
-    try:
-        org_id, number = ids.parse_id(ids.KEY, text)
-    except ValueError as error:
-        raise unknown_key() from error
-    if org_id >= 2**31 or number > LAST or not sees_org(call.principal, org_id):
-        raise unknown_key()
+    org_id, number = key_param(call)
     resource = ids.format_id(ids.KEY, org_id, number)
     return LimitTarget(
         org_id=org_id,
