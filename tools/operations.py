@@ -36,7 +36,10 @@ PAGE = ROOT / "docs" / "api.md"
 
 PATH_NAMES = {"account": "account", "budget": "name", "gpu_type": "gpu_type", "region": "region"}
 DEFAULTS = {"region": '"default"', "name": "NAME_DEFAULT"}  # of parameters that stand in paths
-LISTS = {"usage_page": {"paid_groups": "paid", "used_leases": "leases"}}  # named otherwise
+LISTS = {  # named otherwise than the field of the page
+    "usage_page": {"paid_groups": "paid", "used_leases": "leases"},
+    "org_clock_page": {"org_clocks": "orgs"},
+}
 SCALARS = {
     scalars.Credits: "Number",
     scalars.Amount: "Number",
@@ -108,13 +111,13 @@ def main() -> None:
     """Write or compare."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
-    options = parser.parse_args()
+    is_check = parser.parse_args().check
     stale = [path for path, text in written().items() if path.read_text() != text]
     for path in stale:
         sys.stdout.write(f"{path.relative_to(ROOT)} does not follow the route table\n")
-        if not options.check:
+        if not is_check:
             path.write_text(written()[path])
-    sys.exit(1 if options.check and stale else 0)
+    sys.exit(1 if is_check and stale else 0)
 
 
 def written() -> dict[Path, str]:
@@ -135,7 +138,8 @@ def path_rows(table: Iterable[Route]) -> list[str]:
     by_path: dict[str, list[str]] = {}
     for route in table:
         by_path.setdefault(route.path, []).append(f"`{route.method}` {route.summary}")
-    return sorted(f"| `{path}` | {'; '.join(told)} |\n" for path, told in by_path.items())
+    rows = [f"| `{path}` | {'; '.join(told)} |\n" for path, told in by_path.items()]
+    return sorted(row.replace("``", "`") for row in rows)
 
 
 def calls_source(listed: Sequence[Method]) -> str:
@@ -268,7 +272,7 @@ def fields_of(kind: type[Struct], names: Names, wire_names: Mapping[str, str]) -
     told: dict[str, str] = {}
     hints = typing.get_type_hints(kind)
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    paging = [name for name in ("cursor", "limit") if "cursor" in fields]
+    paging = ["cursor", "limit"] if "cursor" in fields else []
     for name in [*(name for name in fields if name not in paging), *paging]:
         text = names.hint(hints[name])
         told[wire_names.get(name, name)] = (
@@ -292,10 +296,9 @@ def function(method: Method, names: Names) -> str:
         keywords.append("key: str | None = None")
     if route.is_write and not method.fixed:
         keywords.append("dry_run: bool = False")
-    unpacked = []
+    told = [*positional, *(["*"] if keywords else []), *keywords]
     if method.unpacked:
-        unpacked = [f"**fields: {names.use('typing', 'Unpack')}[{method.unpacked}]"]
-    told = [*positional, *(["*"] if keywords else []), *keywords, *unpacked]
+        told.append(f"**fields: {names.use('typing', 'Unpack')}[{method.unpacked}]")
     returned = f"{names.use('gpucredits.client.call', 'Call')}[{names.shape(answer)}]"
     return (
         f"def {method.name}({', '.join(told)}) -> {returned}:\n"
@@ -306,9 +309,7 @@ def function(method: Method, names: Names) -> str:
 
 def can_clear(route: Route) -> bool:
     """Whether some term of a change has a default to go back to."""
-    assert route.body is not None
-    hints = typing.get_type_hints(route.body).values()
-    return any(NoneType in get_args(hint) for hint in hints)
+    return any(NoneType in get_args(hint) for hint in typing.get_type_hints(route.body).values())
 
 
 def made(method: Method, path: str, answer: Any, names: Names) -> str:

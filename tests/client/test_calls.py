@@ -137,12 +137,15 @@ CALLS: dict[str, Call[Any]] = {
     "set_anomaly_terms": calls.set_anomaly_terms("acme", ratio_percent=300, floor="20"),
     "health": calls.health(),
     "clock": calls.clock(),
+    "org_clock_page": calls.org_clock_page(limit=5),
+    "repair_clock": calls.repair_clock("acme", reason="drill"),
     "advance_clock": calls.advance_clock(5),
 }
 TABLE = routes(has_test_clock=True)
 # Not for programs that use the client.
 NOT_CALLED = {
     ("GET", "/v1/openapi.json"),
+    ("GET", "/metrics"),  # text for Prometheus
     ("POST", "/v1/accounts/{account}/budgets"),  # as PATCH does by the budget's own path
 }
 

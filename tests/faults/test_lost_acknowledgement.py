@@ -206,6 +206,7 @@ WRITES: dict[str, Making] = {
     "POST /v1/keys/{key}:revoke": lambda on: calls.revoke_key(
         on.client.create_key("read-only", scope=on.org).key_id
     ),
+    "POST /v1/clock/repairs": lambda on: calls.repair_clock(on.org, reason="drill"),
     "POST /v1/accounts": lambda on: calls.create_account(f"{on.org}/new"),
     "POST /v1/accounts/{account}/suspend": lambda on: calls.suspend(on.org),
     "POST /v1/accounts/{account}/resume": lambda on: calls.resume(suspended(on)),

@@ -8,7 +8,7 @@ one listed first serves it.
 
 from __future__ import annotations
 
-from gpucredits.api import system
+from gpucredits.api import clock, system
 from gpucredits.api.access import keys
 from gpucredits.api.billing import anomalies, budget_requests, prices, statements, usage
 from gpucredits.api.dispatch import pools, queue, shares
@@ -56,6 +56,7 @@ NOUNS = (
     transfers,
     entries,
     leases,
+    clock,
     accounts,
     balances,
     system,

@@ -1,17 +1,21 @@
-"""Handlers of the server about itself: health, its description, its clock, and the test clock."""
+"""Handlers of the server about itself: health, metrics, description, clock, and the test clock."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any
 
+import msgspec
+
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route, Routes
 from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access.permissions import Permission
+from gpucredits.service.metrics import measure
 from gpucredits.service.reads.clock import move_clock, read_clock, read_offset
 from gpucredits.service.reads.health import alarms_of, check_health
 from gpucredits.service.write.acts import Act
 from gpucredits.version import __version__
+from gpucredits.wire.metrics import MEDIA_TYPE, exposition
 from gpucredits.wire.scalars import format_instant
 from gpucredits.wire.system import (
     Alarm,
@@ -38,11 +42,13 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
+    orgs_ahead = call.services.ledger.funnel.shelf.steadiness.orgs_ahead
+    alarms = alarms_of(limits, orgs_ahead)
     return HealthAnswer(
         status=status,
         version=__version__,
         detail=detail,
-        alarms=[Alarm(name=name, detail=why, count=n) for name, why, n in alarms_of(limits)],
+        alarms=[Alarm(name=name, detail=why, count=n) for name, why, n in alarms],
         request_limits=RequestLimitsHealth(
             home=limits.home,
             state="alone" if limits.is_alone else "held",
@@ -50,6 +56,15 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
             let_through=limits.let_through,
         ),
     )
+
+
+@route("GET /metrics", Permission.READ_METRICS, answer=str, media=MEDIA_TYPE)
+async def get_metrics(call: ApiRequest[None, NoQuery]) -> msgspec.Raw:
+    """Get the metrics of this server, for Prometheus.
+
+    No label names a tenant.
+    """
+    return msgspec.Raw(exposition(await measure(call.services)).encode())
 
 
 @route("GET /v1/clock", Permission.READ_CLOCK, client="clock()")

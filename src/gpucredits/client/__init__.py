@@ -6,6 +6,7 @@ which name the certificates that every program on a machine trusts.
 """
 
 from gpucredits.client.attempts import Retry
+from gpucredits.client.building import build_shapes
 from gpucredits.client.call import Call, Reply
 from gpucredits.client.errors import (
     Ambiguous,
@@ -17,7 +18,6 @@ from gpucredits.client.errors import (
     Untrusted,
 )
 from gpucredits.client.transport import AsyncClient, Client
-from gpucredits.wire.building import build_shapes
 
 __all__ = [
     "Ambiguous",

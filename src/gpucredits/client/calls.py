@@ -48,6 +48,7 @@ from gpucredits.wire.budget import (
     PeriodsAnswer,
     RolloverName,
 )
+from gpucredits.wire.clock import ClockRepairAnswer, ClockRepairRequest, OrgClockPage
 from gpucredits.wire.closing import ClosedAnswer, SettleRequest
 from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
 from gpucredits.wire.credit import (
@@ -1120,6 +1121,18 @@ def reservation_page(
 def reservation(reservation_id: str) -> Call[ReservationAnswer]:
     """Get one lease and what it has cost so far."""
     return read("/v1/reservations/{reservation_id}", ReservationAnswer, locals())
+
+
+def org_clock_page(*, cursor: str | None = None, limit: int | None = None) -> Call[OrgClockPage]:
+    """List orgs whose clock is ahead of the database's and needs a repair, by path."""
+    return read("/v1/clock/orgs", OrgClockPage, locals())
+
+
+def repair_clock(
+    org: str, *, reason: str, key: str | None = None, dry_run: bool = False
+) -> Call[ClockRepairAnswer]:
+    """Bring an org's clock back to the present, with everything that was stamped ahead of it."""
+    return write("/v1/clock/repairs", ClockRepairAnswer, locals(), shape=ClockRepairRequest)
 
 
 def create_account(

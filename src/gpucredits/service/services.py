@@ -8,7 +8,7 @@ Must not: decide anything; app.py fills it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
 from gpucredits.service.access.keys import Keyring
@@ -17,8 +17,10 @@ from gpucredits.service.dispatch.queue import RequestQueue
 from gpucredits.service.limits.limiter import Limiter
 from gpucredits.service.reads.books import Reads
 from gpucredits.service.reads.orgs import Directory
+from gpucredits.service.reads.request_counts import RequestCounts
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.database.connection import Pool
+from gpucredits.store.database.primary import Primary
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -45,6 +47,7 @@ class Services:
     """Doors to the ledger, the reads, the keys and the limits on requests."""
 
     run: UseCases
+    primary: Primary
     ledger: Ledger
     reads: Reads
     keyring: Keyring
@@ -52,3 +55,4 @@ class Services:
     limiter: Limiter
     gpu_pools: GpuPools
     queue: RequestQueue
+    counts: RequestCounts = field(default_factory=RequestCounts)

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucredits.api.http.duplicates import repeated_field
+from gpucredits.api.http.bodies import repeated_field
 from gpucredits.api.ledger.heartbeats import has_no_repeats
 from gpucredits.wire.heartbeat import HeartbeatsRequest
 

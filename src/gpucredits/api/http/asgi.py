@@ -20,8 +20,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from gpucredits.api.http.bodies import ItemBounds, repeated_field
 from gpucredits.api.http.call import ApiRequest, Route
-from gpucredits.api.http.duplicates import repeated_field
 from gpucredits.api.http.errors import (
     ProblemError,
     RefusedError,
@@ -30,7 +30,6 @@ from gpucredits.api.http.errors import (
     retry_after_of,
 )
 from gpucredits.api.http.failures import REQUEST_TIMEOUT_S, problem_for
-from gpucredits.api.http.item_bounds import ItemBounds
 from gpucredits.api.http.log import LoggedRequest, RequestLog
 from gpucredits.api.http.narrowing import narrowed
 from gpucredits.api.http.overdue import name_statement
@@ -117,6 +116,7 @@ class Api:
             )
             is_head = scope["method"] == "HEAD"
             await send({"type": "http.response.body", "body": b"" if is_head else body})
+        self._services.counts.add(status)
         self.log.add(scope, seen, status=status, request_id=request_id, started=started)
 
     async def _serve(  # one place where a request meets everything it needs
@@ -167,7 +167,7 @@ class Api:
                 reply_headers["idempotency-replayed"] = "true"
             if dry_run:
                 reply_headers["dry-run"] = "true"
-        reply_headers["content-type"] = "application/json"
+        reply_headers["content-type"] = route.media
         if isinstance(answer, msgspec.Raw):
             return call.status or route.status, bytes(answer)
         return call.status or route.status, self._encoder.encode(narrowed(answer, principal.scope))

@@ -92,6 +92,7 @@ class Route:
     needs_key: bool = False
     is_body_optional: bool = False
     is_question: bool = False
+    media: str = "application/json"
     other_answers: tuple[tuple[int, Any], ...] = ()  # (status, shape) besides the usual one
     longer_s: float = 0.0  # by how much a request may take longer than others
     client: str = ""
@@ -127,6 +128,8 @@ class Declared(TypedDict, total=False):
     needs_key: bool
     is_body_optional: bool
     is_question: bool
+    answer: Any
+    media: str
     other_answers: tuple[tuple[int, Any], ...]
     longer_s: float
     client: str
@@ -155,7 +158,7 @@ class Routes(list[Route]):
             body, query = get_args(hints["call"])
             answers = get_args(hints["return"]) if is_union(hints["return"]) else [hints["return"]]
             is_read = method == "GET" or declared.get("is_question", False)
-            row: dict[str, Any] = {"needs_key": not is_read, **declared}
+            row: dict[str, Any] = {"needs_key": not is_read, "answer": answers[0], **declared}
             self.append(
                 Route(
                     method=method,
@@ -165,7 +168,6 @@ class Routes(list[Route]):
                     permission=permission,
                     body=None if body is NoneType else body,
                     query=query,
-                    answer=answers[0],
                     **row,
                 )
             )

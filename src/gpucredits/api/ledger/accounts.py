@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.overdue import name_statement
-from gpucredits.api.http.reasons import NO_ACCOUNT
+from gpucredits.api.http.reasons import NO_ACCOUNT, SET_ABOVE
 from gpucredits.api.http.scope import (
     account_param,
     bounded_account,
@@ -34,7 +34,11 @@ from gpucredits.wire.account import (
 )
 from gpucredits.wire.change import named_in
 
-_TERMS = "Only the system's own staff may give credit: use a prepaid account without a limit."
+_CREDIT = "Only the system's own staff may give credit: use a prepaid account without a limit."
+_TERMS = (
+    "Only the system's own staff may set model, credit_limit, overdraft_limit and "
+    "window_max_seconds; this key may set metadata, and funding of accounts below its own."
+)
 
 
 route = Routes("accounts")
@@ -56,7 +60,7 @@ async def post_account(call: ApiRequest[AccountRequest, NoQuery]) -> AccountAnsw
     if "/" not in path:
         require(call.principal, Permission.CREATE_ORG, "Only a key for the system may open an org.")
     if call.body.model != "prepaid" or call.body.credit_limit:
-        require(call.principal, Permission.SET_TERMS, _TERMS)
+        require(call.principal, Permission.SET_TERMS, _CREDIT)
     if call.body.model == "prepaid" and call.body.credit_limit:
         raise _no_credit()
     outcome = await submit(call, org_of(path), create_from_wire(call.body), AccountSaved)
@@ -119,7 +123,7 @@ async def post_suspend(call: ApiRequest[None, NoQuery]) -> StatusAnswer:
 @route(
     "POST /v1/accounts/{account}/resume",
     Permission.SUSPEND,
-    reasons=NO_ACCOUNT,
+    reasons=(*NO_ACCOUNT, *SET_ABOVE),
     client="resume(path:account)",
 )
 async def post_resume(call: ApiRequest[None, NoQuery]) -> StatusAnswer:
@@ -133,7 +137,7 @@ async def post_resume(call: ApiRequest[None, NoQuery]) -> StatusAnswer:
 async def _set_status(call: ApiRequest[None, NoQuery], status: Status) -> StatusAnswer:
     path = bounded_account(call)
     org_id = await org_number(call, path)
-    command = UpdateAccount(path=path, status=status)
+    command = UpdateAccount(path=path, status=status, by=call.principal.authority)
     saved = await submit(call, org_id, command, AccountSaved)
     note = None if saved.stands is None else await _what_stands(call, path, saved.stands)
     return status_to_wire(saved.account, note)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
-_WIRE = __name__.rpartition(".")[0]
+_WIRE = "gpucredits.wire"
 
 
 def build_shapes() -> None:
