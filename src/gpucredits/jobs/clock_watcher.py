@@ -11,13 +11,13 @@ from gpucredits.store.database.connection import Pool
 class ClockWatcher(Paced):
     """Compares the database's clock with this machine's; notices when it is right again too."""
 
-    def __init__(self, pool: Pool, steadiness: ClockCheck, *, rest_s: float = 1.0) -> None:
+    def __init__(self, pool: Pool, clock_check: ClockCheck, *, rest_s: float = 1.0) -> None:
         super().__init__(rest_s=rest_s)
         self.pool = pool
-        self.steadiness = steadiness
+        self.clock_check = clock_check
 
     async def tick(self) -> bool:
         """Take one reading."""
         asked_at = steady_us()
-        self.steadiness.hear(*await read_clock_and_offset(self.pool), asked_at)
+        self.clock_check.hear(*await read_clock_and_offset(self.pool), asked_at)
         return False
