@@ -29,7 +29,6 @@ test: $(VENV)/.ready ## run every test
 check: $(VENV)/.ready ## format, lint, types, import contracts, tidy
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
-	$(PY) tools/make_rows.py --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
 	$(PY) -m pytest -q --durations=0 tests/repo
