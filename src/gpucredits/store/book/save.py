@@ -201,9 +201,7 @@ def add_limit(changes: Changes, cached: CachedBook, row: Row) -> None:
     org_id = cached.book.org.org_id
     match row:
         case Counter():
-            is_new = row.quota_id >= cached.first_new_id
-            name = "new_slots" if is_new else "changed_slots"
-            changes.add(name, rows.changed_slots_row(row, org_id))
+            add_counter(changes, cached, row)
         case TokenBucket():
             add_bucket(changes, cached, row)
         case JobLeases():
@@ -224,6 +222,15 @@ def add_limit(changes: Changes, cached: CachedBook, row: Row) -> None:
             changes.add("kept_periods", rows.kept_periods_row(row, org_id))
         case _:
             invariant(holds=False, claim="the store knows how to keep what a rule changed")
+
+
+def add_counter(changes: Changes, cached: CachedBook, row: Counter) -> None:
+    """What a quota on what runs at once counts."""
+    org_id = cached.book.org.org_id
+    if row.quota_id < cached.first_new_id:
+        changes.add("changed_slots", rows.changed_slots_row(row, org_id))
+    else:
+        changes.add("new_slots", rows.new_slots_row(row, org_id))
 
 
 def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -> None:
