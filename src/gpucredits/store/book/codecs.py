@@ -67,9 +67,9 @@ def end_of(instant: int | None) -> int:
     return NEVER_US if instant is None else instant
 
 
-def pairs(flat: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def pairs(flat: StoredRow) -> tuple[tuple[int, int], ...]:
     """Two by two, from the flat array that is stored."""
-    if len(flat) == 2:  # as nearly all are
+    if len(flat) == 2:  # as nearly all are: who pays is one grant
         return ((flat[0], flat[1]),)
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 

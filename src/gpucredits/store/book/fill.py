@@ -121,10 +121,11 @@ def fill_grant(cached: CachedBook, row: StoredRow) -> None:
 def fill_lease(cached: CachedBook, row: StoredRow) -> None:
     """A lease, as far as the rules read it; it may come twice, as named and as due."""
     leases = cached.book.reservations
-    lease_id = row[ID]
+    lease = lease_of(row)
+    lease_id = lease.reservation_id
     if lease_id in leases:
         return
-    lease = leases[lease_id] = lease_of(row)
+    leases[lease_id] = lease
     if not is_steady(lease):
         cached.lease_states[lease_id] = (lease.state, lease.decision)
         if lease.state:
