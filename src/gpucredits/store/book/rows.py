@@ -77,7 +77,7 @@ def account_of(record: StoredRow) -> Account:
         record[2], record[22], MODELS[record[11]], record[12], STATUSES[record[13]], record[3],
         record[4], record[5], record[6], record[7], record[9], record[10], record[14] == 1,
         record[17], from_json(record[21]), record[15] == 1, record[16], record[8],
-        FUNDINGS[record[27][0]], record[27][1],
+        FUNDINGS[record[27][0]], record[27][1], AUTHORITIES[record[27][2]],
     )
 
 
@@ -94,7 +94,7 @@ def stored_account(record: Mapping[str, Any]) -> Account:
         record["debt"], record["overrun"], record["version"], record["due_at"],
         record["allocated"] == 1, record["created_at"], from_json(record["metadata"]),
         record["delinquent"] == 1, record["overdraft_limit"], record["promised"],
-        FUNDINGS[record["funding"]], record["window_max_ms"],
+        FUNDINGS[record["funding"]], record["window_max_ms"], AUTHORITIES[record["suspended_by"]],
     )
 
 
@@ -112,7 +112,7 @@ def changed_settings_row(row: Account, org_id: int) -> tuple[object, ...]:
         org_id, row.account_id, row.remaining, row.reserved, row.spent, row.debt, row.overrun,
         row.promised, row.version, row.due_at, row.model, row.credit_limit, row.status,
         row.allocated, to_json(row.metadata), row.delinquent, row.overdraft_limit, row.funding,
-        row.window_max_ms,
+        row.window_max_ms, row.suspended_by,
     )
 
 
@@ -122,7 +122,7 @@ def new_accounts_row(row: Account, org_id: int, parent_id: int) -> tuple[object,
         org_id, row.account_id, row.remaining, row.reserved, row.spent, row.debt, row.overrun,
         row.promised, row.version, row.due_at, row.model, row.credit_limit, row.status,
         row.allocated, to_json(row.metadata), row.delinquent, row.overdraft_limit, row.funding,
-        row.window_max_ms, parent_id, row.path, row.created_at,
+        row.window_max_ms, row.suspended_by, parent_id, row.path, row.created_at,
     )
 
 
@@ -130,7 +130,7 @@ def account_settings(row: Account) -> tuple[object, ...]:
     """What changes rarely, so that it is written only when it did."""
     return (
         row.model, row.credit_limit, row.status, row.allocated, row.metadata, row.delinquent,
-        row.overdraft_limit, row.funding, row.window_max_ms,
+        row.overdraft_limit, row.funding, row.window_max_ms, row.suspended_by,
     )
 
 

@@ -25,7 +25,7 @@ class Written(IntEnum):
 KEY, OFTEN, RARELY, ONCE = Written
 
 
-class Read(Enum):
+class ReadAs(Enum):
     """Where open_book puts a column that is loaded into a book."""
 
     SLOT = auto()  # in the next column of book_row that has its type
@@ -34,11 +34,11 @@ class Read(Enum):
     NEVER = auto()  # no rule reads it
 
 
-SLOT, PACKED, TERM, NEVER = Read
+SLOT, PACKED, TERM, NEVER = ReadAs
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ColumnKind:
     """How the values of a column are stored, sent and read.
 
     ``encode`` and ``decode`` are Python expressions; {} stands for the value.
@@ -53,12 +53,12 @@ class Kind:
     as_stored: str = "{}"  # SQL; {} stands for the parameter
 
 
-NUMBER = Kind("bigint", "bigint")
-INTEGER = Kind("integer", "integer", as_slot="{}::bigint")
-FLAG = Kind("boolean", "boolean", decode="{} == 1", as_slot="{}::integer::bigint")
-TEXT = Kind("text", "text", slot="text")
-NAME = Kind("text", "text", slot="text", decode="intern({})")  # few rows have another one
-JSON = Kind(
+NUMBER = ColumnKind("bigint", "bigint")
+INTEGER = ColumnKind("integer", "integer", as_slot="{}::bigint")
+FLAG = ColumnKind("boolean", "boolean", decode="{} == 1", as_slot="{}::integer::bigint")
+TEXT = ColumnKind("text", "text", slot="text")
+NAME = ColumnKind("text", "text", slot="text", decode="intern({})")  # few rows have another one
+JSON = ColumnKind(
     "jsonb",
     "text",
     "to_json({})",
@@ -67,16 +67,18 @@ JSON = Kind(
     as_slot="{}::text",
     as_stored="{}::jsonb",
 )
-JSON_TEXT = Kind("jsonb", "text", slot="text", as_stored="{}::jsonb")
-BYTES = Kind("bytea", "bytea", slot="bytea")
-PAIRS = Kind(
+JSON_TEXT = ColumnKind("jsonb", "text", slot="text", as_stored="{}::jsonb")
+BYTES = ColumnKind("bytea", "bytea", slot="bytea")
+PAIRS = ColumnKind(
     "bigint[]", LISTS, "flat_literal({})", "pairs({})", "bigint[]", as_stored="{}::bigint[]"
 )
-TRIPLES = Kind(
+TRIPLES = ColumnKind(
     "bigint[]", LISTS, "flat_literal({})", "triples({})", "bigint[]", as_stored="{}::bigint[]"
 )
-NUMBERS = Kind("bigint[]", LISTS, "literal({})", "tuple({})", "bigint[]", as_stored="{}::bigint[]")
-PERCENTS = Kind(
+NUMBERS = ColumnKind(
+    "bigint[]", LISTS, "literal({})", "tuple({})", "bigint[]", as_stored="{}::bigint[]"
+)
+PERCENTS = ColumnKind(
     "smallint[]",
     LISTS,
     "literal({})",
@@ -85,13 +87,15 @@ PERCENTS = Kind(
     as_slot="{}::bigint[]",
     as_stored="{}::smallint[]",
 )
-CALENDAR = Kind("smallint", CODE, "calendar_number({})", "calendar_of({})", as_slot="{}::bigint")
-SMALL = Kind("smallint", CODE, as_slot="{}::bigint")
+CALENDAR = ColumnKind(
+    "smallint", CODE, "calendar_number({})", "calendar_of({})", as_slot="{}::bigint"
+)
+SMALL = ColumnKind("smallint", CODE, as_slot="{}::bigint")
 
 
-def code(decode: str, encode: str = "{}") -> Kind:
+def code(decode: str, encode: str = "{}") -> ColumnKind:
     """An enum that is stored as a number."""
-    return Kind("smallint", CODE, encode, decode, as_slot="{}::bigint")
+    return ColumnKind("smallint", CODE, encode, decode, as_slot="{}::bigint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +108,10 @@ class Column:
     """
 
     name: str
-    kind: Kind = NUMBER
+    kind: ColumnKind = NUMBER
     written: Written = ONCE
     attribute: str | None = None
-    read: Read = SLOT
+    read: ReadAs = SLOT
     given: bool = False
     computed: str = ""
     unread: str = ""  # Python for the core row's field where the column is never read
@@ -131,13 +135,13 @@ class Column:
         return bool(self.field or self.given or self.computed)
 
 
-def columns(names: str, kind: Kind = NUMBER, written: Written = ONCE) -> tuple[Column, ...]:
+def columns(names: str, kind: ColumnKind = NUMBER, written: Written = ONCE) -> tuple[Column, ...]:
     """Columns of one kind that are written at the same time."""
     return tuple(Column(name, kind, written) for name in names.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class TableWrite:
     """A part of the statement that saves a batch: a change of one table.
 
     It sends the columns that are ``written`` then, and ``extra`` ones that the table does not have.
@@ -164,7 +168,7 @@ class Table:
     singular: str
     row: type | None
     columns: tuple[Column, ...]
-    writes: tuple[Write, ...] = ()
+    writes: tuple[TableWrite, ...] = ()
     kind: int = -1
     beside: tuple[Column, ...] = ()
     is_listed: bool = True  # with all its columns, by the rest of the store
@@ -179,12 +183,12 @@ class Table:
         [found] = (column for column in self.columns if column.name == name)
         return found
 
-    def write(self, name: str) -> Write:
+    def write(self, name: str) -> TableWrite:
         """A write by its name."""
         [found] = (write for write in self.writes if write.name == name)
         return found
 
-    def sent(self, write: Write) -> tuple[Column, ...]:
+    def sent(self, write: TableWrite) -> tuple[Column, ...]:
         """The columns whose values are sent, in order."""
         mine = (each for each in self.columns if each.written in write.written and each.is_sent)
         kept = tuple(each for each in mine if each.name not in write.values)
@@ -197,7 +201,7 @@ class Table:
         sql = self._update(write) if write.verb == "update" else self._insert(write)
         return Part(name, tuple(column.kind.sent for column in sent), sql)
 
-    def _update(self, write: Write) -> str:
+    def _update(self, write: TableWrite) -> str:
         sets = [
             f"{each.name} = {write.values.get(each.name) or each.set_sql or _stored(each)}"
             for each in self.columns
@@ -207,7 +211,7 @@ class Table:
         rows = self._rows(write)
         return f"UPDATE {self.name} t SET {', '.join(sets)} FROM {rows} WHERE {where}"  # noqa: S608  # constant texts only
 
-    def _insert(self, write: Write) -> str:
+    def _insert(self, write: TableWrite) -> str:
         columns = [each for each in self.columns if each.written in write.written]
         names = ", ".join(each.name for each in columns)
         values = ", ".join(
@@ -225,7 +229,7 @@ class Table:
         )
         return f"{sql} ON CONFLICT ({key}) DO UPDATE SET {sets}"
 
-    def _rows(self, write: Write) -> str:
+    def _rows(self, write: TableWrite) -> str:
         return f"ROWS AS x({', '.join(each.name for each in self.sent(write))})"
 
     def listed(self, alias: str) -> str:

@@ -48,7 +48,7 @@ from gpucredits.store.book.table import (
     TRIPLES,
     Column,
     Table,
-    Write,
+    TableWrite,
     code,
     columns,
 )
@@ -70,8 +70,8 @@ ORG = Table(
         Column("budgeted", FLAG, RARELY, ""),
     ),
     writes=(
-        Write("changed_orgs", "update", (KEY, OFTEN)),
-        Write(  # where limits or budgets came or went
+        TableWrite("changed_orgs", "update", (KEY, OFTEN)),
+        TableWrite(  # where limits or budgets came or went
             "changed_gated_orgs",
             "update",
             (KEY, OFTEN, RARELY),
@@ -126,14 +126,15 @@ ACCOUNT = Table(
         Column("overdraft_limit", written=RARELY),
         Column("funding", code("FUNDINGS[{}]"), RARELY, read=TERM),
         Column("window_max_ms", written=RARELY, read=TERM),
+        Column("suspended_by", SET_BY, RARELY, read=TERM),
         Column("parent_id", attribute="", read=NEVER, given=True),
         Column("path", TEXT),
         Column("created_at"),
     ),
     writes=(
-        Write("changed_balances", "update", (KEY, OFTEN)),
-        Write("changed_settings", "update", (KEY, OFTEN, RARELY)),
-        Write("new_accounts", "insert"),
+        TableWrite("changed_balances", "update", (KEY, OFTEN)),
+        TableWrite("changed_settings", "update", (KEY, OFTEN, RARELY)),
+        TableWrite("new_accounts", "insert"),
     ),
     kind=2,
     beside=(Column("is_bare", FLAG), Column("is_due", FLAG)),
@@ -164,8 +165,8 @@ GRANT = Table(
         Column("budget_id"),
     ),
     writes=(
-        Write("changed_grants", "update", (KEY, OFTEN)),
-        Write("new_grants", "insert"),
+        TableWrite("changed_grants", "update", (KEY, OFTEN)),
+        TableWrite("new_grants", "insert"),
     ),
     kind=3,
 )
@@ -235,16 +236,16 @@ LEASE = Table(
         Column("overdraft", read=TERM, plain=0),
     ),
     writes=(
-        Write(  # of leases that one grant has paid for, as nearly all are
+        TableWrite(  # of leases that one grant has paid for, as nearly all are
             "renewed_leases",
             "update",
             (KEY, OFTEN),
             extra=(Column("grant_id", attribute="", given=True),),
             values={"paid": "ARRAY[x.grant_id, x.settled]"},
         ),
-        Write("renewed_shared_leases", "update", (KEY, OFTEN)),
-        Write("changed_leases", "update", (KEY, OFTEN, RARELY)),
-        Write("new_leases", "insert"),
+        TableWrite("renewed_shared_leases", "update", (KEY, OFTEN)),
+        TableWrite("changed_leases", "update", (KEY, OFTEN, RARELY)),
+        TableWrite("new_leases", "insert"),
     ),
     kind=4,
 )
@@ -265,8 +266,8 @@ TOPUP = Table(
         Column("metadata", JSON),
     ),
     writes=(
-        Write("changed_topups", "update", (KEY, OFTEN)),
-        Write("new_topups", "insert"),
+        TableWrite("changed_topups", "update", (KEY, OFTEN)),
+        TableWrite("new_topups", "insert"),
     ),
     kind=5,
 )
@@ -289,8 +290,8 @@ ENTRY = Table(
         Column("seq", read=NEVER, unread="0"),
     ),
     writes=(
-        Write("new_entries", "insert"),
-        Write(  # of heartbeats: effective when recorded, nobody else in it
+        TableWrite("new_entries", "insert"),
+        TableWrite(  # of heartbeats: effective when recorded, nobody else in it
             "new_settlements",
             "insert",
             values={
@@ -323,8 +324,8 @@ QUOTA = Table(
         *columns("created_at seeded first_entry_id"),
     ),
     writes=(
-        Write("changed_quotas", "update", (KEY, OFTEN)),
-        Write("new_quotas", "insert"),
+        TableWrite("changed_quotas", "update", (KEY, OFTEN)),
+        TableWrite("new_quotas", "insert"),
     ),
     kind=8,
     beside=(  # what it counts, as the fields of Counter
@@ -341,8 +342,8 @@ SLOTS = Table(  # what a quota on what runs at once counts
         *columns("count leaving", written=OFTEN),
     ),
     writes=(
-        Write("changed_slots", "update", (KEY, OFTEN)),
-        Write("new_slots", "insert"),
+        TableWrite("changed_slots", "update", (KEY, OFTEN)),
+        TableWrite("new_slots", "insert"),
     ),
     is_listed=False,
 )
@@ -357,8 +358,8 @@ METER = Table(
         Column("windows", NUMBERS, OFTEN),
     ),
     writes=(
-        Write("changed_meters", "update", (KEY, OFTEN)),
-        Write("kept_meters", "upsert"),  # where limits came or went
+        TableWrite("changed_meters", "update", (KEY, OFTEN)),
+        TableWrite("kept_meters", "upsert"),  # where limits came or went
     ),
     is_listed=False,
 )
@@ -373,7 +374,7 @@ TALLY = Table(
         Column("ends_at"),
         Column("used", written=OFTEN),
     ),
-    writes=(Write("kept_tallies", "upsert"),),
+    writes=(TableWrite("kept_tallies", "upsert"),),
     kind=9,
 )
 BUCKET = Table(
@@ -391,8 +392,8 @@ BUCKET = Table(
         Column("kind", code("TOKENS[{}]"), read=NEVER, unread="Tokens.CREDITS"),
     ),
     writes=(
-        Write("changed_buckets", "update", (KEY, OFTEN, RARELY)),
-        Write("new_buckets", "insert"),
+        TableWrite("changed_buckets", "update", (KEY, OFTEN, RARELY)),
+        TableWrite("new_buckets", "insert"),
     ),
     kind=11,
 )
@@ -410,8 +411,8 @@ BOOST = Table(
         Column("set_by", SET_BY),
     ),
     writes=(
-        Write("changed_boosts", "update", (KEY, OFTEN)),
-        Write("new_boosts", "insert"),
+        TableWrite("changed_boosts", "update", (KEY, OFTEN)),
+        TableWrite("new_boosts", "insert"),
     ),
     kind=12,
 )
@@ -434,7 +435,7 @@ BUDGET = Table(
         Column("name", TEXT),
         Column("created_at"),
     ),
-    writes=(Write("kept_budgets", "upsert"),),
+    writes=(TableWrite("kept_budgets", "upsert"),),
     kind=13,
 )
 PERIOD = Table(
@@ -453,7 +454,7 @@ PERIOD = Table(
         Column("calendar", CALENDAR),
         Column("zone", TEXT),
     ),
-    writes=(Write("kept_periods", "upsert"),),
+    writes=(TableWrite("kept_periods", "upsert"),),
     kind=14,
 )
 ANSWER = Table(
@@ -466,7 +467,7 @@ ANSWER = Table(
         *columns("request_hash outcome", BYTES),
         Column("created_at", read=NEVER),
     ),
-    writes=(Write("new_answers", "insert"),),
+    writes=(TableWrite("new_answers", "insert"),),
     kind=7,
 )
 DECISION = Table(
@@ -481,7 +482,7 @@ DECISION = Table(
         Column("actor", TEXT),
         Column("detail", JSON_TEXT),
     ),
-    writes=(Write("new_decisions", "insert"),),
+    writes=(TableWrite("new_decisions", "insert"),),
 )
 ACT = Table(
     "audit_log",
@@ -494,7 +495,7 @@ ACT = Table(
         *columns("old new", JSON_TEXT),
         Column("request_id", TEXT),
     ),
-    writes=(Write("new_acts", "insert"),),
+    writes=(TableWrite("new_acts", "insert"),),
 )
 EVENT = Table(
     "outbox",
@@ -507,7 +508,7 @@ EVENT = Table(
         Column("subject_id"),
         Column("payload", JSON_TEXT),
     ),
-    writes=(Write("new_events", "insert"),),
+    writes=(TableWrite("new_events", "insert"),),
 )
 
 # What open_book returns that is no row of one table.

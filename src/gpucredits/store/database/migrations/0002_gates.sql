@@ -211,8 +211,9 @@ CREATE TABLE statements (
     CONSTRAINT statements_period UNIQUE (org_id, account_id, period)
 );
 
--- What has expired of each grant, for what a closed period of a budget has used.
-CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHERE type = 8;
+-- What has expired of each grant and was not restored, for what a closed period of a budget has used.
+CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (type, amount)
+    WHERE type IN (8, 14);
 
 -- What open_book reads of accounts, grants and leases where one of the orgs has limits or budgets:
 -- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on
@@ -456,7 +457,7 @@ BEGIN
         h.allocated::integer::bigint, h.delinquent::integer::bigint, h.overdraft_limit,
         h.created_at, 0::integer::bigint, (h.due_at <= h.instant_now)::integer::bigint,
         NULL::bigint, h.metadata::text, h.path, NULL::text, NULL::bigint[], NULL::bytea,
-        NULL::bytea, ARRAY[h.funding::bigint, h.window_max_ms]
+        NULL::bytea, ARRAY[h.funding::bigint, h.window_max_ms, h.suspended_by::bigint]
         -- [end]
     FROM held h
     UNION ALL -- accounts on the way that are not due and pay for nothing here: without their grants
@@ -466,7 +467,7 @@ BEGIN
         a.allocated::integer::bigint, a.delinquent::integer::bigint, a.overdraft_limit,
         a.created_at, 1::integer::bigint, 0::integer::bigint, NULL::bigint, a.metadata::text,
         a.path, NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea,
-        ARRAY[a.funding::bigint, a.window_max_ms]
+        ARRAY[a.funding::bigint, a.window_max_ms, a.suspended_by::bigint]
         -- [end]
     FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
     JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
