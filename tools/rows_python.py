@@ -30,8 +30,23 @@ def python(tables: Sequence[Table]) -> str:
     """The text of rows.py."""
     bodies = [body for table in tables for body in functions(table)]
     text = "\n\n\n".join(bodies) + "\n"
-    head = f"{HEADER}\nfrom __future__ import annotations\n\n{imports(text, tables)}\n"
-    return f"{head}\n# fmt: off\n\n\n{text}"
+    constants = "\n".join(constants_of(tables))
+    names = imports(f"{text}{constants}", tables)
+    head = f"{HEADER}\nfrom __future__ import annotations\n\n{names}\n"
+    note = "# Looked up once: these are compared for every heartbeat."
+    return f"{head}\n{note}\n{constants}\n\n# fmt: off\n\n\n{text}"
+
+
+def constants_of(tables: Sequence[Table]) -> list[str]:
+    """The enums that plain rows have, each under a name of its own."""
+    plain = [column.plain for table in tables for column in table.columns]
+    enums = [value for value in plain if isinstance(value, Enum)]
+    return [f"{constant(value)}: Final = {source_of(value)}" for value in enums]
+
+
+def constant(value: Enum) -> str:
+    """The name of the constant for an enum."""
+    return f"{type(value).__name__.upper()}_{value.name}"
 
 
 def functions(table: Table) -> Iterable[str]:
@@ -230,7 +245,7 @@ def predicate(table: Table, name: str, columns: Sequence[Column], what: str) -> 
 def is_at_plain(column: Column) -> str:
     """Python for whether a field has the value of plain rows."""
     if isinstance(column.plain, Enum):
-        return f"row.{column.field} is {source_of(column.plain)}"
+        return f"row.{column.field} is {constant(column.plain)}"
     if column.plain in (0, ()):  # False as well
         return f"not row.{column.field}"
     return f"row.{column.field} == {column.plain!r}"
@@ -245,7 +260,7 @@ def imports(text: str, tables: Sequence[Table]) -> str:
     """The names that a text uses, as they are imported."""
     words = set(re.findall(r"\b[A-Za-z_]+\b", text))
     where: dict[str, set[str]] = {
-        "typing": words & {"Any"},
+        "typing": words & {"Any", "Final"},
         "collections.abc": words & {"Mapping"},
         "sys": words & {"intern"},
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from sys import intern
-from typing import Any
+from typing import Any, Final
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Org
@@ -52,6 +52,12 @@ from gpucredits.store.book.codecs import (
     to_json,
     triples,
 )
+
+# Looked up once: these are compared for every heartbeat.
+RESERVATIONSTATE_ACTIVE: Final = ReservationState.ACTIVE
+DECISION_CONTINUE: Final = Decision.CONTINUE
+WHY_NONE: Final = Why.NONE
+EXHAUSTION_DRAIN: Final = Exhaustion.DRAIN
 
 # fmt: off
 
@@ -273,10 +279,10 @@ def new_leases_row(row: Reservation, org_id: int, first_entry_id: int) -> tuple[
 def is_plain(row: Reservation) -> bool:
     """Whether all its terms are those of a plain row, so that open_book may leave them out."""
     return (
-        not row.overdrawn and not row.leaving and not row.stopping_at and row.why is Why.NONE and
+        not row.overdrawn and not row.leaving and not row.stopping_at and row.why is WHY_NONE and
         not row.promised and row.cap_part == -1 and not row.cap_seen and not row.clears_at and
         not row.stopping_for and not row.authorised and not row.kept and not row.payers and
-        row.exhaustion is Exhaustion.DRAIN and not row.grace_ms and not row.overdraft and
+        row.exhaustion is EXHAUSTION_DRAIN and not row.grace_ms and not row.overdraft and
         row.beat_at <= row.expires_at - row.window_ms * (1 + row.escrow_windows) * 1_000
     )
 
@@ -284,9 +290,9 @@ def is_plain(row: Reservation) -> bool:
 def is_steady(row: Reservation) -> bool:
     """Whether it is as renewals in full leave it: they write nothing else."""
     return (
-        row.state is ReservationState.ACTIVE and row.decision is Decision.CONTINUE and
+        row.state is RESERVATIONSTATE_ACTIVE and row.decision is DECISION_CONTINUE and
         not row.adjusted and not row.refunded and not row.overdrawn and not row.leaving and
-        not row.stopping_at and row.why is Why.NONE and not row.promised and row.cap_part == -1 and
+        not row.stopping_at and row.why is WHY_NONE and not row.promised and row.cap_part == -1 and
         not row.cap_seen and not row.clears_at and not row.stopping_for and not row.authorised and
         not row.kept and not row.payers and
         row.beat_at <= row.expires_at - row.window_ms * (1 + row.escrow_windows) * 1_000
