@@ -11,7 +11,7 @@ PY := $(VENV)/bin/python
 WORKERS ?= $(shell expr $$(nproc) + 1)
 BENCH ?=
 
-.PHONY: help demo test check audit sbom faults bench compiled pure format lock clean
+.PHONY: help demo test check audit sbom faults bench compiled pure rows format lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what can be run
@@ -56,6 +56,9 @@ bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--
 	$(PY) -m gpucredits bench heartbeats --gates
 	$(PY) -m gpucredits bench burst
 	$(PY) bench/fairshare.py
+
+rows: $(VENV)/.ready ## write what follows from the declared tables: rows.py, lists of columns in SQL
+	$(PY) tools/make_rows.py
 
 format: $(VENV)/.ready ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .
