@@ -12,7 +12,7 @@ from gpucredits.api.http.scope import org_number, visible
 from gpucredits.api.http.submit import act_of
 from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access.permissions import Permission
-from gpucredits.service.clock_repairs import orgs_ahead, repair_clock
+from gpucredits.service.write.clock_repairs import orgs_ahead, repair_clock
 from gpucredits.store.clock import read_clock
 from gpucredits.wire.clock import ClockRepairAnswer, ClockRepairRequest, OrgClock, OrgClockPage
 from gpucredits.wire.scalars import format_instant

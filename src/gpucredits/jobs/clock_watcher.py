@@ -12,8 +12,8 @@ from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.jobs.pace import Paced
 from gpucredits.store.book.cache.clock_check import ClockCheck, steady_us
 from gpucredits.store.clock import read_clock_and_offset
-from gpucredits.store.clock_repairs import count_ahead
 from gpucredits.store.database.connection import Pool
+from gpucredits.store.ledger.clock_repairs import count_ahead
 
 logger = logging.getLogger(__name__)
 

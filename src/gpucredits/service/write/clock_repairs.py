@@ -14,14 +14,14 @@ from gpucredits.core import ids
 from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.core.clock_repair import ClockRepair
 from gpucredits.core.money import format_credits
-from gpucredits.core.rules import clock_repairs as rules
+from gpucredits.core.rules.credit import clock_repairs as rules
 from gpucredits.service.write.acts import Act, perform
-from gpucredits.store import clock_repairs as store
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.book.cache.clock_check import ClockCheck, steady_us
 from gpucredits.store.clock import read_clock_and_offset
-from gpucredits.store.clock_repairs import OrgAhead
 from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.ledger import clock_repairs as store
+from gpucredits.store.ledger.clock_repairs import OrgAhead
 from gpucredits.wire.clock import ClockRepairAnswer, repair_to_wire
 from gpucredits.wire.scalars import format_instant
 
