@@ -3,8 +3,8 @@
     python tools/operations.py            write both
     python tools/operations.py --check    say what is out of date, and write nothing
 
-Owns: how a route and its wire shapes become a method of the client. A parameter is positional where
-the route's ``client`` names it; every other field of the query or the body is a keyword.
+Owns: how a route and its wire shapes become a method of the client. A parameter is positional if
+the route's ``client`` names it; every other field of query or body is a keyword.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ SCALARS = {
     bool: "bool",
     int: "int",
 }
-QUEUE_FIELDS = ("deadline", "gang", "gang_size")  # of a reserve that waits
 TEXTS = {"enqueue": "Ask for a lease, and wait for capacity, credits or quota if need be."}
 SETTING = "Terms that are not given stay as they are; ``replace`` replaces all terms."
 CLEARING = "``clear`` names terms that go back to their defaults."
@@ -112,11 +111,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if out of date")
     is_check = parser.parse_args().check
-    stale = [path for path, text in written().items() if path.read_text() != text]
-    for path in stale:
+    stale = {path: text for path, text in written().items() if path.read_text() != text}
+    for path, text in stale.items():
         sys.stdout.write(f"{path.relative_to(ROOT)} does not follow the route table\n")
         if not is_check:
-            path.write_text(written()[path])
+            path.write_text(text)
     sys.exit(1 if is_check and stale else 0)
 
 
@@ -356,9 +355,8 @@ def reserve_fields(listed: Iterable[Method], names: Names) -> Iterator[str]:
     assert shape is not None
     told = fields_of(shape, names, {})
     names.use("typing", "TypedDict")
-    waiting = {name: told.pop(name) for name in QUEUE_FIELDS}
-    for name in ("account", "wait"):
-        del told[name]
+    waiting = {name: told.pop(name) for name in ("deadline", "gang", "gang_size")}
+    del told["account"], told["wait"]
     text = "What may be said of a job that wants a lease."
     yield typed_dict("ReserveFields(TypedDict, total=False)", text, told, names)
     text = "What may be said of a job that waits: until when, and with whom it starts."

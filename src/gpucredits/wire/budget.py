@@ -89,7 +89,7 @@ class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("rollover_seconds is for what rolls over: choose rollover all")
 
 
-class BudgetRequest(BudgetBody, kw_only=True, forbid_unknown_fields=True):
+class BudgetItem(BudgetBody, kw_only=True, forbid_unknown_fields=True):
     """One of all budgets that an account is to have."""
 
     name: Annotated[
@@ -137,7 +137,7 @@ class BudgetSetting(BudgetChange, kw_only=True, forbid_unknown_fields=True):
 class BudgetsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """All budgets that an account is to have; open ones that are not here end."""
 
-    budgets: Annotated[list[BudgetRequest], Meta(max_length=bounds.BUDGETS_MAX), BUDGETS]
+    budgets: Annotated[list[BudgetItem], Meta(max_length=bounds.BUDGETS_MAX), BUDGETS]
 
 
 class BudgetTerms(Struct, kw_only=True):

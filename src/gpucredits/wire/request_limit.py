@@ -36,7 +36,7 @@ class RequestLimitChange(Struct, kw_only=True, forbid_unknown_fields=True):
     capacity: Annotated[Burst | UnsetType | None, REQUEST_CAPACITY] = UNSET
 
 
-class RequestTerms(Struct, kw_only=True):
+class RequestLimitTerms(Struct, kw_only=True):
     """At most ``capacity`` requests at once, and so many an hour in the long run."""
 
     capacity: Annotated[int, REQUEST_CAPACITY]
@@ -54,7 +54,7 @@ class RequestLimitAnswer(Struct, kw_only=True):
     ]
     key_id: Annotated[str | None, doc("The id of the key; null if the limit belongs to an org.")]
     account: Annotated[str | None, doc("The org that has the limit; null if it belongs to a key.")]
-    limit: Annotated[RequestTerms | None, doc("The limit in force; null if there is none.")]
+    limit: Annotated[RequestLimitTerms | None, doc("The limit in force; null if there is none.")]
     source: Annotated[
         Literal["own", "default"], doc("Whether the limit is its own or the server's default.")
     ]

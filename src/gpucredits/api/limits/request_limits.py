@@ -26,7 +26,7 @@ from gpucredits.wire.request_limit import (
     RequestLimitAnswer,
     RequestLimitChange,
     RequestLimitRequest,
-    RequestTerms,
+    RequestLimitTerms,
 )
 
 route = Routes("access")
@@ -215,7 +215,7 @@ def to_wire(target: LimitTarget, found: InForce) -> RequestLimitAnswer:
         account=None if is_key else target.resource,
         limit=None
         if limit is None
-        else RequestTerms(capacity=limit.capacity, refill_per_hour=limit.refill_per_hour),
+        else RequestLimitTerms(capacity=limit.capacity, refill_per_hour=limit.refill_per_hour),
         source="own" if found.is_own else "default",
         set_by_scope="system" if found.is_own else None,
     )
