@@ -28,7 +28,7 @@ SYSTEM = 0  # the org of what belongs to no org
 
 async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
     """Whether work is moving; 503 when it is not."""
-    status, detail = await check_health(call.services.pool, call.services.ledger.funnel)
+    status, detail = await check_health(call.services.ledger)
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
