@@ -40,9 +40,13 @@ async def check_health(ledger: Ledger) -> Verdict:
     return "ok", ""
 
 
-def alarms_of(limits: LimiterHealth) -> list[tuple[str, str, int]]:
+def alarms_of(limits: LimiterHealth, orgs_ahead: int) -> list[tuple[str, str, int]]:
     """(name, what is wrong, how often) of what somebody should look at while work moves on."""
-    if not limits.is_alone:
-        return []
-    why = "Redis does not answer: each server counts requests alone, and gives the whole limit"
-    return [("request_limits_alone", why, limits.passed_alone + limits.let_through)]
+    found = []
+    if limits.is_alone:
+        why = "Redis does not answer: each server counts requests alone, and gives the whole limit"
+        found.append(("request_limits_alone", why, limits.passed_alone + limits.let_through))
+    if orgs_ahead:
+        why = "the clocks of orgs are ahead of the database's: gpucredits clock status"
+        found.append(("org_clocks_ahead", why, orgs_ahead))
+    return found

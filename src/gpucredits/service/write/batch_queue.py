@@ -131,6 +131,11 @@ class BatchQueue:
             else:
                 del self.queues[org_id]
 
+    @property
+    def waiting(self) -> int:
+        """How many commands or heartbeats wait."""
+        return sum([queue.waiting for queue in self.queues.values()])
+
     def longest_wait(self, now: float) -> float:
         """How many seconds the oldest waiting job has waited."""
         waits = [now - queue.jobs[0].queued_at for queue in self.queues.values() if queue.jobs]

@@ -37,7 +37,7 @@ def _ignore() -> None:
 
 
 class WriteProgress:
-    """The batches that failed since the last one that was saved, and why.
+    """The batches that failed since the last one that was saved, and why; totals since the start.
 
     It tells a database that answers reads and takes no writes (a full disk, damaged pages) from
     one that works.
@@ -45,6 +45,8 @@ class WriteProgress:
 
     def __init__(self) -> None:
         self.failures = 0
+        self.saved_total = 0
+        self.failed_total = 0
         self.cause = ""
         self._logged_at = float("-inf")
         self._unlogged = 0
@@ -54,10 +56,12 @@ class WriteProgress:
         if self.failures >= FAILURES_MIN:
             logger.warning("writes get through again", extra={"fields": {"failed": self.failures}})
         self.failures = 0
+        self.saved_total += 1
 
     def failed(self, error: Exception) -> None:
         """Note that a batch could not be saved; the log gets one line every ten seconds."""
         self.failures += 1
+        self.failed_total += 1
         self.cause = str(error) or type(error).__name__
         now = time.monotonic()
         self._unlogged += 1
