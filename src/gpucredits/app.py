@@ -132,8 +132,8 @@ async def running(config: Config) -> AsyncIterator[App]:
         ledger = Ledger(pool, options)
         stack.push_async_callback(ledger.stop)
         limiter = _limiter(config, pool)
-        steadiness = ledger.cache.steadiness
-        watcher = ClockWatcher(pool, steadiness)
+        clock_check = ledger.cache.clock_check
+        watcher = ClockWatcher(pool, clock_check)
         await watcher.tick()
         await watcher.start()
         stack.push_async_callback(watcher.stop)
@@ -148,7 +148,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             Retention(pool),
             BucketSaver(limiter),
         ):
-            job.is_held_up = steadiness.is_off
+            job.is_held_up = clock_check.is_off
             await job.start()
             stack.push_async_callback(job.stop)
         gpu_pools, line = await _dispatching(ledger, stack)
@@ -193,7 +193,7 @@ async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools,
     line = RequestQueue(ledger.pool)
     await gpu_pools.refresh()
     dispatching = Dispatching(ledger, gpu_pools)
-    dispatching.is_held_up = ledger.cache.steadiness.is_off
+    dispatching.is_held_up = ledger.cache.clock_check.is_off
     rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
     for part in (line, dispatching, Notifier(ledger.pool, rings)):
         await part.start()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 
-from gpucredits.service.clock_repairs import repair_clock
 from gpucredits.service.write.acts import Act
+from gpucredits.service.write.clock_repairs import repair_clock
 from gpucredits.store.book.cache.clock_check import ClockCheck
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.migrate import read_migrations

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import gpucredits
-from gpucredits.app import App
 
 PACKAGE = Path(gpucredits.__file__).parent
 BESIDE = ("jobs/", "app.py")  # loops that run beside any request
@@ -44,10 +43,5 @@ async def visited(act: Callable[[], Awaitable[None]]) -> list[str]:
 
 async def always_visited(acts: Callable[[int], Awaitable[None]], times: int = 5) -> list[str]:
     """The files that every one of several acts visits: work beside them is in few of the traces."""
-    traces = []
-    for number in range(times):
-        traces.append(await visited(lambda number=number: acts(number)))  # type: ignore[misc]
+    traces = [await visited(partial(acts, number)) for number in range(times)]
     return [name for name in traces[-1] if all(name in trace for trace in traces)]
-
-
-__all__ = ["App", "AsyncIterator", "always_visited", "asynccontextmanager", "visited"]

@@ -13,7 +13,7 @@ from gpucredits.service.dispatch.queue import RequestQueue
 from gpucredits.service.limits.limiter import Limiter
 from gpucredits.service.reads.books import Reads
 from gpucredits.service.reads.orgs import Directory
-from gpucredits.service.request_counts import RequestCounts
+from gpucredits.service.reads.request_counts import RequestCounts
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.primary import Primary

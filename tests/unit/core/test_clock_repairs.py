@@ -24,7 +24,7 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import ReservationState
-from gpucredits.core.rules.clock_repairs import repair
+from gpucredits.core.rules.credit.clock_repairs import repair
 from support.ledger import CREDIT, SECOND, Ledger
 
 HOUR_S = 3_600

@@ -29,8 +29,8 @@ async def check_health(ledger: Ledger) -> Verdict:
             await read_clock(ledger.pool)
     except (Unavailable, Conflict, TimeoutError) as error:
         return "unavailable", f"the database does not answer: {str(error) or 'too slow'}"
-    if ledger.cache.steadiness.off_us:
-        return "clock_jumped", ledger.cache.steadiness.explanation
+    if ledger.cache.clock_check.off_us:
+        return "clock_jumped", ledger.cache.clock_check.explanation
     if trouble := ledger.progress.trouble:
         return "unavailable", trouble
     now = asyncio.get_running_loop().time()

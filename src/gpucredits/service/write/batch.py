@@ -118,7 +118,7 @@ async def commit(connection: Connection, jobs: Sequence[Job], cache: BookCache) 
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     number = next(NUMBERS)
     async with cache.turns.at(needs.orgs):
-        cache.steadiness.require()
+        cache.clock_check.require()
         results = None
         if not needs.anew and not cache.is_contested(needs.orgs):
             results = await commit_if_true(connection, needs, jobs, cache, number)
@@ -155,7 +155,7 @@ async def commit_if_true(
     verdict = await save_if(connection, guard, books, record)
     cache.learn(verdict, asked_at)
     if not verdict.holds:
-        cache.steadiness.require()
+        cache.clock_check.require()
         return None
     cache.put(books)
     return results

@@ -1,7 +1,7 @@
 """What is recorded of a batch besides the money: answers by key, refusals, drains, acts.
 
 Owns: what of a decision is worth a row.
-Must not: write (store.book_save does, with everything else of the batch).
+Must not: write (store/book/save.py does, with everything else of the batch).
 """
 
 from __future__ import annotations

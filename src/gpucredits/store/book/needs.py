@@ -69,7 +69,7 @@ class Needs:
     counts_anew: bool = False
     only_renews: bool = False  # nothing ends: leave out what only the end of a lease needs
     chains: bool = False  # a lease may change payers: read the accounts above it with their grants
-    must_read: bool = False  # more than pages and prices that are kept can tell
+    must_read: bool = False  # more than cached books and prices can tell
     were_read: bool = False  # keys were looked for, and the leases of jobs
 
     def add_beats(self, org_id: int, beats: list[Beat]) -> None:
@@ -83,16 +83,16 @@ class Needs:
             known |= ids
 
     def beyond(self, kept: CachedBooks) -> Needs:
-        """Those that pages which are kept do not meet: leases that they hold are left out.
+        """What cached books do not hold: leases that they hold are left out.
 
-        Where a lease may end, its limits have to be read: those of a page are not all there.
+        Where a lease may end, its limits have to be read: a cached book does not hold them all.
         """
         leases = {}
         for org_id, ids in self.leases.items():
-            page = kept.get(org_id)
+            cached = kept.get(org_id)
             wanted = ids
-            if page is not None and (self.only_renews or not page.gated):
-                wanted = ids.difference(page.book.reservations)  # a walk over ids alone
+            if cached is not None and (self.only_renews or not cached.gated):
+                wanted = ids.difference(cached.book.reservations)  # a walk over ids alone
             if wanted:
                 leases[org_id] = wanted
         return replace(self, leases=leases)

@@ -14,14 +14,14 @@ from gpucredits.core import ids
 from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.core.clock_repair import ClockRepair
 from gpucredits.core.money import format_credits
-from gpucredits.core.rules import clock_repairs as rules
+from gpucredits.core.rules.credit import clock_repairs as rules
 from gpucredits.service.write.acts import Act, perform
-from gpucredits.store import clock_repairs as store
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.book.cache.clock_check import ClockCheck, steady_us
 from gpucredits.store.clock import read_clock_and_offset
-from gpucredits.store.clock_repairs import OrgAhead
 from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.ledger import clock_repairs as store
+from gpucredits.store.ledger.clock_repairs import OrgAhead
 from gpucredits.wire.clock import ClockRepairAnswer, repair_to_wire
 from gpucredits.wire.scalars import format_instant
 
@@ -34,7 +34,7 @@ async def orgs_ahead(pool: Pool, *, after: str, limit: int) -> list[OrgAhead]:
 
 
 async def repair_clock(
-    pool: Pool, steadiness: ClockCheck, act: Act, reason: str, *, actor: str, request_id: str
+    pool: Pool, clock_check: ClockCheck, act: Act, reason: str, *, actor: str, request_id: str
 ) -> tuple[ClockRepairAnswer, bool]:
     """Bring an org's clock back to now; the answer, and whether it was given to this key before.
 
@@ -44,7 +44,7 @@ async def repair_clock(
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         asked_at = steady_us()
         now, offset_us = await read_clock_and_offset(db)
-        steadiness.check(now, offset_us, asked_at)
+        clock_check.check(now, offset_us, asked_at)
         book, traces = await store.load(db, act.org_id, now)
         done = rules.repair(book, traces, now)
         if done is None:
