@@ -20,7 +20,7 @@ from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.write.batch import Job, Result
 from gpucredits.service.write.batch_keys import claim
 from gpucredits.service.write.errors import Busy, Incomplete, KeyReused, complete
-from gpucredits.service.write.group_commit import DEFAULTS, FunnelOptions
+from gpucredits.service.write.ledger import DEFAULTS, WriteOptions
 from gpucredits.store.book.cache.book_cache import BookCache
 from gpucredits.store.book.load import CachedBooks
 from gpucredits.store.book.save import BatchRecord
@@ -31,7 +31,7 @@ from support.scene import CREDIT, Scene, play
 
 def test_a_batch_that_does_not_fit_is_not_begun(database: str) -> None:
     """Items that stand alone, in two orgs: when those of one cannot all wait, none is done."""
-    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
+    options = WriteOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "quiet", credits_each=50)
@@ -46,7 +46,7 @@ def test_a_batch_that_does_not_fit_is_not_begun(database: str) -> None:
             await stage.ledger.answer_parts(parts, atomic=False)
         with pytest.raises(Busy):
             await stage.ledger.submit_all("acme", parts[1][1], atomic=False)
-        assert [lane.waiting.queues for lane in stage.ledger.funnel.lanes] == [{}, {}]
+        assert not stage.ledger.commands.queues
         assert await stage.pool.fetchval(entries) == before
         parts[1][1].pop()
         answers = await stage.ledger.answer_parts(parts, atomic=False)
@@ -60,7 +60,7 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Busy is for what was not begun at all; the same keys then go on where it stopped."""
-    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_batch_max=2))
+    options = WriteOptions(commands=replace(DEFAULTS.commands, org_batch_max=2))
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
@@ -73,9 +73,9 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
         real = batch.commit
 
         async def slow(
-            connection: Connection, jobs: Sequence[Job], shelf: BookCache
+            connection: Connection, jobs: Sequence[Job], cache: BookCache
         ) -> list[Result]:
-            results = await real(connection, jobs, shelf)
+            results = await real(connection, jobs, cache)
             patched.setattr(batch_worker, "WAIT_MAX_S", -1.0)
             return results
 
@@ -175,7 +175,7 @@ def test_a_key_is_bound_in_all_orgs_or_in_none(database: str) -> None:
 
 def test_a_batch_without_room_binds_no_key(database: str) -> None:
     """It is refused before anything is written down."""
-    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
+    options = WriteOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")

@@ -32,11 +32,11 @@ SYSTEM = 0  # the org of what belongs to no org
 
 async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
     """Whether work is moving; 503 when it is not."""
-    status, detail = await check_health(call.services.pool, call.services.ledger.funnel)
+    status, detail = await check_health(call.services.ledger)
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
-    orgs_ahead = call.services.ledger.funnel.shelf.clock_check.orgs_ahead
+    orgs_ahead = call.services.ledger.cache.clock_check.orgs_ahead
     alarms = alarms_of(limits, orgs_ahead)
     return HealthAnswer(
         status=status,

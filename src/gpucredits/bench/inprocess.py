@@ -61,7 +61,6 @@ async def measure(url: str, options: Options, progress: Progress) -> InProcess:
         async with pool.acquire() as connection:
             await migrate(connection, read_migrations())
         ledger = Ledger(pool)
-        await ledger.start()
         progress("in process: seeding")
         running = await seed(ledger, options.workload)
         began = time.monotonic()

@@ -1,6 +1,6 @@
 """What every administrative act needs of the database: the org's lock and the key's record.
 
-Must not: touch money; the ledger's funnel has its own batched forms of these.
+Must not: touch money; service.write has its own batched forms of these.
 """
 
 from __future__ import annotations
