@@ -16,10 +16,9 @@ from gpucredits.core.command import Explain
 from gpucredits.core.decide import decide, decide_beats
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.service.write.batch_record import Request, note
+from gpucredits.service.write.batch_record import Request, note, state_before
 from gpucredits.service.write.errors import KeyReused
 from gpucredits.service.write.heartbeats import BeatJob
-from gpucredits.service.write.ledger_audit import state_before
 from gpucredits.service.write.loop_turns import long_step
 from gpucredits.service.write.new_windows import opens_windows, with_spending
 from gpucredits.service.write.stored_answers import decode, detached
