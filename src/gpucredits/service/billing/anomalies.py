@@ -136,8 +136,6 @@ async def set_terms(
     wanted: TermsRow,
     *,
     named: Named = None,
-    actor: str,
-    request_id: str,
 ) -> tuple[TermsRow, bool] | None:
     """Set the terms of an account, or of them what is named; None: no such account.
 
@@ -151,9 +149,7 @@ async def set_terms(
         before = await anomalies.terms_of(db, act.org_id, account_id)
         terms = merged(wanted, before, named)
         await anomalies.set_terms(db, act.org_id, account_id, terms)
-        note = AuditNote(
-            actor, "anomaly_terms.set", account, request_id, old=shown(before), new=shown(terms)
-        )
+        note = act.note("anomaly_terms.set", account, old=shown(before), new=shown(terms))
         return msgspec.json.encode(terms), note
 
     try:

@@ -16,6 +16,7 @@ from gpucredits.core.command import Explain
 from gpucredits.core.decide import decide, decide_beats
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
+from gpucredits.service.write.acts import recall
 from gpucredits.service.write.batch_record import Request, note, state_before
 from gpucredits.service.write.errors import KeyReused
 from gpucredits.service.write.heartbeats import BeatJob
@@ -292,8 +293,5 @@ def replay(page: CachedBook, request: Request) -> Outcome | KeyReused | None:
     """The answer that a key was given before, if it was used before."""
     if request.key is None:
         return None
-    known = page.answers.get(request.key)
-    if known is None:
-        return None
-    fingerprint, stored = known
-    return decode(stored) if fingerprint == request.fingerprint else KeyReused(request.key)
+    known = recall(request.key, request.fingerprint, page.answers.get(request.key))
+    return decode(known) if isinstance(known, bytes) else known
