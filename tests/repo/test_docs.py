@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
 EXAMPLE = re.compile(r"```(?:python|pycon)\n(.*?)```", re.DOTALL)
+SNIPPET = re.compile(r"^`([\w/]+\.py)`\n```python\n(.*?)```", re.DOTALL | re.MULTILINE)
+COMMAND_FILES_MAX = 7  # for one command, client and CLI included
 
 
 def named(path: Path) -> str:
@@ -63,3 +65,26 @@ def test_every_event_is_listed() -> None:
     table = page.partition("| `type` |")[2].partition("\n\n")[0]
     listed = re.findall(r"`([a-z]+\.[a-z]+)`", table)
     assert sorted(listed) == sorted(written)
+
+
+def test_the_worked_example_of_a_command_is_the_code() -> None:
+    """Each snippet stands in its file, and no file that knows the command is left out."""
+    page = (ROOT / "docs" / "adding-a-command.md").read_text()
+    snippets = SNIPPET.findall(page)
+    assert len(snippets) == page.count("```python")
+    untrue = [file for file, text in snippets if text not in (ROOT / file).read_text()]
+    assert untrue == []
+    command = re.compile(r"\b(FailTopUp|fail_top_up|fail_topup)\b")
+    sources = (ROOT / "src").rglob("*.py")
+    knows = {str(each.relative_to(ROOT)) for each in sources if command.search(each.read_text())}
+    assert knows == {file for file, text in snippets if command.search(text)}
+    assert len(knows) <= COMMAND_FILES_MAX
+
+
+def test_the_tests_that_guard_a_command_are_there() -> None:
+    """The files that the worked example sends a reader to exist."""
+    page = (ROOT / "docs" / "adding-a-command.md").read_text()
+    named = re.findall(r"`((?:src|tests)/[\w/]+\.py|(?:core|store|service)/[\w/]+\.py)`", page)
+    homes = (ROOT, ROOT / "src" / "gpucredits")
+    assert named
+    assert [each for each in named if not any((home / each).exists() for home in homes)] == []
