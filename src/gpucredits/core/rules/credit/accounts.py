@@ -282,7 +282,7 @@ def touches_swept(command: Sweep) -> Touches:
     return Touches(account_ids=(command.account_id,))
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(CreateAccount, create, touches_lineage, "account.create", after=account_after),
     Rule(UpdateAccount, update, touches_lineage, "account.update", account_before, account_after),
     Rule(Sweep, sweep, touches_swept),

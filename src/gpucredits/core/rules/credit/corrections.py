@@ -239,7 +239,7 @@ def charge_after(org_id: int, outcome: Refunded | Adjusted) -> tuple[str, State]
     return lease_id, {"amount": format_credits(outcome.amount)}
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(Refund, refund, touches_charges, "credits.refund", charge_before, charge_after),
     Rule(Adjust, adjust, touches_charges, "credits.adjust", charge_before, charge_after),
 )

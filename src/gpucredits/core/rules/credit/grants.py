@@ -89,4 +89,4 @@ def grant_after(org_id: int, outcome: Granted) -> tuple[str, State]:
     }
 
 
-RULES = (Rule(Issue, issue, touches_account, "credits.issue", after=grant_after),)
+RULES: tuple[Rule, ...] = (Rule(Issue, issue, touches_account, "credits.issue", after=grant_after),)

@@ -54,7 +54,7 @@ def standing_after(org_id: int, outcome: Reviewed) -> tuple[str, State] | None:
     return account.path, {"delinquent": account.delinquent, "why": judged.sentence}
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(
         ReviewStanding,
         decide=review,

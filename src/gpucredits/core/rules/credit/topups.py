@@ -256,7 +256,7 @@ def topup_after(org_id: int, outcome: ToppedUp) -> tuple[str, State]:
     }
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(TopUp, top_up, touches_payment, "topup.record", after=topup_after),
     Rule(ConfirmTopUp, confirm_top_up, touches_topup, "topup.confirm", topup_before, topup_after),
     Rule(FailTopUp, fail_top_up, touches_topup, "topup.fail", topup_before, topup_after),

@@ -139,4 +139,6 @@ def transfer_after(org_id: int, outcome: Transferred) -> tuple[str, State]:
     }
 
 
-RULES = (Rule(Transfer, transfer, touches_sides, "credits.transfer", after=transfer_after),)
+RULES: tuple[Rule, ...] = (
+    Rule(Transfer, transfer, touches_sides, "credits.transfer", after=transfer_after),
+)

@@ -354,4 +354,4 @@ def charge_late(  # a report, and whose
     lease.beat_at = lease.ended_at
 
 
-RULES = (Rule(Beat, beat, touches_lease),)
+RULES: tuple[Rule, ...] = (Rule(Beat, beat, touches_lease),)

@@ -353,7 +353,7 @@ def ending_after(org_id: int, outcome: Closed) -> tuple[str, State] | None:
 
 
 # Reserves are no administrative acts: the ledger is their record.
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(Reserve, reserve, touches_reserve),
     Rule(Explain, explain, touches_explained),
     Rule(Settle, settle, touches_lease, "reservation.settle", ending_before, ending_after),

@@ -83,4 +83,7 @@ def live_lease(book: Book, reservation_id: int, now: int) -> Reservation | Refus
     return lease if lease.state is ReservationState.ACTIVE else ended(lease)
 
 
-RULES = (Rule(StopLease, stop_lease, touches_lease), Rule(ResumeLease, resume_lease, touches_lease))
+RULES: tuple[Rule, ...] = (
+    Rule(StopLease, stop_lease, touches_lease),
+    Rule(ResumeLease, resume_lease, touches_lease),
+)

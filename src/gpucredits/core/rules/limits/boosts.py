@@ -126,7 +126,7 @@ def boost_after(org_id: int, outcome: Boosted) -> tuple[str, State]:
     return path, without_nulls(state)
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(AddBoost, add_boost, touches_target, "boost.add", after=boost_after),
     Rule(EndBoost, end_boost, touches_target, "boost.end", boost_before, boost_after),
 )

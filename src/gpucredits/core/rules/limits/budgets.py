@@ -160,7 +160,7 @@ def budget_after(org_id: int, outcome: BudgetSaved) -> tuple[str, State]:
     return outcome.path, without_nulls(budget_state(org_id, outcome.path, outcome.budget))
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(SetBudget, set_budget, touches_account, "budget.set", budget_before, budget_after),
     Rule(EndBudget, end_budget, touches_account, "budget.end", budget_before, budget_after),
 )

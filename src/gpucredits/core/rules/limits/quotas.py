@@ -239,7 +239,7 @@ def quota_after(org_id: int, outcome: QuotaSaved) -> tuple[str, State]:
     return outcome.path, without_nulls(quota_state(org_id, outcome.path, outcome.quota))
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(SetQuota, set_quota, touches_quotas, "quota.set", quota_before, quota_after),
     Rule(EndQuota, end_quota, touches_quota, "quota.end", quota_before, quota_after),
 )

@@ -122,7 +122,7 @@ def rate_limit_after(org_id: int, outcome: RateLimitSaved) -> tuple[str, State]:
     return outcome.path, without_nulls(rate_limit_state(org_id, outcome.path, outcome.bucket))
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(
         SetRateLimit,
         decide=set_rate_limit,

@@ -137,7 +137,7 @@ def budget_states(org_id: int, path: str, budgets: Iterable[Budget]) -> list[Sta
     return [without_nulls(budget_state(org_id, path, budget)) for budget in budgets]
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule(
         ReplaceQuotas,
         decide=replace_quotas,
