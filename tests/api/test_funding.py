@@ -12,7 +12,8 @@ from gpucredits.api.routes import routes
 from support.http import Caller, problem
 
 ABOVE = "an account above"
-SECRETS = ("7919", "104729")  # what the org and the project were given: nobody else may see it
+SECRETS = ("7919.271828", "104729.314159")  # what the org and the project were given
+SECRET = re.compile(r"\.(?:271828|314159)(?![\dZ])")  # and what is left of it; ids have no point
 
 
 def lease_of(account: str, gpu_type: str, **fields: Any) -> dict[str, Any]:
@@ -89,6 +90,31 @@ def test_a_users_key_does_not_name_the_org_past_its_project(
         assert problem(queued) == (422, "payer_invalid")
 
 
+def test_a_request_that_waits_is_told_why_without_a_name(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """A suspension above, and a payer that the chain has lost since, are not a lack of room."""
+    user = f"{org}/vision/alice"
+    admin.made("/v1/credits/issue", {"account": org, "amount": "5"})
+    admin.call("PUT", f"/v1/pools/{gpu_type}/default", {"capacity": 1})
+    member = admin.with_key("member", user)
+    running = member.made("/v1/reservations", lease_of(user, gpu_type))["reservation_id"]
+    waiting = lease_of(user, gpu_type, payer=org, wait=True, job_id="w")
+    where = f"/v1/queue/{member.post('/v1/reservations', waiting).json()['queue_id']}"
+    admin.made(f"/v1/accounts/{org}/suspend")
+    held = lease_of(user, gpu_type, wait=True, job_id="x")
+    told = member.post("/v1/reservations", held).json()
+    assert told["sentence"] == f"It waits for suspension: {ABOVE} is suspended."
+    member.post(f"/v1/queue/{told['queue_id']}:cancel")
+    admin.made(f"/v1/accounts/{org}/resume")
+    admin.made("/v1/credits/issue", {"account": f"{org}/vision", "amount": "5"})
+    admin.post(f"/v1/reservations/{running}:cancel")
+    admin.advance(3_600)  # beyond the time at which what was held is looked at again
+    ended = member.read(where, params={"wait_seconds": 60})
+    assert ended["state"] == "refused"
+    assert ended["sentence"] == f"It was refused: {ABOVE} does not allow it."
+
+
 def test_a_receipt_shows_who_paid_how_much(admin: Caller, org: str, gpu_type: str) -> None:
     """A lease that moved up says so, account by account, as far as the key sees them."""
     user = f"{org}/vision/alice"
@@ -160,6 +186,25 @@ def test_numbers_of_gates_above_are_not_told(admin: Caller, org: str, gpu_type: 
     assert refused.get("clears_at") == whole.get("clears_at")
 
 
+def test_what_is_out_of_sight_is_told_in_the_callers_words(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """A mistyped account is named as it was asked for, there or not; a bound says how much."""
+    user = f"{org}/vision/alice"
+    member = admin.with_key("member", user)
+    for path in (org, f"{org}/vision", f"{org}/visoin", "nobody"):
+        for answer in (
+            member.get(f"/v1/accounts/{path}"),
+            member.post("/v1/reservations", lease_of(path, gpu_type)),
+        ):
+            assert problem(answer) == (404, "account_unknown")
+            assert answer.json()["detail"] == f"There is no account {path}."
+    admin.call("PATCH", f"/v1/accounts/{org}", {"window_max_seconds": 45})
+    refused = member.post("/v1/reservations", lease_of(user, gpu_type)).json()
+    assert (refused["reason"], refused["numbers"]["set_by"]) == ("window_too_long", ABOVE)
+    assert "an account above allows at most 45" in refused["detail"]
+
+
 SKIPPED = {"/v1/openapi.json", "/v1/audit"}  # of nobody; for staff only, below
 
 
@@ -179,8 +224,7 @@ def leaks(answer: httpx.Response, org: str, grants: list[str]) -> list[str]:
     """What of an answer a user of the org must not see."""
     text = re.sub(rf"{org}/vision/alice\b", "", answer.text)
     named = re.findall(rf"(?<![\w/-]){org}(?:/vision)?(?![\w/-])", text)
-    numbers = [each for each in SECRETS if each in text]
-    return [*named, *numbers, *(each for each in grants if f'"{each}"' in text)]
+    return [*named, *SECRET.findall(text), *(each for each in grants if f'"{each}"' in text)]
 
 
 @pytest.mark.parametrize("role", ["member", "operator", "read-only", "agent"])

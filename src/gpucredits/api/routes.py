@@ -7,7 +7,7 @@ fit a request the one listed first serves it.
 
 from __future__ import annotations
 
-from gpucredits.api import system
+from gpucredits.api import clock, system
 from gpucredits.api.access import keys
 from gpucredits.api.billing import anomalies, budget_requests, prices, statements, usage
 from gpucredits.api.dispatch import pools, queue, shares
@@ -57,6 +57,7 @@ def routes(*, has_test_clock: bool = False) -> list[Route]:
         *transfers.ROUTES,
         *entries.ROUTES,
         *leases.ROUTES,
+        *clock.ROUTES,
         *accounts.ROUTES,
         *balances.ROUTES,
         *system.system_routes(description, has_test_clock=has_test_clock),

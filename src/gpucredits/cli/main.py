@@ -56,6 +56,7 @@ COMMANDS: Final = {
     "key": "gpucredits.cli.commands.key",
     "audit": "gpucredits.cli.commands.audit",
     "verify": "gpucredits.cli.server.verify",
+    "clock": "gpucredits.cli.commands.clock",
     "backup": "gpucredits.cli.server.backup",
     "restore": "gpucredits.cli.server.restore",
     "bench": "gpucredits.cli.server.bench",

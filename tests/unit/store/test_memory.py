@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.store.book.cache import memory
+from gpucredits.store import memory
 
 
 @pytest.mark.parametrize(

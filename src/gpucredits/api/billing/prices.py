@@ -61,7 +61,7 @@ async def post_price(call: ApiRequest[PriceRequest, NoQuery]) -> NewPriceAnswer:
         )
     except PriceRefused as error:
         raise RefusedError(error.refused) from error
-    return added_to_wire(added.price, is_backdated=added.is_backdated)
+    return added_to_wire(added.price, is_backdated=added.is_backdated, is_behind=added.is_behind)
 
 
 async def post_price_end(call: ApiRequest[PriceEndRequest, NoQuery]) -> PriceAnswer:

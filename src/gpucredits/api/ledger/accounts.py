@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.overdue import name_statement
-from gpucredits.api.http.reasons import NO_ACCOUNT
+from gpucredits.api.http.reasons import NO_ACCOUNT, SET_ABOVE
 from gpucredits.api.http.scope import account_param, org_number, require, require_wider, visible
 from gpucredits.api.http.submit import submit
 from gpucredits.core.account import Status, org_of
@@ -27,7 +27,11 @@ from gpucredits.wire.account import (
 )
 from gpucredits.wire.change import named_in
 
-_TERMS = "Only the system's own staff may give credit: use a prepaid account without a limit."
+_CREDIT = "Only the system's own staff may give credit: use a prepaid account without a limit."
+_TERMS = (
+    "Only the system's own staff may set model, credit_limit, overdraft_limit and "
+    "window_max_seconds; this key may set metadata, and funding of accounts below its own."
+)
 
 
 async def post_account(call: ApiRequest[AccountRequest, NoQuery]) -> AccountAnswer:
@@ -36,7 +40,7 @@ async def post_account(call: ApiRequest[AccountRequest, NoQuery]) -> AccountAnsw
     if "/" not in path:
         require(call.principal, Permission.CREATE_ORG, "Only a key for the system may open an org.")
     if call.body.model != "prepaid" or call.body.credit_limit:
-        require(call.principal, Permission.SET_TERMS, _TERMS)
+        require(call.principal, Permission.SET_TERMS, _CREDIT)
     if call.body.model == "prepaid" and call.body.credit_limit:
         raise _no_credit()
     outcome = await submit(call, org_of(path), create_from_wire(call.body), AccountSaved)
@@ -81,7 +85,7 @@ async def _set_status(call: ApiRequest[None, NoQuery], status: Status) -> Status
     path = account_param(call)
     require_wider(call, path)
     org_id = await org_number(call, path)
-    command = UpdateAccount(path=path, status=status)
+    command = UpdateAccount(path=path, status=status, by=call.principal.authority)
     saved = await submit(call, org_id, command, AccountSaved)
     note = None if saved.stands is None else await _what_stands(call, path, saved.stands)
     return status_to_wire(saved.account, note)
@@ -125,12 +129,12 @@ ROUTES = [
             permission=Permission.SUSPEND,
             answer=StatusAnswer,
             needs_key=True,
-            reasons=NO_ACCOUNT,
+            reasons=reasons,
             tag="accounts",
         )
-        for verb, summary, handler in (
-            ("suspend", "Admit nothing more and drain what runs", post_suspend),
-            ("resume", "Admit again", post_resume),
+        for verb, summary, handler, reasons in (
+            ("suspend", "Admit nothing more and drain what runs", post_suspend, NO_ACCOUNT),
+            ("resume", "Admit again", post_resume, (*NO_ACCOUNT, *SET_ABOVE)),
         )
     ),
     Route(

@@ -38,7 +38,6 @@ from gpucredits.cli.terminal.grammar import Command
 from gpucredits.core import bounds
 from gpucredits.core.period import check_zone
 from gpucredits.core.statement import DUE_DAYS, DUE_DAYS_MAX
-from gpucredits.store.book.cache.memory import leases_that_fit
 from gpucredits.store.database.durability import UnsafeDatabaseError
 from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.migrate import MigrationError
@@ -46,6 +45,7 @@ from gpucredits.store.database.primary import DatabaseAddressError
 from gpucredits.store.embedded.cluster import Layout
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 from gpucredits.store.embedded.server import lock
+from gpucredits.store.memory import leases_that_fit
 
 START_ERRORS = (
     ClockMovedError,
@@ -193,7 +193,7 @@ def serve(  # noqa: PLR0913  # one argument for each option
     try:
         listener = listen(config)
         said = partial(announced, url=address_of(listener), as_json=as_json)
-        if os.geteuid() == 0 and config.database_url is None:
+        if os.geteuid() == 0:
             serve_apart(config, listener, said=said, serve=serve_until_told)
         else:
             serve_until_told(config, listener, said)

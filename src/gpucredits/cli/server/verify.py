@@ -22,7 +22,9 @@ from gpucredits.client import Unavailable as Away
 from gpucredits.service.reads.verify import BrokenRule, Head, Verification
 from gpucredits.service.reads.verify import verify as verify_books
 from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.durability import UnsafeDatabaseError
 from gpucredits.store.database.errors import Unavailable
+from gpucredits.store.database.primary import DatabaseAddressError
 from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
@@ -86,7 +88,7 @@ def verify(  # one argument for each option
         raise click.UsageError("Give --data-dir or --database-url: which books shall be checked?")
     try:
         result = asyncio.run(check(data_dir, database_url, exported))
-    except EmbeddedPostgresError as error:
+    except (DatabaseAddressError, EmbeddedPostgresError, UnsafeDatabaseError) as error:
         raise click.UsageError(str(error)) from error
     except (Unavailable, OSError) as error:
         raise Undone(Away(str(error).rstrip("."))) from error

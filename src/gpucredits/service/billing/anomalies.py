@@ -12,7 +12,8 @@ import hashlib
 import msgspec
 
 from gpucredits.core import ids
-from gpucredits.core.account import Status
+from gpucredits.core.account import Status, parent_of
+from gpucredits.core.authority import authority_of
 from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.change import Named, merged
 from gpucredits.core.command import UpdateAccount
@@ -96,9 +97,10 @@ async def suspend_pending(ledger: Ledger, *, limit: int) -> int:
         async with ledger.pool.acquire() as db:
             rows = await anomalies.to_suspend(db, limit=limit)
     for row in rows:
+        by = authority_of(parent_of(row.account))  # who sets the terms may resume the account
         key = f"anomaly {row.anomaly_id}"  # no caller's key has a space in it
         request = Request(
-            UpdateAccount(path=row.account, status=Status.SUSPENDED),
+            UpdateAccount(path=row.account, status=Status.SUSPENDED, by=by),
             key,
             hashlib.sha256(key.encode()).digest(),
             SYSTEM,
@@ -145,7 +147,7 @@ async def set_terms(
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         account_id = await acts.find_account(db, act.org_id, account)
         if account_id is None:
-            raise AccountMissing(account)
+            raise _AccountMissing(account)
         before = await anomalies.terms_of(db, act.org_id, account_id)
         terms = merged(wanted, before, named)
         await anomalies.set_terms(db, act.org_id, account_id, terms)
@@ -154,7 +156,7 @@ async def set_terms(
 
     try:
         done = await perform(pool, act, work)
-    except AccountMissing:
+    except _AccountMissing:
         return None
     return msgspec.json.decode(done.answer, type=TermsRow), done.is_replay
 
@@ -168,5 +170,5 @@ def shown(terms: TermsRow) -> dict[str, str | int | bool]:
     }
 
 
-class AccountMissing(Exception):  # noqa: N818  # it states what happened
+class _AccountMissing(Exception):  # noqa: N818  # it states what happened
     """There is no account at the path."""

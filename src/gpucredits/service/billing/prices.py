@@ -55,10 +55,14 @@ class PriceEnd:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A version that was added, and whether its start had passed by then."""
+    """A version that was added, and whether its start had passed by then.
+
+    ``is_behind`` says that a version or an end with a later start stands in front of it.
+    """
 
     price: Price
     is_backdated: bool
+    is_behind: bool = False
 
 
 async def add_price(pool: Pool, act: Act, new: NewPrice) -> tuple[Added, bool]:
@@ -89,7 +93,9 @@ async def add_price(pool: Pool, act: Act, new: NewPrice) -> tuple[Added, bool]:
             "effective_to": format_end(new.effective_to),
         }
         note = act.note("price.set", resource_of(price), new=shown)
-        return msgspec.json.encode(Added(price, is_backdated=start < now)), note
+        is_behind = start < now and not await prices.is_in_force(db, price, act.org_id, now)
+        added = Added(price, is_backdated=start < now, is_behind=is_behind)
+        return msgspec.json.encode(added), note
 
     numbered = replace(act, also_locks=(0,))  # prices are numbered there
     done = await perform(pool, numbered, work)

@@ -23,7 +23,7 @@ from gpucredits.core.price import Price
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow, TopUpStatus
 from gpucredits.store.book.cached_book import CachedBook, StoredRow, settings_of
-from gpucredits.store.book.limit_rows import fill_terms, pairs
+from gpucredits.store.book.limit_rows import AUTHORITIES, fill_terms, pairs
 
 PLACE_SEPARATOR = chr(31)
 PLACES: dict[str, tuple[str, str]] = {}
@@ -93,6 +93,7 @@ def fill_account(page: CachedBook, row: StoredRow) -> None:
         row[19],
         FUNDINGS[row[27][0]],
         row[27][1],
+        AUTHORITIES[row[27][2]],
     )
     book.accounts[account_id] = account
     book.paths[path] = account

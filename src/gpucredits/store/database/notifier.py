@@ -14,6 +14,7 @@ from typing import Any
 
 from gpucredits.store.database.batch_session import close_lane
 from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.durability import UnsafeDatabaseError
 from gpucredits.store.database.errors import DRIVER_ERRORS, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Notifier:
         while True:
             try:
                 await self._listen()
-            except (*DRIVER_ERRORS, TimeoutError, Unavailable) as error:
+            except (*DRIVER_ERRORS, TimeoutError, Unavailable, UnsafeDatabaseError) as error:
                 logger.info("the bell listens again soon: %s", error)
             await asyncio.sleep(RETRY_S)
 

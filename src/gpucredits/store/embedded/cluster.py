@@ -21,9 +21,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucredits.store.book.cache.memory import memory_bytes
 from gpucredits.store.embedded import leftovers, private
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError, RunAs, launch_environment
+from gpucredits.store.memory import memory_bytes
 
 ROLE = "gpucredits"
 SOCKET_NAME = ".s.PGSQL.5432"

@@ -211,8 +211,9 @@ CREATE TABLE statements (
     CONSTRAINT statements_period UNIQUE (org_id, account_id, period)
 );
 
--- What has expired of each grant, for what a closed period of a budget has used.
-CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHERE type = 8;
+-- What has expired of each grant and was not restored, for what a closed period of a budget has used.
+CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (type, amount)
+    WHERE type IN (8, 14);
 
 -- What open_book reads of accounts, grants and leases where one of the orgs has limits or budgets:
 -- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on
@@ -452,14 +453,14 @@ BEGIN
         h.debt, h.overrun, h.version, h.due_at, h.allocated::integer::bigint, 0::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
         h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
-        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms]
+        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms, h.suspended_by]
     FROM held h
     UNION ALL -- accounts on the way that are not due and pay for nothing here: without their grants
     SELECT 2, a.org_id, a.account_id,
         a.model, a.credit_limit, a.status, a.remaining, a.reserved, a.spent,
         a.debt, a.overrun, a.version, a.due_at, a.allocated::integer, 1,
         a.created_at, 0, a.overdraft_limit, a.delinquent::integer, a.promised, NULL, a.path,
-        a.metadata::text, NULL, NULL, NULL, NULL, ARRAY[a.funding, a.window_max_ms]
+        a.metadata::text, NULL, NULL, NULL, NULL, ARRAY[a.funding, a.window_max_ms, a.suspended_by]
     FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
     JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
     UNION ALL
