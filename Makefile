@@ -11,7 +11,7 @@ PY := $(VENV)/bin/python
 WORKERS ?= $(shell expr $$(nproc) + 1)
 BENCH ?=
 
-.PHONY: help demo test check audit sbom faults bench compiled pure format lock clean
+.PHONY: help demo test check audit sbom faults bench compiled pure rows format lock clean
 .DEFAULT_GOAL := help
 
 help: ## say what can be run
@@ -40,7 +40,7 @@ sbom: $(VENV)/.ready ## a bill of materials, as CycloneDX (build/sbom.json)
 	mkdir -p build
 	$(PY) tools/sbom.py build/sbom.json
 
-faults: $(VENV)/.ready ## kill, lose and race on purpose (a minute or two; FAULT_CYCLES=25 for more)
+faults: $(VENV)/.ready ## kill, cut power, break disks, lose and race on purpose (ten minutes; FAULT_CYCLES=20 for more)
 	$(PY) -m pytest -q --durations=0 -m faults tests/faults
 
 compiled: $(VENV)/.ready ## compile the rules to C, beside their sources (a minute; a compiler)
@@ -56,6 +56,9 @@ bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--
 	$(PY) -m gpucredits bench heartbeats --gates
 	$(PY) -m gpucredits bench burst
 	$(PY) bench/fairshare.py
+
+rows: $(VENV)/.ready ## write what follows from the declared tables: rows.py, lists of columns in SQL
+	$(PY) tools/make_rows.py
 
 format: $(VENV)/.ready ## rewrite the sources in the project's format
 	$(VENV)/bin/ruff format .

@@ -31,8 +31,7 @@ HOT = {
     " rule token_bucket window_bounds rules/*/* fairshare/decay fairshare/decide"
     " fairshare/decisions fairshare/divisible fairshare/filling fairshare/horizon fairshare/tree"
     " fairshare/units fairshare/victims",
-    "store": "book/cached_book book/ledger_rows book/limit_rows book/limit_save book/needs"
-    " book/save book/sql_batch",
+    "store": "book/cached_book book/codecs book/fill book/needs book/rows book/save book/sql_batch",
     "service": "write/batch_queue write/heartbeats",
     "wire": "beat_result",
 }

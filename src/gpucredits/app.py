@@ -134,8 +134,8 @@ async def running(config: Config) -> AsyncIterator[App]:
         await ledger.start()
         stack.push_async_callback(ledger.stop)
         limiter = _limiter(config, pool)
-        steadiness = ledger.funnel.shelf.steadiness
-        watcher = ClockWatcher(pool, steadiness)
+        clock_check = ledger.funnel.shelf.clock_check
+        watcher = ClockWatcher(pool, clock_check)
         await watcher.tick()
         await watcher.start()
         stack.push_async_callback(watcher.stop)
@@ -150,7 +150,7 @@ async def running(config: Config) -> AsyncIterator[App]:
             Retention(pool),
             BucketSaver(limiter),
         ):
-            job.is_held_up = steadiness.is_off
+            job.is_held_up = clock_check.is_off
             await job.start()
             stack.push_async_callback(job.stop)
         gpu_pools, line = await _dispatching(ledger, stack)
@@ -195,7 +195,7 @@ async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools,
     line = RequestQueue(ledger.pool)
     await gpu_pools.refresh()
     dispatching = Dispatching(ledger, gpu_pools)
-    dispatching.is_held_up = ledger.funnel.shelf.steadiness.is_off
+    dispatching.is_held_up = ledger.funnel.shelf.clock_check.is_off
     rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: line.news}
     for part in (line, dispatching, Notifier(ledger.pool, rings)):
         await part.start()

@@ -40,7 +40,7 @@ async def clock_goes_wrong(stage: Scene, by_us: int) -> tuple[int, str]:
         except ClockJumped:
             refused += 1
     await jump(stage.pool, 0)
-    stage.ledger.funnel.shelf.steadiness.off_us = 0  # the watcher looks every second
+    stage.ledger.funnel.shelf.clock_check.off_us = 0  # the watcher looks every second
     told = await stage.beat(lease, 2, 2)
     return refused, told.decision.value
 
@@ -121,7 +121,7 @@ def test_the_last_word_is_the_database_s(database: str) -> None:
         await jump(stage.pool, DAY_US)
         assert isinstance(await report(stage, lease, 2), ClockJumped)
         await jump(stage.pool, 0)
-        stage.ledger.funnel.shelf.steadiness.off_us = 0
+        stage.ledger.funnel.shelf.clock_check.off_us = 0
         assert (await stage.beat(lease, 3, 3)).settled == 3_000
 
     play(database, act)

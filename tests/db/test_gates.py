@@ -26,7 +26,7 @@ from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Decision
-from gpucredits.store.book import load as store_book
+from gpucredits.store.book.fill import FILL
 from support.gated import ALICE, SCOPES, WINDOW, counters, quota, rate, refused, set_up
 from support.scene import CREDIT, Scene, play
 
@@ -97,9 +97,7 @@ def test_a_gate_that_is_not_loaded_stands_open(
 ) -> None:
     """The control: without the rows of its limits no scenario is refused."""
     scenario, _, kind = GATES[gate]
-    fill = list(store_book.FILL)
-    fill[kind] = lambda _page, _row: None
-    monkeypatch.setattr(store_book, "FILL", tuple(fill))
+    monkeypatch.setitem(FILL, kind, lambda _cached, _row: None)
 
     async def act(stage: Scene) -> None:
         await set_up(stage)

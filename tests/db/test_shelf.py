@@ -34,7 +34,7 @@ from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
 from gpucredits.service.write import batch
 from gpucredits.store.book import save
-from gpucredits.store.book.cache.book_cache import PAGE_WEIGHT
+from gpucredits.store.book.cache.book_cache import BOOK_WEIGHT
 from gpucredits.store.book.cached_book import windows_of
 from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
@@ -64,7 +64,7 @@ def lasting(book: Book, account_id: int) -> set[int]:
 async def assert_true(stage: Scene) -> int:
     """Every row of the kept pages is what the database holds; how many leases that were."""
     compared = 0
-    for org_id, page in stage.ledger.funnel.shelf.pages.items():
+    for org_id, page in stage.ledger.funnel.shelf.books.items():
         held = page.book
         needs = Needs(
             orgs={org_id},
@@ -349,12 +349,12 @@ def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
             await stage.do(CreateAccount(path=org), org=org)
             await stage.do(Issue(account=org, amount=90 * CREDIT), org=org)
             leases = [await stage.reserve(org, gpu_count=1) for _ in range(2)]
-        assert set(stage.ledger.funnel.shelf.pages) == {2, 3}
-        assert stage.ledger.funnel.shelf.weight == 2 * (PAGE_WEIGHT + 4)
+        assert set(stage.ledger.funnel.shelf.books) == {2, 3}
+        assert stage.ledger.funnel.shelf.weight == 2 * (BOOK_WEIGHT + 4)
         await stage.do(Cancel(reservation_id=leases[0].reservation.reservation_id), org="cmce")
-        assert stage.ledger.funnel.shelf.weight == 2 * (PAGE_WEIGHT + 4) - 1
+        assert stage.ledger.funnel.shelf.weight == 2 * (BOOK_WEIGHT + 4) - 1
 
-    play(database, act, options=replace(QUICK, kept_leases_max=2 * (PAGE_WEIGHT + 4)))
+    play(database, act, options=replace(QUICK, kept_leases_max=2 * (BOOK_WEIGHT + 4)))
 
 
 def test_pages_without_leases_are_bounded_too(database: str) -> None:
@@ -366,10 +366,10 @@ def test_pages_without_leases_are_bounded_too(database: str) -> None:
             await stage.fund(f"org-{number}")
             more = Issue(account=f"org-{number}", amount=CREDIT)
             await stage.do(more, org=more.account)
-            assert set(shelf.pages) == {number, *range(max(number - 2, 1), number)}
-            assert shelf.weight == len(shelf.pages) * (PAGE_WEIGHT + 3)
+            assert set(shelf.books) == {number, *range(max(number - 2, 1), number)}
+            assert shelf.weight == len(shelf.books) * (BOOK_WEIGHT + 3)
 
-    play(database, act, options=replace(QUICK, kept_leases_max=3 * (PAGE_WEIGHT + 3)))
+    play(database, act, options=replace(QUICK, kept_leases_max=3 * (BOOK_WEIGHT + 3)))
 
 
 def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterable
 from copy import deepcopy
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -34,8 +36,11 @@ from gpucredits.core.outcome import Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
 from gpucredits.service.write import batch
 from gpucredits.service.write.stored_answers import detached
+from gpucredits.store.book import rows, tables
 from gpucredits.store.book.guard import GuardResult
 from gpucredits.store.book.save import save_if
+from gpucredits.store.book.table import Table
+from gpucredits.store.database.connection import Connection
 from support.scene import CREDIT, HOUR_US, PRICE
 
 PATHS = ("acme", "acme/p", "acme/q", "acme/p/u", "acme/q/v")
@@ -93,6 +98,43 @@ class Shadow:
         self.decided += 1
         self.now = now
         return outcome
+
+
+CoreRows = dict[tuple[object, ...], object]  # by key
+
+
+def core_rows(book: Book) -> list[tuple[Table, CoreRows]]:
+    """Every row of a book that has a table of its own, as the rules left it."""
+    limits = book.limits
+    found: tuple[tuple[Table, list[object]], ...] = (
+        (tables.ACCOUNT, [*book.accounts.values()]),
+        (tables.GRANT, [*book.lots.values()]),
+        (tables.LEASE, [*book.reservations.values()]),
+        (tables.TOPUP, [*book.topups.values()]),
+        (tables.QUOTA, [quota for every in limits.quotas.values() for quota in every]),
+        (tables.TALLY, [tally for every in limits.tallies.values() for tally in every.values()]),
+        (tables.BOOST, [boost for every in limits.boosts.values() for boost in every]),
+        (tables.BUDGET, [budget for every in book.budgets.values() for budget in every]),
+        (tables.PERIOD, [period for every in book.periods.values() for period in every]),
+    )
+    return [(table, by_key(table, every)) for table, every in found]
+
+
+async def stored_rows(
+    connection: Connection, table: Table, code: ModuleType = rows, org_id: int = 1
+) -> CoreRows:
+    """Every stored row of an org in a table, as the declaration of the table reads it."""
+    records = await connection.fetch(
+        f"SELECT {table.listed('t')} FROM {table.name} t WHERE org_id = $1", org_id
+    )
+    stored = vars(code)[f"stored_{table.singular}"]
+    return by_key(table, [stored(record) for record in records])
+
+
+def by_key(table: Table, every: Iterable[object]) -> CoreRows:
+    """Rows by the columns of their key."""
+    names = [column.field for column in table.key if column.field]
+    return {tuple(getattr(row, name) for name in names): row for row in every}
 
 
 class Players:

@@ -26,11 +26,11 @@ async def get_org_clocks(call: ApiRequest[None, PageQuery]) -> OrgClockPage:
     pool = call.services.pool
     found = await orgs_ahead(pool, after=path_cursor(query), limit=query.limit + 1)
     rows, following = page(found, query, lambda row: row.path)
-    steadiness = call.services.ledger.funnel.shelf.steadiness
+    clock_check = call.services.ledger.funnel.shelf.clock_check
     return OrgClockPage(
         now=format_instant(await read_clock(pool)),
-        off_seconds=steadiness.off_us / SECOND_US,
-        jumps=steadiness.jumps,
+        off_seconds=clock_check.off_us / SECOND_US,
+        jumps=clock_check.jumps,
         orgs=[
             OrgClock(
                 org=row.path,
@@ -52,7 +52,7 @@ async def post_clock_repair(call: ApiRequest[ClockRepairRequest, NoQuery]) -> Cl
         raise invalid("reason", "must not be empty: the audit log keeps it")
     answer, call.replayed = await repair_clock(
         call.services.pool,
-        call.services.ledger.funnel.shelf.steadiness,
+        call.services.ledger.funnel.shelf.clock_check,
         act_of(call, await org_number(call, org)),
         str(call.body.reason),
     )

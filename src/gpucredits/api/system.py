@@ -36,7 +36,7 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
-    orgs_ahead = call.services.ledger.funnel.shelf.steadiness.orgs_ahead
+    orgs_ahead = call.services.ledger.funnel.shelf.clock_check.orgs_ahead
     alarms = alarms_of(limits, orgs_ahead)
     return HealthAnswer(
         status=status,

@@ -1,6 +1,6 @@
 """Entries: immutable rows of the ledger, each a balanced debit/credit pair.
 
-Owns: which buckets each type of entry moves between.
+Owns: which buckets each type of entry moves between; the SQL that adds entries up follows from it.
 Must not: know how entries are stored.
 """
 
@@ -53,6 +53,7 @@ class Entry(NamedTuple):
     seq: int = 0
 
 
+BUCKETS = ("available", "reserved", "spent")  # of an account
 PAIRS: dict[EntryType, tuple[str, str]] = {
     EntryType.ISSUE: ("system:issuance", "available"),
     EntryType.TOPUP: ("system:payments", "available"),
@@ -70,3 +71,21 @@ PAIRS: dict[EntryType, tuple[str, str]] = {
     EntryType.RESTORE: ("system:expired", "available"),
     EntryType.WITHDRAW: ("available", "system:issuance"),
 }
+
+
+def direction(kind: EntryType, bucket: str) -> int:
+    """What an entry's amount does to a bucket of its own account: 1 adds, -1 takes, 0 neither."""
+    debit, credit = PAIRS[kind]
+    return int(credit == bucket) - int(debit == bucket)
+
+
+def moves_of(entry: Entry) -> tuple[int, int, int]:
+    """The change of available, reserved and spent of the entry's own account."""
+    if entry.other_id == entry.account_id:  # from one of its grants to another
+        return 0, 0, 0
+    available, reserved, spent = (
+        entry.amount * direction(entry.type, bucket)
+        + entry.reserve * direction(EntryType.RESERVE, bucket)
+        for bucket in BUCKETS
+    )
+    return available, reserved, spent

@@ -23,23 +23,23 @@ COUNTED_EVERY: Final = 10  # ticks
 class ClockWatcher(Paced):
     """Compares the database's clock with this machine's; notices when it is right again too."""
 
-    def __init__(self, pool: Pool, steadiness: ClockCheck, *, rest_s: float = 1.0) -> None:
+    def __init__(self, pool: Pool, clock_check: ClockCheck, *, rest_s: float = 1.0) -> None:
         super().__init__(rest_s=rest_s)
         self.pool = pool
-        self.steadiness = steadiness
+        self.clock_check = clock_check
         self._ticks = 0
 
     async def tick(self) -> bool:
         """Take one reading."""
         asked_at = steady_us()
-        self.steadiness.hear(*await read_clock_and_offset(self.pool), asked_at)
-        if self._ticks % COUNTED_EVERY == 0 and not self.steadiness.is_off():
+        self.clock_check.hear(*await read_clock_and_offset(self.pool), asked_at)
+        if self._ticks % COUNTED_EVERY == 0 and not self.clock_check.is_off():
             self._tell(await count_ahead(self.pool, tolerance_us=CLOCK_JUMP_US))
         self._ticks += 1
         return False
 
     def _tell(self, orgs: int) -> None:
-        if orgs and not self.steadiness.orgs_ahead:
+        if orgs and not self.clock_check.orgs_ahead:
             fields = {"orgs": orgs, "do": "gpucredits clock status"}
             logger.error("clocks of orgs are ahead of the database's", extra={"fields": fields})
-        self.steadiness.orgs_ahead = orgs
+        self.clock_check.orgs_ahead = orgs

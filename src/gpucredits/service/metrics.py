@@ -46,25 +46,25 @@ async def measure(services: Services) -> list[Metric]:
 
 def clock_metrics(services: Services) -> list[Metric]:
     """The database's clock beside this machine's, and orgs that a wrong one has left ahead."""
-    steadiness = services.ledger.funnel.shelf.steadiness
+    clock_check = services.ledger.funnel.shelf.clock_check
     return [
         number(
             "gpucredits_clock_off_seconds",
             "gauge",
             "By how much the database's clock is off; 0 while it is steady.",
-            steadiness.off_us / 1_000_000,
+            clock_check.off_us / 1_000_000,
         ),
         number(
             "gpucredits_clock_jumps_total",
             "counter",
             "How often the database's clock has jumped.",
-            steadiness.jumps,
+            clock_check.jumps,
         ),
         number(
             "gpucredits_orgs_clock_ahead",
             "gauge",
             "Orgs whose clock is ahead of the database's and needs a repair.",
-            steadiness.orgs_ahead,
+            clock_check.orgs_ahead,
         ),
     ]
 

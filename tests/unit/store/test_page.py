@@ -6,7 +6,7 @@ from gpucredits.core.account import Account
 from gpucredits.core.book import Book, Org
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.book.cached_book import CachedBook, note, turn
+from gpucredits.store.book.cached_book import CachedBook, begin_next_batch, note
 
 DRAINING = (ReservationState.ACTIVE, Decision.DRAIN)
 
@@ -31,7 +31,7 @@ def test_a_lease_stands_as_the_newer_page_has_it() -> None:
     page.older = older
     renewed = page.book.reservations[1]
     note(page, renewed)
-    turn(page)
+    begin_next_batch(page)
     assert page.book.reservations == {1: renewed, 2: older.book.reservations[2]}
     assert page.book.reservations[1] is renewed
     assert page.lease_states == {2: DRAINING}
@@ -45,4 +45,4 @@ def test_a_page_that_cannot_be_turned_is_dropped_and_nothing_else() -> None:
     page.older = older
     shelf = BookCache()
     shelf.put({1: page, 2: page_of()})
-    assert list(shelf.pages) == [2]
+    assert list(shelf.books) == [2]

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from gpucredits.core.account import Account, Funding, Model, lineage, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.decide import roll
+from gpucredits.core.entry import moves_of
 from gpucredits.core.grant import Grant, GrantState, seen_at
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.credit.funding import chain_of
 from gpucredits.core.topup import TopUpRow
-from gpucredits.service.reads.entry_moves import moves_of
 from gpucredits.store.billing.spending import (
     Grouping,
     SpentOn,

@@ -31,8 +31,8 @@ async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
             await read_clock(pool)
     except (Unavailable, Conflict, TimeoutError) as error:
         return "unavailable", f"the database does not answer: {str(error) or 'too slow'}"
-    if funnel.shelf.steadiness.off_us:
-        return "clock_jumped", funnel.shelf.steadiness.explanation
+    if funnel.shelf.clock_check.off_us:
+        return "clock_jumped", funnel.shelf.clock_check.explanation
     if trouble := funnel.progress.trouble:
         return "unavailable", trouble
     now = asyncio.get_running_loop().time()

@@ -119,7 +119,7 @@ async def commit(connection: Connection, jobs: Sequence[Job], shelf: BookCache) 
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     number = next(NUMBERS)
     async with shelf.turns.at(needs.orgs):
-        shelf.steadiness.require()
+        shelf.clock_check.require()
         results = None
         if not needs.anew and not shelf.is_contested(needs.orgs):
             results = await commit_if_true(connection, needs, jobs, shelf, number)
@@ -156,7 +156,7 @@ async def commit_if_true(
     verdict = await save_if(connection, guard, pages, minutes)
     shelf.learn(verdict, asked_at)
     if not verdict.holds:
-        shelf.steadiness.require()
+        shelf.clock_check.require()
         return None
     shelf.put(pages)
     return results

@@ -3,7 +3,7 @@
 Owns: which decisions get a row. An administrative act gets a row in the audit log, with the state
 before and after as the command's rule declares it. The end of a lease is such an act: the log says
 who settled or canceled it.
-Must not: write (store.book.save does, with everything else of the batch).
+Must not: write (store/book/save.py does, with everything else of the batch).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ async def orgs_ahead(pool: Pool, *, after: str, limit: int) -> list[OrgAhead]:
 
 
 async def repair_clock(
-    pool: Pool, steadiness: ClockCheck, act: Act, reason: str
+    pool: Pool, clock_check: ClockCheck, act: Act, reason: str
 ) -> tuple[ClockRepairAnswer, bool]:
     """Bring an org's clock back to now; the answer, and whether it was given to this key before.
 
@@ -44,7 +44,7 @@ async def repair_clock(
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         asked_at = steady_us()
         now, offset_us = await read_clock_and_offset(db)
-        steadiness.check(now, offset_us, asked_at)
+        clock_check.check(now, offset_us, asked_at)
         book, traces = await store.load(db, act.org_id, now)
         done = rules.repair(book, traces, now)
         if done is None:

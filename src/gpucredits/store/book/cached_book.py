@@ -1,14 +1,14 @@
-"""The page of one org: its book, and what is needed to tell what changed in it.
+"""The cached book of one org: its rows, and what is needed to tell which of them changed.
 
-Owns: turning a page, which makes of the book of one batch the book of the next.
+Owns: making the book of one batch ready for the next.
+Must not: read or write rows (load and save do).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import getrandbits
-from typing import Any
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Account, lineage
@@ -18,17 +18,19 @@ from gpucredits.core.quota import Counter, Dimension, JobLeases, Tally
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow, TopUpStatus
-
-StoredRow = Sequence[Any]  # a row as the driver gives it, its columns in the order of book_row
+from gpucredits.store.book.rows import is_steady
+from gpucredits.store.book.table import RARELY
+from gpucredits.store.book.tables import ACCOUNT
 
 
 @dataclass(slots=True)
 class CachedBook:
     """The book of one org, with what is needed to tell what changed in it.
 
-    ``fresh_until`` is when the clock alone makes something due that a page read anew would hold:
-    an account's rows, or the past of a window. ``passing`` says that it holds rows that are read
-    for the commands of one batch only.
+    ``fresh_until`` is when the clock alone makes something due that a book read anew would hold:
+    an account's rows, or the past of a window. ``passing`` says that the book holds rows that were
+    read for the commands of one batch only. ``lease_states`` has the leases that were not steady
+    (see rows) when they were read or last saved.
     """
 
     book: Book
@@ -47,18 +49,16 @@ class CachedBook:
     ended: tuple[int, ...] = ()  # limits that ended
     has_new_budget: bool = False
     owners: dict[int, int] = field(default_factory=dict)  # the account of each quota
-    terms: dict[int, tuple[int, int, int, int]] = field(default_factory=dict)  # of each rate limit
+    terms: dict[int, tuple[object, ...]] = field(default_factory=dict)  # of each rate limit
     metered: set[int] = field(default_factory=set)  # accounts whose meters have moved
     fresh_until: int = bounds.NEVER_US
     passing: bool = False
     over: list[int] = field(default_factory=list)  # leases that had ended when they were read
-    weight: int = 0  # as counted when it was put on the shelf
+    weight: int = 0  # as counted when it was put into the cache
     outdated: bool = False  # what was set for the org has changed: read it anew
     read_at: int = 0  # the database's time when it was read or last added to
     next_version: int = 0  # of the org once what changed is saved
-    older: CachedBook | None = (
-        None  # what was known of the org, of the same version, when it was read
-    )
+    older: CachedBook | None = None  # of the same version: what was known when this was read
 
     def was_delinquent(self, account_id: int) -> bool:
         """Whether an account was paused for what it owes when it was read."""
@@ -78,170 +78,143 @@ def new_version(known: int) -> int:
     """A version that an org has never had, in the place of the one that is known.
 
     Versions are drawn, not counted: a database that was restored, or that a standby took over
-    from before the last commits reached it, would count up to the same numbers again, and a page
-    of what was lost would pass for true.
+    from before the last commits reached it, would count up to the same numbers again, and a
+    cached book of what was lost would pass for true.
     """
     while (drawn := getrandbits(62)) == known:
         pass
     return drawn
 
 
-DELINQUENT, FUNDING = 5, 7  # their places among the settings of an account
+def settings_place(attribute: str) -> int:
+    """The place of an attribute among the settings of an account."""
+    names = [column.field for column in ACCOUNT.columns if column.written is RARELY]
+    return [name for name in names if name].index(attribute)
 
 
-def settings_of(account: Account) -> tuple[object, ...]:
-    """What of an account changes rarely, so that it is written only when it did."""
-    return (
-        account.model,
-        account.credit_limit,
-        account.status,
-        account.allocated,
-        account.metadata,
-        account.delinquent,
-        account.overdraft_limit,
-        account.funding,
-        account.window_max_ms,
-        account.suspended_by,
-    )
+DELINQUENT, FUNDING = settings_place("delinquent"), settings_place("funding")
 
 
-def note(page: CachedBook, row: Row) -> None:
+def note(cached: CachedBook, row: Row) -> None:
     """Note how a row stands that was changed by more than a mere renewal."""
     match row:
         case Reservation():
             if row.state is not ReservationState.ACTIVE:
-                page.over.append(row.reservation_id)
-            elif is_special(row):
-                page.lease_states[row.reservation_id] = (row.state, row.decision)
+                cached.over.append(row.reservation_id)
+            elif not is_steady(row):
+                cached.lease_states[row.reservation_id] = (row.state, row.decision)
             else:
-                page.lease_states.pop(row.reservation_id, None)
+                cached.lease_states.pop(row.reservation_id, None)
         case Grant():
-            page.grant_states[row.grant_id] = row.state
+            cached.grant_states[row.grant_id] = row.state
         case Account():
-            page.fresh_until = min(page.fresh_until, row.due_at)
+            cached.fresh_until = min(cached.fresh_until, row.due_at)
         case Counter() | TokenBucket() | Tally():
             pass
         case TopUpRow() | JobLeases():
-            page.passing = True
+            cached.passing = True
         case _:
-            page.outdated = True
+            cached.outdated = True
 
 
-def is_special(lease: Reservation) -> bool:
-    """Whether the renewal of a live lease may change more than a mere renewal does."""
-    return bool(
-        lease.decision is not Decision.CONTINUE
-        or lease.adjusted
-        or lease.refunded
-        or lease.overdraft
-        or lease.overdrawn
-        or lease.leaving
-        or lease.stopping_at
-        or lease.cap_part >= 0
-        or lease.kept
-        or lease.payers
-        or lease.beat_at > lease.expires_at - lease.lease_ms * 1_000
-    )
-
-
-def turn(page: CachedBook) -> None:
-    """Make a page whose changes are committed ready for another batch."""
-    if page.older is not None:
-        take_over(page, page.older)
-    book = page.book
+def begin_next_batch(cached: CachedBook) -> None:
+    """Make a book whose changes are committed ready for another batch."""
+    if cached.older is not None:
+        take_over(cached, cached.older)
+    book = cached.book
     org = book.org
     if book.changed:
-        org.version = page.next_version
+        org.version = cached.next_version
         book.changed = {}
     book.entries = []
     book.late_use = []
     book.moves, book.became_own = [], []
     if book.reshaped:
         book.reshaped = set()
-    page.first_new_id, page.first_new_entry_id = org.next_id, org.next_entry_id
-    for lease_id in page.over:
+    cached.first_new_id, cached.first_new_entry_id = org.next_id, org.next_entry_id
+    for lease_id in cached.over:
         book.reservations.pop(lease_id, None)
-        page.lease_states.pop(lease_id, None)
-    page.over = []
-    if page.passing or page.answers:
-        forget_passing(page)
+        cached.lease_states.pop(lease_id, None)
+    cached.over = []
+    if cached.passing or cached.answers:
+        forget_passing(cached)
     if book.complete:
         book.complete = set()
     book.rolled_at, book.by_payer = 0, None
-    if page.fresh_until <= page.now:
-        page.fresh_until = next_change(book)
+    if cached.fresh_until <= cached.now:
+        cached.fresh_until = next_change(book)
 
 
-def take_over(page: CachedBook, older: CachedBook) -> None:
-    """Take over what an older page of the same version holds beyond this one.
+def take_over(cached: CachedBook, older: CachedBook) -> None:
+    """Take over what an older book of the same version holds beyond this one.
 
     Nothing of that has changed, because a batch changes only rows that it has read. Accounts of
     which the clock has made something due stay behind, with the leases that they pay for or limit,
     and so do leases whose next slice reaches back into a window that is over.
     """
-    page.older = None
-    page.fresh_until = 0  # to be found anew
-    book, known = page.book, older.book
+    cached.older = None
+    cached.fresh_until = 0  # to be found anew
+    book, known = cached.book, older.book
     book.gated = book.gated or known.gated
     behind = {
         number
         for number in known.accounts
-        if number not in book.accounts and is_due(known, number, page.now)
+        if number not in book.accounts and is_due(known, number, cached.now)
     }
     for number, account in known.accounts.items():
         if number in book.accounts:
-            take_over_grants(page, older, number)
+            take_over_grants(cached, older, number)
         elif number not in behind:
-            take_over_account(page, older, account)
+            take_over_account(cached, older, account)
     taken = {
         number: lease
         for number, lease in known.reservations.items()
         if number not in book.reservations
         and lease.payer_id not in behind
-        and not reaches_back(lease, page, behind)
+        and not reaches_back(lease, cached, behind)
     }
     book.reservations.update(taken)
     for number, state in older.lease_states.items():
         if number in taken:
-            page.lease_states[number] = state
+            cached.lease_states[number] = state
 
 
-def take_over_grants(page: CachedBook, older: CachedBook, account_id: int) -> None:
+def take_over_grants(cached: CachedBook, older: CachedBook, account_id: int) -> None:
     """Take over the grants of an account of which only the limits were read this time."""
-    account = page.book.accounts[account_id]
-    if page.book.grants[account_id] or id(account) in page.book.changed:
+    account = cached.book.accounts[account_id]
+    if cached.book.grants[account_id] or id(account) in cached.book.changed:
         return
     if account_id not in older.book.bare:
-        page.book.bare.discard(account_id)
-    page.book.grants[account_id] = older.book.grants[account_id]
+        cached.book.bare.discard(account_id)
+    cached.book.grants[account_id] = older.book.grants[account_id]
     for grant in older.book.grants[account_id]:
-        page.book.lots[grant.grant_id] = grant
-        page.grant_states[grant.grant_id] = older.grant_states[grant.grant_id]
+        cached.book.lots[grant.grant_id] = grant
+        cached.grant_states[grant.grant_id] = older.grant_states[grant.grant_id]
 
 
-def take_over_account(page: CachedBook, older: CachedBook, account: Account) -> None:
+def take_over_account(cached: CachedBook, older: CachedBook, account: Account) -> None:
     """Take over an account with its grants and limits."""
     number = account.account_id
-    page.book.accounts[number] = page.book.paths[account.path] = account
-    page.settings[number] = older.settings[number]
-    page.book.grants[number] = []
+    cached.book.accounts[number] = cached.book.paths[account.path] = account
+    cached.settings[number] = older.settings[number]
+    cached.book.grants[number] = []
     if number in older.book.bare:
-        page.book.bare.add(number)
-    take_over_grants(page, older, number)
-    if not page.gated:
+        cached.book.bare.add(number)
+    take_over_grants(cached, older, number)
+    if not cached.gated:
         return
-    limits, others = page.book.limits, older.book.limits
+    limits, others = cached.book.limits, older.book.limits
     targets = [quota.quota_id for quota in others.quotas.get(number, ())]
     if targets:
         limits.quotas[number] = others.quotas[number]
     for quota_id in targets:
-        page.owners[quota_id] = number
+        cached.owners[quota_id] = number
         if quota_id in others.counters:
             limits.counters[quota_id] = others.counters[quota_id]
     bucket = others.buckets.get(number)
     if bucket is not None:
         limits.buckets[number] = bucket
-        page.terms[bucket.bucket_id] = older.terms[bucket.bucket_id]
+        cached.terms[bucket.bucket_id] = older.terms[bucket.bucket_id]
         targets.append(bucket.bucket_id)
     for target in targets:
         if target in others.boosts:
@@ -255,15 +228,15 @@ def is_due(book: Book, account_id: int, now: int) -> bool:
     return book.gated and any(window.ends_at <= now for window in windows_of(book, account_id))
 
 
-def reaches_back(lease: Reservation, page: CachedBook, behind: set[int]) -> bool:
+def reaches_back(lease: Reservation, cached: CachedBook, behind: set[int]) -> bool:
     """Whether what limits a lease stays behind, or has turned since its last beat."""
-    if not page.gated:
+    if not cached.gated:
         return False
     for path in lineage(lease.account):
-        account = page.book.paths.get(path)
+        account = cached.book.paths.get(path)
         if account is None or account.account_id in behind:
             return True
-        windows = windows_of(page.book, account.account_id)
+        windows = windows_of(cached.book, account.account_id)
         if any(window.starts_at > lease.beat_at for window in windows):
             return True
     return False
@@ -276,14 +249,14 @@ def windows_of(book: Book, account_id: int) -> Iterator[Counter]:
             yield book.limits.counters[quota.quota_id]
 
 
-def forget_passing(page: CachedBook) -> None:
+def forget_passing(cached: CachedBook) -> None:
     """Let go of what was read for the commands of one batch only."""
-    book = page.book
+    book = cached.book
     book.prices, book.past, book.on_nodes = [], [], {}
     book.topups, book.budgets, book.periods = {}, {}, {}
     book.limits.jobs = {}
-    page.topup_statuses, page.answers, page.warned = {}, {}, ()
-    page.passing = False
+    cached.topup_statuses, cached.answers, cached.warned = {}, {}, ()
+    cached.passing = False
 
 
 def next_change(book: Book) -> int:

@@ -30,24 +30,24 @@ ENDINGS = {
 }
 
 
-def events_of(page: CachedBook, row: Row, events: list[Event]) -> None:
+def events_of(cached: CachedBook, row: Row, events: list[Event]) -> None:
     """Add what is news about a changed row."""
     match row:
         case Reservation():
             number = row.reservation_id
-            if number >= page.first_new_id or number in page.lease_states or is_news(row):
-                lease_events(page, row, events)
+            if number >= cached.first_new_id or number in cached.lease_states or is_news(row):
+                lease_events(cached, row, events)
         case Grant():
-            grant_events(page, row, events)
+            grant_events(cached, row, events)
         case TopUpRow():
-            if page.topup_statuses.get(row.topup_id) is not row.status:
+            if cached.topup_statuses.get(row.topup_id) is not row.status:
                 payload: Payload = {"amount": format_credits(row.amount), "grant": row.grant_id}
                 events.append(event(f"topup.{row.status.name.lower()}", row.topup_id, payload))
         case Account():
-            account_events(page, row, events)
+            account_events(cached, row, events)
         case BudgetPeriod():
             known = (row.budget_id, row.starts_at, row.warned_percent)
-            if row.warned_percent and known not in page.warned:
+            if row.warned_percent and known not in cached.warned:
                 warning: Payload = {
                     "percent": row.warned_percent,
                     "allowance": format_credits(row.allowance),
@@ -63,17 +63,17 @@ def is_news(row: Reservation) -> bool:
     return bool(row.state) or row.decision is not Decision.CONTINUE
 
 
-def lease_events(page: CachedBook, row: Reservation, events: list[Event]) -> None:
+def lease_events(cached: CachedBook, row: Reservation, events: list[Event]) -> None:
     """A lease was given, began to drain, goes on after all, ended, or was charged late."""
     number = row.reservation_id
     payload: Payload = {"account": row.account, "settled": format_credits(row.settled)}
-    if number >= page.first_new_id:
+    if number >= cached.first_new_id:
         opened = {**payload, "job_id": row.job_id, "held": format_credits(row.held)}
         events.append(event("reservation.opened", number, opened))
-    state, decision = page.lease_states.get(number, RUNNING)
+    state, decision = cached.lease_states.get(number, RUNNING)
     if row.state is not state and row.state in ENDINGS:
         events.append(event(ENDINGS[row.state], number, payload))
-    elif any(late.reservation_id == number for late in page.book.late_use):
+    elif any(late.reservation_id == number for late in cached.book.late_use):
         events.append(event("reservation.charged_late", number, payload))
     elif row.decision is Decision.DRAIN and decision is not Decision.DRAIN:
         events.append(event("reservation.draining", number, payload))
@@ -81,15 +81,15 @@ def lease_events(page: CachedBook, row: Reservation, events: list[Event]) -> Non
         events.append(event("reservation.resumed", number, payload))
 
 
-def account_events(page: CachedBook, row: Account, events: list[Event]) -> None:
+def account_events(cached: CachedBook, row: Account, events: list[Event]) -> None:
     """An account was opened, spends other credits, was paused for what it owes, or has paid."""
     told: Payload = {"path": row.path}
-    if row.account_id >= page.first_new_id:
+    if row.account_id >= cached.first_new_id:
         events.append(event("account.opened", row.account_id, told))
-    elif page.had_other_funding(row):
+    elif cached.had_other_funding(row):
         funding = {**told, "funding": row.funding.name.lower()}
         events.append(event("account.funding_changed", row.account_id, funding))
-    if row.delinquent is not page.was_delinquent(row.account_id):
+    if row.delinquent is not cached.was_delinquent(row.account_id):
         kind = "account.delinquent" if row.delinquent else "account.resumed"
         events.append(event(kind, row.account_id, told))
 
@@ -113,9 +113,9 @@ def moved_payload(move: PayerMove) -> Payload:
     return {"from": move.source, "to": move.target, "held": format_credits(move.held)}
 
 
-def grant_events(page: CachedBook, row: Grant, events: list[Event]) -> None:
+def grant_events(cached: CachedBook, row: Grant, events: list[Event]) -> None:
     """A grant was issued or has expired."""
-    before = page.grant_states.get(row.grant_id)
+    before = cached.grant_states.get(row.grant_id)
     if row.state is before:
         return
     payload: Payload = {"account_id": row.account_id, "amount": format_credits(row.amount)}

@@ -1,4 +1,4 @@
-"""The condition under which a statement saves: what was decided on is still true.
+"""The condition under which a statement saves: the rows that were decided on are the present ones.
 
 Owns: locking the orgs, comparing their versions and the time, all inside the statement that writes.
 Must not: decide what happens when it is not so (whoever saves does).
@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from gpucredits.store.book.cached_book import CachedBooks, StoredRow
+from gpucredits.store.book.cached_book import CachedBooks
+from gpucredits.store.book.codecs import StoredRow
 from gpucredits.store.book.sql_batch import Part, numbers, texts_of
 
 PARAMETERS = 9
 IF_IT_HOLDS = "FROM checked WHERE holds"
-# An equal version says that nothing of the org has changed since the page was read or written, so
-# the statement's snapshot, which is older than the lock, is the present. A page that was not read
+# An equal version says that nothing of the org has changed since its book was read or written, so
+# the statement's snapshot, which is older than the lock, is the present. A book that was not read
 # just now ($3) also needs the same test clock, and nothing due that would have been read. What was
 # decided more than five seconds ago ($4), or before a price was added ($5), or gives a job another
 # lease on a node where it may have one ($6 to $9), is decided again.
@@ -81,11 +82,11 @@ class GuardResult:
 
 
 def guard_of(
-    pages: CachedBooks, now: int, offset_us: int | None = None, prices: int | None = None
+    books: CachedBooks, now: int, offset_us: int | None = None, prices: int | None = None
 ) -> Guard:
-    """The condition for what is decided on pages, before it is decided."""
-    orgs = tuple(sorted(pages))
-    versions = tuple(pages[org_id].book.org.version for org_id in orgs)
+    """The condition for decisions on these books, before anything is decided."""
+    orgs = tuple(sorted(books))
+    versions = tuple(books[org_id].book.org.version for org_id in orgs)
     return Guard(orgs, versions, now, offset_us, prices)
 
 

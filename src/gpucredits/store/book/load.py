@@ -1,46 +1,28 @@
 """Opening books: take the time and load every row that the commands of a batch touch.
 
-Owns: what is read, what is used that was kept of earlier batches, and whether orgs are locked for
-it. What a row looks like is in book_rows and book_gates.
-Must not: decide anything or write (book_save does).
+Owns: what is read, what is taken from the cache instead, and whether the orgs are locked first.
+Must not: decide anything, know what a row looks like (fill does) or write (save does).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gpucredits.core import bounds
 from gpucredits.core.grant import consumption_order
+from gpucredits.core.price import Price
 from gpucredits.store.book.cache.book_cache import BookCache
 from gpucredits.store.book.cache.clock_check import steady_us
 from gpucredits.store.book.cache.price_board import PriceBoard
-from gpucredits.store.book.cached_book import CachedBook, CachedBooks, StoredRow
+from gpucredits.store.book.cached_book import CachedBook, CachedBooks
+from gpucredits.store.book.codecs import StoredRow
+from gpucredits.store.book.fill import FILL, open_book
 from gpucredits.store.book.guard import Guard, guard_of
-from gpucredits.store.book.ledger_rows import (
-    fill_account,
-    fill_answer,
-    fill_grant,
-    fill_lease,
-    fill_past,
-    fill_price,
-    fill_suspended,
-    fill_topup,
-    open_page,
-    price_of,
-)
-from gpucredits.store.book.limit_rows import (
-    fill_boost,
-    fill_bucket,
-    fill_budget,
-    fill_job,
-    fill_period,
-    fill_quota,
-    fill_tally,
-)
 from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.rows import opened_org_values, price_of
 from gpucredits.store.book.sql_batch import numbers
+from gpucredits.store.book.tables import GRANT, OPENED_ORG, PRICE
 from gpucredits.store.database.connection import Connection
 
 OPEN_BOOK = (
@@ -60,152 +42,134 @@ SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
     SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock)),
     m.now, m.offset_us
 FROM locked l CROSS JOIN moment m"""
-GRANT, PRICE = 3, 6  # kinds of rows
+ORG_KIND, GRANT_KIND, PRICE_KIND = OPENED_ORG.kind, GRANT.kind, PRICE.kind
 ROWS_AT_A_STRETCH = 1_000  # taken in without letting others go
-FILL: tuple[Callable[[CachedBook, StoredRow], None], ...] = (
-    fill_suspended,  # never used: orgs are opened, not filled
-    fill_suspended,
-    fill_account,
-    fill_grant,
-    fill_lease,
-    fill_topup,
-    fill_price,
-    fill_answer,
-    fill_quota,
-    fill_tally,
-    fill_job,
-    fill_bucket,
-    fill_boost,
-    fill_budget,
-    fill_period,
-    fill_past,
-)
 
 __all__ = ["CachedBook", "CachedBooks", "load", "load_and_lock", "look_up"]
 
 
 async def load(connection: Connection, needs: Needs) -> CachedBooks:
-    """One page for each org that exists, of one moment; nothing is locked."""
-    pages: CachedBooks = {}
-    await read(connection, needs, pages, {})
-    return opened(pages, needs)
+    """One book for each org that exists, of one moment; nothing is locked."""
+    books: CachedBooks = {}
+    await read(connection, needs, books, {})
+    return opened(books, needs)
 
 
-async def load_and_lock(connection: Connection, needs: Needs, shelf: BookCache) -> CachedBooks:
-    """One page for each org that exists, locked until the transaction ends.
+async def load_and_lock(connection: Connection, needs: Needs, cache: BookCache) -> CachedBooks:
+    """One book for each org that exists, locked until the transaction ends.
 
-    A page's ``now`` was read after the lock was held and is never before the org's clock. Pages
-    that are kept are used as far as they still hold; what they lack is read.
+    A book's ``now`` was read after the lock was held and is never before the org's clock. Cached
+    books are used as far as they still hold; what they lack is read.
     """
     asked_at = steady_us()
     found = await connection.fetch(LOCK_ORGS, sorted(needs.orgs))
-    kept, true = shelf.take(needs), CachedBooks()
+    kept, true = cache.take(needs), CachedBooks()
     for org_id, version, now, is_due, *_ in found:
-        page = kept.get(org_id)
-        if page is None or is_due or version != page.book.org.version:
+        cached = kept.get(org_id)
+        if cached is None or is_due or version != cached.book.org.version:
             continue
-        page.now = now
-        if is_usable(page, needs, now):
-            true[org_id] = page
+        cached.now = now
+        if is_usable(cached, needs, now):
+            true[org_id] = cached
     if found:
         told, offset_us = found[0][4:]
-        shelf.watch.told(told, offset_us)
-        shelf.steadiness.check(told, offset_us, asked_at)
+        cache.database_clock.told(told, offset_us)
+        cache.clock_check.check(told, offset_us, asked_at)
     if not (needs.only_renews and is_enough(needs, true)):
-        true = await fill(connection, needs, true, shelf)
+        true = await fill(connection, needs, true, cache)
         remember(kept, true)
     return opened(true, needs)
 
 
 async def look_up(
-    connection: Connection, needs: Needs, shelf: BookCache
+    connection: Connection, needs: Needs, cache: BookCache
 ) -> tuple[CachedBooks, Guard]:
-    """One page for each org that exists, and what must still be so when it is saved.
+    """One book for each org that exists, and the condition for saving it.
 
     Nothing is locked. What is asked about known leases, accounts and prices needs no reading.
     """
-    known, watch, board = shelf.take(needs), shelf.watch, shelf.board
-    kept, now = known, watch.now()
+    known, database_clock, board = cache.take(needs), cache.database_clock, cache.board
+    kept, now = known, database_clock.now()
     if now is not None:
-        kept = {org_id: page for org_id, page in known.items() if is_usable(page, needs, now)}
-        latest = max((now, *(page.book.org.clock for page in kept.values())))
+        kept = {org_id: cached for org_id, cached in known.items() if is_usable(cached, needs, now)}
+        latest = max((now, *(cached.book.org.clock for cached in kept.values())))
         if is_enough(needs, kept) and board.answers(needs.prices, latest):
-            for page in kept.values():
-                page.now = max(now, page.book.org.clock)
+            for cached in kept.values():
+                cached.now = max(now, cached.book.org.clock)
             quote(needs, kept, board)
             version = board.version if needs.prices else None
-            return opened(kept, needs), guard_of(kept, now, watch.offset_us, version)
-    pages = await fill(connection, needs, kept, shelf)
-    remember(known, pages)
+            return opened(kept, needs), guard_of(kept, now, database_clock.offset_us, version)
+    books = await fill(connection, needs, kept, cache)
+    remember(known, books)
     needs.were_read = True
-    read_at = min((page.read_at for page in pages.values()), default=0)
-    return opened(pages, needs), guard_of(pages, read_at)
+    read_at = min((cached.read_at for cached in books.values()), default=0)
+    return opened(books, needs), guard_of(books, read_at)
 
 
 def is_enough(needs: Needs, kept: CachedBooks) -> bool:
-    """Whether pages hold all that is needed but prices; whether a key was used is found later."""
+    """Whether books hold all that is needed but prices; a key that was used is found later."""
     if needs.must_read or len(kept) != len(needs.orgs) or needs.beyond(kept).leases:
         return False
     return needs.only_renews or (
-        not any(page.gated or page.budgeted for page in kept.values())
+        not any(cached.gated or cached.budgeted for cached in kept.values())
         and all(path in kept[org_id].book.paths for org_id, path in needs.paths)
     )
 
 
-def quote(needs: Needs, pages: CachedBooks, board: PriceBoard) -> None:
-    """Put the prices that are asked for on the pages."""
+def quote(needs: Needs, books: CachedBooks, board: PriceBoard) -> None:
+    """Put the prices that are asked for into the books."""
     for key in needs.prices:
-        price, page = board.price(key), pages[key[0]]
+        price, cached = board.price(key), books[key[0]]
         if price is not None:
-            page.book.prices.append(price)
-        page.passing = True
+            cached.book.prices.append(price)
+        cached.passing = True
 
 
-def opened(pages: CachedBooks, needs: Needs) -> CachedBooks:
+def opened(books: CachedBooks, needs: Needs) -> CachedBooks:
     """Pages on which a batch can be decided."""
     counted = {org_id for org_id, _ in needs.counted} if needs.counts_anew else set()
     for org_id in needs.anew | counted:
-        if org_id in pages:
-            pages[org_id].book.counts_anew = needs.counts_anew
-            pages[org_id].outdated = True
-    for page in pages.values():
-        if page.gated:
-            page.book.partial = needs.only_renews and not page.book.complete
-            page.book.gated = page.book.gated or page.book.partial
-    return pages
+        if org_id in books:
+            books[org_id].book.counts_anew = needs.counts_anew
+            books[org_id].outdated = True
+    for cached in books.values():
+        if cached.gated:
+            cached.book.partial = needs.only_renews and not cached.book.complete
+            cached.book.gated = cached.book.gated or cached.book.partial
+    return books
 
 
 async def fill(
-    connection: Connection, needs: Needs, kept: CachedBooks, shelf: BookCache
+    connection: Connection, needs: Needs, kept: CachedBooks, cache: BookCache
 ) -> CachedBooks:
-    """Read what pages lack that are kept, and whole pages of the other orgs."""
-    pages: CachedBooks = {}
-    await read(connection, needs.beyond(kept), pages, kept, shelf)
+    """Read what cached books lack, and whole books of the other orgs."""
+    books: CachedBooks = {}
+    await read(connection, needs.beyond(kept), books, kept, cache)
     stale = {
         org_id
-        for org_id, page in kept.items()
-        if pages.get(org_id) is not page or not is_usable(page, needs, page.now)
+        for org_id, cached in kept.items()
+        if books.get(org_id) is not cached or not is_usable(cached, needs, cached.now)
     }
     if stale:
-        await read(connection, needs.of(stale), pages, {})
-    return pages
+        await read(connection, needs.of(stale), books, {})
+    return books
 
 
-def is_fresh(page: CachedBook, now: int) -> bool:
-    """Whether the clock has made nothing due that a page read anew would hold."""
-    return max(now, page.book.org.clock) < page.fresh_until and not page.book.complete
+def is_fresh(cached: CachedBook, now: int) -> bool:
+    """Whether the clock has made nothing due that a book read anew would hold."""
+    return max(now, cached.book.org.clock) < cached.fresh_until and not cached.book.complete
 
 
-def is_usable(page: CachedBook, needs: Needs, now: int) -> bool:
-    """Whether the clock has made nothing due that a batch on the page would have to see.
+def is_usable(cached: CachedBook, needs: Needs, now: int) -> bool:
+    """Whether the clock has made nothing due that a batch on the book would have to see.
 
     Without limits a beat sees its payer only; with them, whatever has lapsed in the org.
     """
-    if is_fresh(page, now):
+    if is_fresh(cached, now):
         return True
-    if page.gated or not needs.only_renews:
+    if cached.gated or not needs.only_renews:
         return False
-    book, now = page.book, max(now, page.book.org.clock)
+    book, now = cached.book, max(now, cached.book.org.clock)
     leases, accounts = book.reservations, book.accounts
     payers = {
         leases[number].payer_id for number in needs.leases[book.org.org_id] if number in leases
@@ -213,24 +177,24 @@ def is_usable(page: CachedBook, needs: Needs, now: int) -> bool:
     return all(accounts[payer].due_at > now for payer in payers - book.complete)
 
 
-def remember(known: CachedBooks, pages: CachedBooks) -> None:
-    """Let pages that were read anew take over, in the end, what was known before and holds."""
+def remember(known: CachedBooks, books: CachedBooks) -> None:
+    """Let books that were read anew take over, in the end, what was known before and holds."""
     for org_id, older in known.items():
-        page = pages.get(org_id)
-        if page is None or page is older:
+        cached = books.get(org_id)
+        if cached is None or cached is older:
             continue
-        if page.book.org.version == older.book.org.version:
-            page.older = older
+        if cached.book.org.version == older.book.org.version:
+            cached.older = older
 
 
 async def read(
     connection: Connection,
     needs: Needs,
-    pages: CachedBooks,
+    books: CachedBooks,
     kept: CachedBooks,
-    shelf: BookCache | None = None,
+    cache: BookCache | None = None,
 ) -> None:
-    """Open the books of the orgs, or add to the pages that are kept of them what they lack."""
+    """Open the books of the orgs, or add to their cached books what these lack."""
     asked_at = steady_us()
     rows = await connection.fetch(
         OPEN_BOOK,
@@ -251,42 +215,44 @@ async def read(
         needs.chains,
     )
     with_grants: dict[int, CachedBook] = {}
-    if shelf is not None and rows:
-        shelf.steadiness.check(rows[0][9], rows[0][12], asked_at)
+    if cache is not None and rows:
+        *_, read_at, prices_version, prices_until, offset_us, _ = opened_org_values(rows[0])
+        cache.clock_check.check(read_at, offset_us, asked_at)
         if needs.prices:
-            learn_prices(shelf.board, needs, rows)
+            found = [(row[1], price_of(row)) for row in rows if row[0] == PRICE_KIND]
+            learn_prices(cache.board, needs, prices_version, prices_until, found)
     for place, row in enumerate(rows, start=1):
         if place % ROWS_AT_A_STRETCH == 0:
             await asyncio.sleep(0)
         kind, org_id = row[0], row[1]
-        if kind == 0:
-            pages[org_id] = begin_page(row, kept.get(org_id))
+        if kind == ORG_KIND:
+            books[org_id] = begin_book(row, kept.get(org_id))
         else:
-            page = pages[org_id]
-            FILL[kind](page, row)
-            if kind == GRANT:
-                with_grants[org_id] = page
-    for page in with_grants.values():
-        for lots in page.book.grants.values():
+            cached = books[org_id]
+            FILL[kind](cached, row)
+            if kind == GRANT_KIND:
+                with_grants[org_id] = cached
+    for cached in with_grants.values():
+        for lots in cached.book.grants.values():
             if len(lots) > 1:
                 lots.sort(key=consumption_order)
 
 
-def learn_prices(board: PriceBoard, needs: Needs, rows: Sequence[StoredRow]) -> None:
-    """Keep what was found of prices; the first row, an org's, says of which version it is."""
-    version, until = rows[0][10], rows[0][11]
-    prices = [(row[1], price_of(row)) for row in rows if row[0] == PRICE]
+def learn_prices(
+    board: PriceBoard, needs: Needs, version: int, until: int, prices: list[tuple[int, Price]]
+) -> None:
+    """Keep the prices of orgs that were found, and the version of prices that they are of."""
     found = {(org_id, each.gpu_type, each.region, each.account): each for org_id, each in prices}
-    board.learn(version, bounds.NEVER_US if until is None else until, needs.prices, found)
+    board.learn(version, until, needs.prices, found)
 
 
-def begin_page(row: StoredRow, kept: CachedBook | None) -> CachedBook:
-    """The page that the rows which follow go to: the one that is kept, if it is still true."""
-    page = open_page(row)
-    if kept is None or kept.book.org.version != page.book.org.version:
-        return page
+def begin_book(row: StoredRow, kept: CachedBook | None) -> CachedBook:
+    """The book that the next rows go to: the cached one, if its version is still the org's."""
+    cached = open_book(row)
+    if kept is None or kept.book.org.version != cached.book.org.version:
+        return cached
     kept.book.suspended, kept.book.account_windows = {}, {}
-    kept.now, kept.read_at = page.now, page.read_at
+    kept.now, kept.read_at = cached.now, cached.read_at
     return kept
 
 

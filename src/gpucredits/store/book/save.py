@@ -1,7 +1,8 @@
-"""Writing books down: only the rows that changed, all of them in one statement.
+"""Saving books: only the rows that changed, all of them in one statement.
 
-Owns: what a row of the core looks like when it is stored.
-Must not: decide anything, commit, or write what did not change.
+Owns: which of a row's writes a change needs, and the record of a batch beside its books.
+Must not: decide anything, commit, or write what did not change. How many leases a job has is not
+written: it is counted from the reservations.
 """
 
 from __future__ import annotations
@@ -11,58 +12,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import asyncpg
-import msgspec
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Row
+from gpucredits.core.boost import Boost
+from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
-from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.reservation import Decision, Reservation, ReservationState
+from gpucredits.core.grant import Grant
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
+from gpucredits.core.reasons import invariant
+from gpucredits.core.reservation import Reservation
+from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book.cached_book import (
-    CachedBook,
-    CachedBooks,
-    new_version,
-    note,
-    settings_of,
-)
+from gpucredits.store.book import rows
+from gpucredits.store.book.cached_book import CachedBook, CachedBooks, new_version, note
 from gpucredits.store.book.changes import Changes
+from gpucredits.store.book.codecs import literal
 from gpucredits.store.book.events import Event, events_of, moved_decision, moved_event
 from gpucredits.store.book.guard import Guard, GuardResult, NodeOfJob, guarded_statement, verdict_of
-from gpucredits.store.book.ledger_parts import (
-    ACTS,
-    ANSWERS,
-    BALANCES,
-    DECISIONS_MADE,
-    ENTRIES,
-    GRANTS,
-    LATE_USE,
-    LEASES,
-    NEW_ACCOUNTS,
-    NEW_GRANTS,
-    NEW_LEASES,
-    NEW_TOPUPS,
-    ORGS,
-    OUTBOX,
-    RENEWALS,
-    SETTINGS,
-    SETTLEMENTS,
-    SHARED_RENEWALS,
-    TOPUPS,
-)
-from gpucredits.store.book.ledger_rows import DECISIONS
-from gpucredits.store.book.limit_rows import WHYS, is_plain
-from gpucredits.store.book.limit_save import add_gate, add_gated_org, add_meters, is_metered
-from gpucredits.store.book.sql_batch import Part, parameters, statement
+from gpucredits.store.book.sql_batch import Part, numbers, parameters, statement
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import driver_errors, key_conflicts
 
 # Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
-ACTIVE = ReservationState.ACTIVE
-CONTINUE = Decision.CONTINUE
-NUMBER_OF_DECISION = {decision: number for number, decision in enumerate(DECISIONS)}
-NUMBER_OF_WHY = {why: number for number, why in enumerate(WHYS)}
+PER_WINDOW = Dimension.CREDITS_PER_WINDOW
 
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
 DecisionMade = tuple[int, int, str, str, str, int, str, str]
@@ -83,25 +57,25 @@ class BatchRecord:
         return {(answer[0], answer[1]) for answer in self.answers}
 
 
-async def save(connection: Connection, pages: CachedBooks, minutes: BatchRecord) -> None:
-    """Write down everything that changed, with what was answered and decided, in one round trip.
+async def save(connection: Connection, books: CachedBooks, record: BatchRecord) -> None:
+    """Write everything that changed, with what was answered and decided, in one round trip.
 
-    The orgs are locked by the transaction that this is a part of.
+    The transaction that this is a part of has locked the orgs.
     """
-    ordered = changes_of(pages, minutes)
+    ordered = changes_of(books, record)
     if ordered:
         with key_conflicts():
             await connection.fetchval(statement(tuple(ordered)), *values_of(ordered))
 
 
 async def save_if(
-    connection: Connection, guard: Guard, pages: CachedBooks, minutes: BatchRecord
+    connection: Connection, guard: Guard, books: CachedBooks, record: BatchRecord
 ) -> GuardResult:
-    """Write everything down and commit it, all in one statement, if what is guarded holds.
+    """Write everything and commit it, all in one statement, if the guard's condition holds.
 
     Otherwise nothing is written, also when a key has been answered elsewhere in the meantime.
     """
-    ordered = changes_of(pages, minutes)
+    ordered = changes_of(books, record)
     text = guarded_statement(tuple(ordered))
     with driver_errors():
         try:
@@ -111,286 +85,294 @@ async def save_if(
     return verdict_of(guard, row)
 
 
-def new_on_nodes(pages: CachedBooks) -> tuple[NodeOfJob, ...]:
-    """Where the leases run that are new on pages."""
+def new_on_nodes(books: CachedBooks) -> tuple[NodeOfJob, ...]:
+    """Where the leases run that are new."""
     return tuple(
         (org_id, row.account_id, row.job_id, row.node)
-        for org_id, page in pages.items()
-        for row in page.book.changed.values()
-        if type(row) is Reservation and row.reservation_id >= page.first_new_id
+        for org_id, cached in books.items()
+        for row in cached.book.changed.values()
+        if type(row) is Reservation and row.reservation_id >= cached.first_new_id
     )
 
 
-def changes_of(pages: CachedBooks, minutes: BatchRecord) -> dict[Part, list[Sequence[Any]]]:
+def changes_of(books: CachedBooks, record: BatchRecord) -> dict[Part, list[Sequence[Any]]]:
     """The rows to write, by the part of the statement that writes them."""
     changes = Changes()
-    for page in pages.values():
-        collect(changes, page)
+    for cached in books.values():
+        collect(changes, cached)
     if changes.renewals:
-        changes.rows[RENEWALS] = changes.renewals
+        changes.rows["renewed_leases"] = changes.renewals
     if changes.settlements:
-        changes.rows[SETTLEMENTS] = changes.settlements
-    if minutes.answers:
-        changes.rows[ANSWERS] = list(minutes.answers)
-    for decision in minutes.decisions:
-        changes.add(DECISIONS_MADE, decision)
-    if minutes.acts:
-        changes.rows[ACTS] = list(minutes.acts)
+        changes.rows["new_settlements"] = changes.settlements
+    if record.answers:
+        changes.rows["new_answers"] = list(record.answers)
+    for decision in record.decisions:
+        changes.add("new_decisions", decision)
+    if record.acts:
+        changes.rows["new_acts"] = list(record.acts)
     return changes.in_order()
 
 
 def values_of(changes: dict[Part, list[Sequence[Any]]]) -> list[object]:
     """The parameters of the statement that writes changes."""
-    return [value for kind, rows in changes.items() for value in parameters(kind, rows)]
+    return [value for part, every in changes.items() for value in parameters(part, every)]
 
 
-def collect(changes: Changes, page: CachedBook) -> None:
+def collect(changes: Changes, cached: CachedBook) -> None:
     """What changed in the book of one org; its clock moves on only if something did."""
-    book, now = page.book, page.now
+    book, now = cached.book, cached.now
     org_id = book.org.org_id
     for late in book.late_use:
-        changes.add(LATE_USE, (org_id, late.reservation_id, late.seq, late.used_ms, now))
+        values = (org_id, late.reservation_id, late.seq, late.used_ms, now)
+        changes.add("new_late_use", values)
     if not book.changed:
         return
     events: list[Event] = []
     for row in book.changed.values():
-        if type(row) is Reservation and is_mere_renewal(page, row):
+        if type(row) is Reservation and is_mere_renewal(cached, row):
             add_renewal(changes, org_id, row)
             continue
-        if type(row) is Grant and page.grant_states.get(row.grant_id) is row.state:
-            add_grant(changes, page, row)
+        if type(row) is Grant and cached.grant_states.get(row.grant_id) is row.state:
+            add_grant(changes, cached, row)
             continue
-        if is_metered(page, row):
+        if is_metered(cached, row):
             continue
-        add_row(changes, page, row)
-        events_of(page, row, events)
-        note(page, row)
-    if page.metered:
-        add_meters(changes, page)
+        add_row(changes, cached, row)
+        events_of(cached, row, events)
+        note(cached, row)
+    if cached.metered:
+        add_meters(changes, cached)
     add_entries(changes, org_id, now, book.entries)
-    add_news(changes, page, events)
+    add_news(changes, cached, events)
     book.org.clock = now
-    page.next_version = new_version(book.org.version)
-    if not add_gated_org(changes, page):
-        org = book.org
-        changes.add(ORGS, (org_id, org.next_id, org.next_entry_id, now, page.next_version))
+    cached.next_version = new_version(book.org.version)
+    add_org(changes, cached)
 
 
-def add_news(changes: Changes, page: CachedBook, events: list[Event]) -> None:
+def add_news(changes: Changes, cached: CachedBook, events: list[Event]) -> None:
     """What is announced of a batch, and leases that changed payers as decisions too."""
-    org_id = page.book.org.org_id
-    for move in page.book.moves:
+    org_id = cached.book.org.org_id
+    for move in cached.book.moves:
         events.append(moved_event(move))
-        changes.add(DECISIONS_MADE, moved_decision(org_id, page.now, move))
+        changes.add("new_decisions", moved_decision(org_id, cached.now, move))
     for event in events:
-        changes.add(OUTBOX, (org_id, page.now, *event))
+        changes.add("new_events", (org_id, cached.now, *event))
 
 
-def add_row(changes: Changes, page: CachedBook, row: Row) -> None:
+def add_org(changes: Changes, cached: CachedBook) -> None:
+    """The org's counters, and whether it has limits or budgets where some came or went."""
+    org = cached.book.org
+    if not (cached.came or cached.ended or cached.has_new_budget):
+        changes.add("changed_orgs", rows.changed_orgs_row(org, org.org_id, cached.next_version))
+        return
+    has_limit = cached.came or (cached.gated and not cached.ended)
+    row = rows.changed_gated_orgs_row(
+        org,
+        org.org_id,
+        cached.next_version,
+        has_limit,
+        cached.has_new_budget,
+        literal(cached.ended),
+    )
+    changes.add("changed_gated_orgs", row)
+
+
+def add_row(changes: Changes, cached: CachedBook, row: Row) -> None:
     """A row that was changed by more than a mere renewal."""
+    org_id = cached.book.org.org_id
     match row:
         case Reservation():
-            add_lease(changes, page, row)
+            add_lease(changes, cached, row)
         case Account():
-            add_account(changes, page, row)
+            add_account(changes, cached, row)
         case Grant():
-            add_grant(changes, page, row)
+            add_grant(changes, cached, row)
         case TopUpRow():
-            add_topup(changes, page, row)
+            if row.topup_id < cached.first_new_id:
+                changes.add("changed_topups", rows.changed_topups_row(row, org_id))
+            else:
+                changes.add("new_topups", rows.new_topups_row(row, org_id))
         case _:
-            add_gate(changes, page, row)
+            add_limit(changes, cached, row)
+
+
+def add_limit(changes: Changes, cached: CachedBook, row: Row) -> None:
+    """A limit or a budget, or what one of them has counted or given out."""
+    org_id = cached.book.org.org_id
+    match row:
+        case Counter():
+            add_counter(changes, cached, row)
+        case TokenBucket():
+            add_bucket(changes, cached, row)
+        case JobLeases():
+            pass
+        case Tally():
+            changes.add("kept_tallies", rows.kept_tallies_row(row, org_id))
+        case Quota():
+            add_quota(changes, cached, row)
+        case Boost():
+            if row.boost_id < cached.first_new_id:
+                changes.add("changed_boosts", rows.changed_boosts_row(row, org_id))
+            else:
+                changes.add("new_boosts", rows.new_boosts_row(row, org_id))
+        case Budget():
+            cached.has_new_budget = not cached.budgeted
+            changes.add("kept_budgets", rows.kept_budgets_row(row, org_id))
+        case BudgetPeriod():
+            changes.add("kept_periods", rows.kept_periods_row(row, org_id))
+        case _:
+            invariant(holds=False, claim="the store knows how to keep what a rule changed")
+
+
+def add_counter(changes: Changes, cached: CachedBook, row: Counter) -> None:
+    """What a quota on what runs at once counts."""
+    org_id = cached.book.org.org_id
+    if row.quota_id < cached.first_new_id:
+        changes.add("changed_slots", rows.changed_slots_row(row, org_id))
+    else:
+        changes.add("new_slots", rows.new_slots_row(row, org_id))
 
 
 def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -> None:
     """Entries of an org: those of heartbeats, and all others."""
     for entry in entries:
-        entry_id, at, kind, account_id, amount, reserve, grant_id, other_id, _, lease_id, seq = (
-            entry
-        )
-        if kind is SETTLE and at == now and not other_id:
-            row = (org_id, now, entry_id, account_id, amount, reserve, grant_id, lease_id, seq)
-            changes.settlements.append(row)
+        if entry[2] is SETTLE and entry[1] == now and not entry[7]:
+            changes.settlements.append(rows.new_settlements_row(entry, org_id, now))
         else:
-            changes.add(ENTRIES, (org_id, now, *entry))
+            changes.add("new_entries", rows.new_entries_row(entry, org_id, now))
 
 
 def add_renewal(changes: Changes, org_id: int, row: Reservation) -> None:
     """A lease that runs on: only what a renewal changes."""
     paid = row.paid
-    number, held, settled = row.reservation_id, row.held, row.settled
-    known = (org_id, number, held, settled, row.used_ms, row.seq, row.expires_at)
-    if len(paid) == 1 and paid[0][1] == settled:
-        changes.renewals.append((*known, paid[0][0]))
+    if len(paid) == 1 and paid[0][1] == row.settled:
+        changes.renewals.append(rows.renewed_leases_row(row, org_id, paid[0][0]))
     else:
-        changes.add(SHARED_RENEWALS, (*known, to_literal(paid)))
+        changes.add("renewed_shared_leases", rows.renewed_shared_leases_row(row, org_id))
 
 
-def add_lease(changes: Changes, page: CachedBook, row: Reservation) -> None:
-    """A lease: what may change of it, and the rest if it is new."""
-    hot = (
-        page.book.org.org_id,
-        row.reservation_id,
-        row.state,
-        NUMBER_OF_DECISION[row.decision],
-        row.held,
-        row.settled,
-        row.adjusted,
-        row.refunded,
-        row.used_ms,
-        row.seq,
-        row.expires_at,
-        row.ended_at,
-        to_literal(row.paid),
-        row.beat_at,
-        row.overdrawn,
-        row.leaving,
-        is_plain(row),
-        row.stopping_at,
-        NUMBER_OF_WHY[row.why],
-        row.promised,
-        row.cap_part,
-        row.cap_seen,
-        row.clears_at,
-        row.stopping_for,
-        row.payer_id,
-        row.window_ms,
-        row.authorised,
-        to_literal(row.kept),
-        to_literal(row.payers),
-    )
-    if row.reservation_id < page.first_new_id:
-        changes.add(LEASES, hot)
-        return
-    cold = (
-        row.account,
-        row.account_id,
-        row.job_id,
-        row.gpu_type,
-        row.gpu_count,
-        row.region,
-        row.node,
-        row.price,
-        row.price_id,
-        row.admitted_at,
-        row.escrow_windows,
-        row.max_amount,
-        page.first_new_entry_id,
-        to_json(row.metadata),
-        row.exhaustion,
-        row.grace_ms,
-        row.overdraft,
-    )
-    changes.add(NEW_LEASES, hot + cold)
-
-
-def is_mere_renewal(page: CachedBook, row: Reservation) -> bool:
+def is_mere_renewal(cached: CachedBook, row: Reservation) -> bool:
     """Whether a lease runs on as it did, which is what nearly every heartbeat makes of it."""
+    number = row.reservation_id
     return (
-        row.state is ACTIVE
-        and row.decision is CONTINUE
-        and not row.adjusted
-        and not row.refunded
-        and not row.payers
-        and row.cap_part < 0
-        and not row.kept
-        and row.reservation_id < page.first_new_id
-        and row.reservation_id not in page.lease_states
-        and row.reservation_id not in page.book.reshaped
+        number < cached.first_new_id
+        and number not in cached.lease_states
+        and number not in cached.book.reshaped
+        and rows.is_steady(row)
     )
 
 
-def add_account(changes: Changes, page: CachedBook, row: Account) -> None:
+def add_lease(changes: Changes, cached: CachedBook, row: Reservation) -> None:
+    """A lease: what may change of it, and the rest if it is new."""
+    org_id = cached.book.org.org_id
+    if row.reservation_id < cached.first_new_id:
+        changes.add("changed_leases", rows.changed_leases_row(row, org_id))
+    else:
+        changes.add("new_leases", rows.new_leases_row(row, org_id, cached.first_new_entry_id))
+
+
+def add_account(changes: Changes, cached: CachedBook, row: Account) -> None:
     """An account: its balance, its settings if they changed, the rest if it is new."""
-    balance = (
-        page.book.org.org_id,
-        row.account_id,
-        row.remaining,
-        row.reserved,
-        row.spent,
-        row.debt,
-        row.overrun,
-        row.promised,
-        row.version,
-        row.due_at,
-    )
-    settings = settings_of(row)
-    if page.settings.get(row.account_id) == settings:
-        changes.add(BALANCES, balance)
+    org_id = cached.book.org.org_id
+    if cached.settings.get(row.account_id) == rows.account_settings(row):
+        changes.add("changed_balances", rows.changed_balances_row(row, org_id))
         return
-    page.outdated = True
-    whole = (
-        *balance,
-        row.model,
-        row.credit_limit,
-        row.status,
-        row.allocated,
-        to_json(row.metadata),
-        row.delinquent,
-        row.overdraft_limit,
-        row.funding,
-        row.window_max_ms,
-        row.suspended_by,
-    )
-    if row.account_id < page.first_new_id:
-        changes.add(SETTINGS, whole)
+    cached.outdated = True
+    if row.account_id < cached.first_new_id:
+        changes.add("changed_settings", rows.changed_settings_row(row, org_id))
         return
-    parent = page.book.paths.get(row.path.rpartition("/")[0])
+    parent = cached.book.paths.get(row.path.rpartition("/")[0])
     parent_id = 0 if parent is None else parent.account_id
-    changes.add(NEW_ACCOUNTS, (*whole, parent_id, row.path, row.created_at))
+    changes.add("new_accounts", rows.new_accounts_row(row, org_id, parent_id))
 
 
-def add_grant(changes: Changes, page: CachedBook, row: Grant) -> None:
+def add_grant(changes: Changes, cached: CachedBook, row: Grant) -> None:
     """A grant: what is left of it, and the rest if it is new."""
-    is_open = row.remaining > 0 and row.state is not GrantState.ENDED
-    hot = (
-        page.book.org.org_id,
-        row.grant_id,
-        row.amount,
-        row.remaining,
-        row.state,
-        is_open,
-        row.claims,
-    )
-    if row.grant_id < page.first_new_id:
-        changes.add(GRANTS, hot)
-        return
-    cold = (
-        row.account_id,
-        row.starts_at,
-        row.expires_at,
-        row.priority,
-        row.source,
-        row.origin_id,
-        row.created_at,
-        to_json(row.metadata),
-        row.budget_id,
-    )
-    changes.add(NEW_GRANTS, hot + cold)
+    org_id = cached.book.org.org_id
+    if row.grant_id < cached.first_new_id:
+        changes.add("changed_grants", rows.changed_grants_row(row, org_id))
+    else:
+        changes.add("new_grants", rows.new_grants_row(row, org_id))
 
 
-def add_topup(changes: Changes, page: CachedBook, row: TopUpRow) -> None:
-    """A top-up: where it stands, and the rest if it is new."""
-    hot = (page.book.org.org_id, row.topup_id, row.status, row.grant_id)
-    if row.topup_id < page.first_new_id:
-        changes.add(TOPUPS, hot)
-        return
-    cold = (
-        row.account_id,
-        row.amount,
-        row.payment_reference,
-        row.expires_at,
-        row.priority,
-        row.created_at,
-        to_json(row.metadata),
-    )
-    changes.add(NEW_TOPUPS, hot + cold)
+def add_quota(changes: Changes, cached: CachedBook, row: Quota) -> None:
+    """A quota: its limit and its end, and the rest if it is new."""
+    org_id = cached.book.org.org_id
+    note_limit(cached, row.quota_id, row.ended_at)
+    if row.dimension is PER_WINDOW:
+        cached.metered.add(row.account_id)
+    if row.quota_id < cached.first_new_id:
+        changes.add("changed_quotas", rows.changed_quotas_row(row, org_id))
+    else:
+        changes.add("new_quotas", rows.new_quotas_row(row, org_id))
 
 
-def to_literal(rows: Sequence[tuple[int, ...]]) -> str:
-    """Rows of numbers as one flat array literal: grant, amount, grant, amount and so on."""
-    return f"{{{','.join([str(number) for row in rows for number in row])}}}"
+def add_bucket(changes: Changes, cached: CachedBook, row: TokenBucket) -> None:
+    """A bucket whose terms changed, and whose it is if it is new; its level is metered."""
+    org_id = cached.book.org.org_id
+    cached.metered.add(row.account_id)
+    cached.terms[row.bucket_id] = rows.bucket_settings(row)
+    note_limit(cached, row.bucket_id, row.ended_at)
+    if row.bucket_id < cached.first_new_id:
+        changes.add("changed_buckets", rows.changed_buckets_row(row, org_id))
+    else:
+        changes.add("new_buckets", rows.new_buckets_row(row, org_id))
 
 
-def to_json(metadata: dict[str, str]) -> str:
-    """Metadata as stored."""
-    return msgspec.json.encode(metadata).decode() if metadata else "{}"
+def note_limit(cached: CachedBook, number: int, ended_at: int) -> None:
+    """Note whether a limit that changed is one that came or went."""
+    if ended_at:
+        cached.ended = (*cached.ended, number)
+        cached.outdated = True
+    elif number >= cached.first_new_id:
+        cached.came = cached.outdated = True
+
+
+def is_metered(cached: CachedBook, row: Row) -> bool:
+    """Whether a beat has moved a window or a bucket and nothing else of it: add_meters keeps it."""
+    if type(row) is Counter and row.ends_at:
+        cached.metered.add(owner_of(cached, row.quota_id))
+        return True
+    if type(row) is TokenBucket and cached.terms.get(row.bucket_id) == rows.bucket_settings(row):
+        cached.metered.add(row.account_id)
+        return True
+    return False
+
+
+def owner_of(cached: CachedBook, quota_id: int) -> int:
+    """The account that a quota is of."""
+    owner = cached.owners.get(quota_id)
+    if owner is None:
+        [owner] = (
+            account_id
+            for account_id, quotas in cached.book.limits.quotas.items()
+            for quota in quotas
+            if quota.quota_id == quota_id
+        )
+        cached.owners[quota_id] = owner
+    return owner
+
+
+def add_meters(changes: Changes, cached: CachedBook) -> None:
+    """The meters that have moved: of each account its windows, and the tokens of its rate limit."""
+    limits, org_id = cached.book.limits, cached.book.org.org_id
+    name = "kept_meters" if cached.came or cached.ended else "changed_meters"
+    for account_id in cached.metered:
+        windows: list[int] = []
+        for quota in limits.quotas.get(account_id, ()):
+            if quota.dimension is PER_WINDOW and not quota.ended_at:
+                each = limits.counters[quota.quota_id]
+                windows += (
+                    each.quota_id,
+                    each.used,
+                    each.held,
+                    each.base,
+                    each.starts_at,
+                    each.ends_at,
+                )
+        bucket = limits.buckets.get(account_id)
+        tokens = (0, 0, 0)
+        if bucket is not None and not bucket.ended_at:
+            tokens = (bucket.level, bucket.level_at, bucket.fraction)
+        changes.add(name, (org_id, account_id, *tokens, numbers(windows)))
+    cached.metered = set()

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from gpucredits.core.account import Account
-from gpucredits.store.book.ledger_rows import FUNDINGS, MODELS, STATUSES, from_json
-from gpucredits.store.book.limit_rows import AUTHORITIES
+from gpucredits.store.book.rows import stored_account
+from gpucredits.store.book.tables import ACCOUNT
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
 
 ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading their org in order is cheaper
-LIST = """
-SELECT account_id, path, model, credit_limit, status, remaining, reserved, spent, debt,
-    overrun, version, due_at, allocated, created_at, metadata::text AS metadata,
-    delinquent, overdraft_limit, promised, funding, window_max_ms, suspended_by
+LIST = f"""
+SELECT {ACCOUNT.listed("accounts")}
 FROM accounts WHERE [where] ORDER BY path LIMIT [limit]
-"""
+"""  # noqa: S608  # constant texts only
 SUM = """
 SELECT coalesce(sum(remaining - reserved - debt), 0)::bigint AS available,
     coalesce(sum(reserved), 0)::bigint AS reserved, coalesce(sum(spent), 0)::bigint AS spent,
@@ -60,33 +57,6 @@ class Sums:
     accounts: int
 
 
-def account_from_row(row: Any) -> Account:
-    """An account as stored."""
-    return Account(
-        account_id=row["account_id"],
-        path=row["path"],
-        model=MODELS[row["model"]],
-        credit_limit=row["credit_limit"],
-        status=STATUSES[row["status"]],
-        remaining=row["remaining"],
-        reserved=row["reserved"],
-        spent=row["spent"],
-        debt=row["debt"],
-        overrun=row["overrun"],
-        version=row["version"],
-        due_at=row["due_at"],
-        allocated=row["allocated"],
-        created_at=row["created_at"],
-        metadata=from_json(row["metadata"]),
-        delinquent=row["delinquent"],
-        overdraft_limit=row["overdraft_limit"],
-        promised=row["promised"],
-        funding=FUNDINGS[row["funding"]],
-        window_max_ms=row["window_max_ms"],
-        suspended_by=AUTHORITIES[row["suspended_by"]],
-    )
-
-
 async def list_accounts(
     connection: Connection, org_id: int, wanted: AccountFilter
 ) -> list[Account]:
@@ -103,7 +73,7 @@ async def list_accounts(
     if wanted.metadata:
         where.add("metadata @> {}::text::jsonb", msgspec.json.encode(wanted.metadata).decode())
     rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
-    return [account_from_row(row) for row in rows]
+    return [stored_account(row) for row in rows]
 
 
 async def sum_tree(

@@ -17,8 +17,7 @@ from gpucredits.core.grant import Grant, GrantState, Source
 from gpucredits.core.quota import Counter, Dimension, Quota, Tally
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.store.book.limit_rows import calendar_of, triples
-from gpucredits.store.book.save import to_literal
+from gpucredits.store.book.codecs import calendar_of, flat_literal, triples
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
 
@@ -250,7 +249,7 @@ async def save(db: Connection, book: Book, done: ClockRepair) -> None:
     accounts = [row for row in changed if isinstance(row, Account)]
     tallies = [row for row in changed if isinstance(row, Tally)]
     times = ("reservation_id", "admitted_at", "expires_at", "beat_at", "stopping_at", "clears_at")
-    kept = [to_literal(row.kept) for row in leases]
+    kept = [flat_literal(row.kept) for row in leases]
     await db.execute(SAVE_LEASES, org.org_id, *columns(leases, times), kept)
     terms = ("grant_id", "state", "remaining", "claims", "starts_at", "created_at")
     await db.execute(SAVE_GRANTS, org.org_id, *columns(grants, terms))
@@ -274,7 +273,7 @@ def windows_of(book: Book) -> dict[int, str]:
     """The windows of each account as meters keep them."""
     names = ("quota_id", "used", "held", "base", "starts_at", "ends_at")
     return {
-        account_id: to_literal(
+        account_id: flat_literal(
             [
                 tuple(getattr(book.limits.counters[quota.quota_id], name) for name in names)
                 for quota in quotas

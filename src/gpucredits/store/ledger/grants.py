@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from gpucredits.core.grant import Grant
-from gpucredits.store.book.ledger_rows import GRANT_STATES, SOURCES, from_json
+from gpucredits.store.book.rows import stored_grant
+from gpucredits.store.book.tables import GRANT
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
 
-LIST = """
-SELECT g.grant_id, g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority,
-    g.source, g.state, g.origin_id, g.created_at, g.metadata::text AS metadata, a.path,
-    g.budget_id, g.claims
+LIST = f"""
+SELECT {GRANT.listed("g")}, a.path
 FROM grants g
 JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
 WHERE [where] ORDER BY g.grant_id LIMIT [limit]
-"""
+"""  # noqa: S608  # constant texts only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,26 +31,6 @@ class GrantFilter:
     metadata: dict[str, str] | None = None
     after: int = 0
     limit: int = 100
-
-
-def grant_from_row(row: Any) -> Grant:
-    """A grant as stored."""
-    return Grant(
-        grant_id=row["grant_id"],
-        account_id=row["account_id"],
-        amount=row["amount"],
-        remaining=row["remaining"],
-        starts_at=row["starts_at"],
-        expires_at=row["expires_at"],
-        priority=row["priority"],
-        source=SOURCES[row["source"]],
-        state=GRANT_STATES[row["state"]],
-        origin_id=row["origin_id"],
-        created_at=row["created_at"],
-        metadata=from_json(row["metadata"]),
-        budget_id=row["budget_id"],
-        claims=row["claims"],
-    )
 
 
 async def list_grants(
@@ -74,4 +52,4 @@ async def list_grants(
     if wanted.metadata:
         where.add("g.metadata @> {}::text::jsonb", msgspec.json.encode(wanted.metadata).decode())
     rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
-    return [(grant_from_row(row), row["path"]) for row in rows]
+    return [(stored_grant(row), row["path"]) for row in rows]

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.store.book.ledger_rows import DECISIONS, LEASE_STATES, from_json
-from gpucredits.store.book.limit_rows import EXHAUSTIONS, WHYS, pairs, triples
+from gpucredits.store.book.rows import stored_lease
+from gpucredits.store.book.tables import LEASE
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
 from gpucredits.store.ledger.accounts import ACCOUNTS_PROBED_MAX, accounts_under
 
-COLUMNS = """r.reservation_id, r.account, r.account_id, r.payer_id, r.job_id, r.gpu_type,
-    r.gpu_count, r.region, r.node, r.price, r.price_id, r.window_ms, r.admitted_at, r.expires_at,
-    r.escrow_windows, r.max_amount, r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq,
-    r.state, r.decision, r.ended_at, r.paid, r.metadata::text AS metadata, r.exhaustion,
-    r.grace_ms, r.overdraft, r.overdrawn, r.leaving, r.stopping_at, r.why, r.promised,
-    r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised, r.kept, r.payers,
-    lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows) AS beat_at"""
+COLUMNS = LEASE.listed("r")
 IN_ORDER = """
 SELECT [columns] FROM reservations r
 WHERE [where] ORDER BY r.reservation_id DESC LIMIT [limit]
@@ -65,22 +58,6 @@ class ReservationFilter:
     limit: int = 100
 
 
-def reservation_from_row(row: Any) -> Reservation:
-    """A reservation as stored."""
-    values = {each.name: row[each.name] for each in fields(Reservation)}
-    values |= {
-        "state": LEASE_STATES[row["state"]],
-        "decision": DECISIONS[row["decision"]],
-        "paid": pairs(row["paid"]),
-        "metadata": from_json(row["metadata"]),
-        "exhaustion": EXHAUSTIONS[row["exhaustion"]],
-        "why": WHYS[row["why"]],
-        "kept": triples(row["kept"]),
-        "payers": pairs(row["payers"]),
-    }
-    return Reservation(**values)
-
-
 async def list_reservations(
     connection: Connection, org_id: int, wanted: ReservationFilter, now: int
 ) -> list[tuple[Reservation, tuple[str, ...]]]:
@@ -94,7 +71,7 @@ async def list_reservations(
     page = page_of(where, org_id, wanted, accounts, now)
     query = where.into(LIST, page=page, org=where.value(org_id))
     rows = await connection.fetch(query, *where.values)
-    return [(reservation_from_row(row), tuple(row["payer_paths"])) for row in rows]
+    return [(stored_lease(row), tuple(row["payer_paths"])) for row in rows]
 
 
 def page_of(

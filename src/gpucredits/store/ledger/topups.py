@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book.ledger_rows import TOPUP_STATUSES, from_json
+from gpucredits.store.book.rows import stored_topup
+from gpucredits.store.book.tables import TOPUP
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
 
-LIST = """
-SELECT t.*, t.metadata::text AS metadata_text, a.path FROM topups t
+LIST = f"""
+SELECT {TOPUP.listed("t")}, a.path FROM topups t
 JOIN accounts a ON a.org_id = t.org_id AND a.account_id = t.account_id
 WHERE [where] ORDER BY t.topup_id DESC LIMIT [limit]
-"""
+"""  # noqa: S608  # constant texts only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +43,4 @@ async def list_topups(
     if wanted.status is not None:
         where.add("t.status = {}", wanted.status)
     rows = await connection.fetch(where.into(LIST, limit=where.value(wanted.limit)), *where.values)
-    found = []
-    for row in rows:
-        values = {each.name: row[each.name] for each in fields(TopUpRow)}
-        values["status"] = TOPUP_STATUSES[row["status"]]
-        values["metadata"] = from_json(row["metadata_text"])
-        found.append((TopUpRow(**values), row["path"]))
-    return found
+    return [(stored_topup(row), row["path"]) for row in rows]

@@ -6,14 +6,15 @@ account; whose credits an account may spend with what it was given and with the 
 
 from __future__ import annotations
 
+from gpucredits.store.book.entry_moves import entry_move
 from gpucredits.store.verify.check import Check
 
 FUNDING_CHECKS = (
     Check(
         "payers",
         "who pays or paid for a lease is its account or above it, and paid what its entries say",
-        """WITH moved AS MATERIALIZED (
-            SELECT * FROM reservations WHERE payers <> '{}'
+        f"""WITH moved AS MATERIALIZED (
+            SELECT * FROM reservations WHERE payers <> '{{}}'
         ), stretches AS ( -- from which item of paid to which, two numbers each
             SELECT m.org_id, m.reservation_id, m.account, s.place, s.account_id, s.until,
                 coalesce(lag(s.until) OVER w, 0) AS since, m.paid
@@ -44,14 +45,13 @@ FUNDING_CHECKS = (
         ) AS parts
         GROUP BY org_id, reservation_id, account_id HAVING sum(amount) <> 0
         UNION ALL -- what each payer holds for it: the present one the hold, the others nothing
-        SELECT e.org_id, e.reservation_id, e.account_id, NULL, NULL, sum(e.reserve + CASE e.type
-            WHEN 4 THEN e.amount WHEN 5 THEN -e.amount WHEN 6 THEN -e.amount ELSE 0 END)::text
+        SELECT e.org_id, e.reservation_id, e.account_id, NULL, NULL,
+            sum({entry_move("reserved", "e.")})::text
         FROM moved m
         JOIN entries e ON e.org_id = m.org_id AND e.reservation_id = m.reservation_id
         GROUP BY e.org_id, e.reservation_id, e.account_id, m.payer_id, m.held
-        HAVING sum(e.reserve + CASE e.type WHEN 4 THEN e.amount WHEN 5 THEN -e.amount
-            WHEN 6 THEN -e.amount ELSE 0 END)
-            <> CASE e.account_id WHEN m.payer_id THEN m.held ELSE 0 END""",
+        HAVING sum({entry_move("reserved", "e.")})
+            <> CASE e.account_id WHEN m.payer_id THEN m.held ELSE 0 END""",  # noqa: S608  # constant texts only
     ),
     Check(
         "funding",

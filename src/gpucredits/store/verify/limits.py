@@ -6,6 +6,7 @@ the entries, what budgets gave out from their grants.
 
 from __future__ import annotations
 
+from gpucredits.store.book.tables import LEASE
 from gpucredits.store.verify.check import Check
 from gpucredits.store.verify.text import above
 
@@ -164,12 +165,9 @@ GATE_CHECKS = (
     Check(
         "plain_leases",
         "there is nothing special about a lease that is kept as a plain one",
-        """SELECT org_id, reservation_id, exhaustion, grace_ms, overdraft, overdrawn, promised,
-            leaving
-        FROM reservations
-        WHERE is_plain AND state = 0 AND (exhaustion <> 1 OR grace_ms <> 0 OR overdraft <> 0
-            OR overdrawn <> 0 OR promised <> 0 OR leaving OR cap_part >= 0
-            OR stopping_at <> 0 OR why <> 0
-            OR beat_at > expires_at - window_ms * (1 + escrow_windows) * 1000)""",
+        f"""SELECT r.org_id, r.reservation_id, r.exhaustion, r.grace_ms, r.overdraft, r.overdrawn,
+            r.promised, r.leaving
+        FROM reservations r
+        WHERE r.is_plain AND r.state = 0 AND NOT ({LEASE.plain_sql("r")})""",  # noqa: S608  # constant texts only
     ),
 )

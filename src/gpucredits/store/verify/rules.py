@@ -12,6 +12,8 @@ from typing import Any
 
 from gpucredits.core import bounds
 from gpucredits.core.entry import PAIRS
+from gpucredits.store.book.entry_moves import entry_move
+from gpucredits.store.book.tables import NUMBERED
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.consistent_read import snapshot
 from gpucredits.store.verify.acts import ACT_CHECKS
@@ -22,6 +24,10 @@ from gpucredits.store.verify.limits import GATE_CHECKS
 from gpucredits.store.verify.powers import POWER_CHECKS
 from gpucredits.store.verify.terms import TERM_CHECKS
 
+NUMBERS_OF_ROWS = " UNION ALL ".join(
+    f"SELECT org_id, {table.key[1].name} AS id FROM {table.name}"  # noqa: S608  # constant texts only
+    for table in NUMBERED
+)
 CHECKS = (
     Check(
         "entries_balance",
@@ -199,9 +205,8 @@ CHECKS = (
                 max(CASE WHEN type IN (4, 5, 6) THEN effective_at END) AS last_at,
                 max(CASE WHEN type IN (4, 5) THEN effective_at END) AS last_held_at,
                 min(CASE WHEN type IN (6, 9) THEN grant_id END) AS grant_id,
-                max(CASE WHEN type IN (6, 9) THEN grant_id END) AS last_grant_id, sum(reserve
-                + CASE type WHEN 4 THEN amount WHEN 5 THEN -amount WHEN 6 THEN -amount ELSE 0 END)
-                AS held,
+                max(CASE WHEN type IN (6, 9) THEN grant_id END) AS last_grant_id,
+                sum({entry_move("reserved")}) AS held,
                 sum(CASE type WHEN 6 THEN amount ELSE 0 END) AS settled,
                 sum(CASE type WHEN 9 THEN amount ELSE 0 END) AS adjusted,
                 sum(CASE type WHEN 7 THEN amount ELSE 0 END) AS refunded
@@ -238,19 +243,10 @@ CHECKS = (
     Check(
         "ids",
         "no id of an org is at or beyond its counter",
-        """SELECT o.org_id, o.next_id, i.most FROM orgs o JOIN (
-            SELECT org_id, max(id) AS most FROM (
-                SELECT org_id, account_id AS id FROM accounts
-                UNION ALL SELECT org_id, grant_id FROM grants
-                UNION ALL SELECT org_id, reservation_id FROM reservations
-                UNION ALL SELECT org_id, topup_id FROM topups
-                UNION ALL SELECT org_id, quota_id FROM quotas
-                UNION ALL SELECT org_id, bucket_id FROM token_buckets
-                UNION ALL SELECT org_id, boost_id FROM boosts
-                UNION ALL SELECT org_id, budget_id FROM budgets
-            ) AS numbers GROUP BY org_id
+        f"""SELECT o.org_id, o.next_id, i.most FROM orgs o JOIN (
+            SELECT org_id, max(id) AS most FROM ({NUMBERS_OF_ROWS}) AS numbers GROUP BY org_id
         ) AS i ON i.org_id = o.org_id
-        WHERE i.most >= o.next_id""",
+        WHERE i.most >= o.next_id""",  # noqa: S608  # constant texts only
     ),
     Check(
         "chain",

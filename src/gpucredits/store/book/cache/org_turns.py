@@ -1,4 +1,4 @@
-"""Whose turn it is at an org: batches of one process use its page one after the other.
+"""Whose turn it is at an org: batches of one process use its book one after the other.
 
 Owns: the order, which is that of arrival at each org, so that nobody waits in a circle.
 Must not: be relied on for truth. It only keeps a process from getting in its own way; what another

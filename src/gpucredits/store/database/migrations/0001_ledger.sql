@@ -262,22 +262,17 @@ CREATE TABLE entry_types (
     debit text NOT NULL,
     credit text NOT NULL
 );
-INSERT INTO entry_types VALUES
-    (1, 'issue', 'system:issuance', 'available'),
-    (2, 'topup', 'system:payments', 'available'),
-    (3, 'transfer', 'available', 'other:available'),
-    (4, 'reserve', 'available', 'reserved'),
-    (5, 'release', 'reserved', 'available'),
-    (6, 'settle', 'reserved', 'spent'),
-    (7, 'refund', 'spent', 'available'),
-    (8, 'expire', 'available', 'system:expired'),
-    (9, 'adjust', 'available', 'spent'),
-    (10, 'overrun', 'system:overrun', 'available'),
-    (11, 'collect', 'available', 'system:overrun'),
-    (12, 'repay', 'available', 'available'),
-    (13, 'reverse', 'available', 'system:payments'),
-    (14, 'restore', 'system:expired', 'available'),
-    (15, 'withdraw', 'available', 'system:issuance');
+INSERT INTO entry_types VALUES -- [entry types]
+    (1, 'issue', 'system:issuance', 'available'), (2, 'topup', 'system:payments', 'available'),
+    (3, 'transfer', 'available', 'other:available'), (4, 'reserve', 'available', 'reserved'),
+    (5, 'release', 'reserved', 'available'), (6, 'settle', 'reserved', 'spent'),
+    (7, 'refund', 'spent', 'available'), (8, 'expire', 'available', 'system:expired'),
+    (9, 'adjust', 'available', 'spent'), (10, 'overrun', 'system:overrun', 'available'),
+    (11, 'collect', 'available', 'system:overrun'), (12, 'repay', 'available', 'available'),
+    (13, 'reverse', 'available', 'system:payments'), (14, 'restore', 'system:expired', 'available'),
+    (15, 'withdraw', 'available', 'system:issuance')
+    -- [end]
+;
 
 -- Every stored row as ordinary debit/credit pairs: first the pair of its reserve column, if any,
 -- then the pair of its type.
@@ -308,13 +303,12 @@ CROSS JOIN LATERAL (
 
 -- What each entry does to the buckets of the accounts it names: add these up to get a balance.
 CREATE VIEW entry_moves AS
-SELECT org_id, account_id, entry_id, recorded_at, effective_at,
-    CASE WHEN other_id = account_id THEN 0 -- from one grant of an account to another
-        WHEN type IN (1, 2, 5, 7, 10, 14) THEN amount
-        WHEN type IN (3, 4, 8, 9, 11, 13, 15) THEN -amount ELSE 0 END - reserve AS available,
-    CASE type WHEN 4 THEN amount WHEN 5 THEN -amount WHEN 6 THEN -amount ELSE 0 END + reserve
-        AS reserved,
-    CASE type WHEN 6 THEN amount WHEN 9 THEN amount WHEN 7 THEN -amount ELSE 0 END AS spent
+SELECT org_id, account_id, entry_id, recorded_at, effective_at, -- [entry moves]
+    CASE WHEN other_id = account_id THEN 0 WHEN type IN (1, 2, 5, 7, 10, 14) THEN amount WHEN type
+    IN (3, 4, 8, 9, 11, 13, 15) THEN -amount ELSE 0 END - reserve AS available, CASE WHEN type IN
+    (4) THEN amount WHEN type IN (5, 6) THEN -amount ELSE 0 END + reserve AS reserved,
+    CASE WHEN type IN (6, 9) THEN amount WHEN type IN (7) THEN -amount ELSE 0 END AS spent
+    -- [end]
 FROM timed_entries
 UNION ALL
 SELECT org_id, other_id, entry_id, recorded_at, effective_at, amount, 0, 0
@@ -540,7 +534,7 @@ CREATE TRIGGER audit_log_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audi
 
 -- Filling a book: take the time, then read every row that a batch of commands touches, in one round
 -- trip. It is stable, so that all it reads is of one moment. Rows of all kinds share one shape:
--- store/book/ledger_rows.py names the columns of each kind.
+-- store/book/tables.py names the columns of each kind, and tools/make_rows.py writes the lists here.
 
 CREATE TYPE book_row AS (
     kind integer, org_id integer, id bigint,
@@ -634,18 +628,24 @@ BEGIN
         ) AS l;
     END IF;
     RETURN QUERY
-    SELECT 0, o.org_id, greatest(instant_now, o.clock),
-        o.next_id, o.next_entry_id, o.clock, o.version,
-        o.gated::integer::bigint, o.budgeted::integer::bigint, instant_now, prices_version,
-        prices_until, (SELECT c.offset_us FROM clock c), NULL::bigint, NULL::bigint, NULL::bigint,
-        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text,
-        NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+    SELECT -- [opened_org o | now = greatest(instant_now, o.clock) | read_at = instant_now
+    --  | prices_version = prices_version | prices_until = prices_until | offset_us = (SELECT c.offset_us FROM clock c)]
+        0, o.org_id, (greatest(instant_now, o.clock))::bigint, o.next_id, o.next_entry_id, o.clock,
+        o.version, o.gated::integer::bigint, o.budgeted::integer::bigint, instant_now::bigint,
+        prices_version::bigint, prices_until::bigint, ((SELECT c.offset_us FROM clock c))::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, o.path, NULL::text, NULL::text, NULL::bigint[], NULL::bytea,
+        NULL::bytea, NULL::bigint[]
+        -- [end]
     FROM orgs o WHERE o.org_id = ANY (orgs_wanted)
     UNION ALL
-    SELECT 1, s.org_id, NULL,
-        CASE WHEN s.status = 1 OR s.delinquent THEN s.status END, s.window_max_ms,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, NULL, NULL, s.path, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [suspended s | status = CASE WHEN s.status = 1 OR s.delinquent THEN s.status END]
+        1, s.org_id, (CASE WHEN s.status = 1 OR s.delinquent THEN s.status END)::bigint,
+        s.window_max_ms, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, s.path,
+        NULL::text, NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+        -- [end]
     FROM accounts s WHERE s.org_id = ANY (orgs_wanted)
         AND (s.status = 1 OR s.delinquent OR s.window_max_ms > 0);
     IF gated_orgs IS NOT NULL OR budget_orgs IS NOT NULL OR cardinality(count_orgs) > 0 THEN
@@ -656,14 +656,16 @@ BEGIN
     ELSE
     RETURN QUERY
     WITH named AS MATERIALIZED (
-        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
-            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
-            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place,
-            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
-                cardinality(r.kept)] || r.kept || r.payers END AS terms
+        SELECT -- [columns of lease r | job_id = NULL::text]
+            r.org_id, r.reservation_id, r.held, r.settled, r.used_ms, r.seq, r.expires_at, r.state,
+            r.decision, r.adjusted, r.refunded, r.ended_at, r.payer_id, r.window_ms, r.account_id,
+            r.gpu_count, r.price, r.admitted_at, r.escrow_windows, r.max_amount, r.account,
+            NULL::text AS job_id, r.gpu_type || chr(31) || r.region AS packed, r.paid, CASE WHEN NOT
+            r.is_plain THEN ARRAY[r.beat_at, r.overdrawn, r.leaving::integer::bigint, r.stopping_at,
+            r.why::bigint, r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for,
+            r.authorised, r.exhaustion::bigint, r.grace_ms, r.overdraft, cardinality(r.kept)] ||
+            r.kept || r.payers END AS terms
+            -- [end]
         FROM unnest(lease_orgs, lease_ids) AS w(org_id, id)
         JOIN reservations r ON r.org_id = w.org_id AND r.reservation_id = w.id
     ), wanted AS MATERIALIZED (
@@ -685,14 +687,16 @@ BEGIN
         SELECT * FROM named
         UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse; all
         -- live ones where a grant has ended, since each may have used some of it
-        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
-            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
-            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place,
-            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
-                cardinality(r.kept)] || r.kept || r.payers END AS terms
+        SELECT -- [columns of lease r | job_id = NULL::text]
+            r.org_id, r.reservation_id, r.held, r.settled, r.used_ms, r.seq, r.expires_at, r.state,
+            r.decision, r.adjusted, r.refunded, r.ended_at, r.payer_id, r.window_ms, r.account_id,
+            r.gpu_count, r.price, r.admitted_at, r.escrow_windows, r.max_amount, r.account,
+            NULL::text AS job_id, r.gpu_type || chr(31) || r.region AS packed, r.paid, CASE WHEN NOT
+            r.is_plain THEN ARRAY[r.beat_at, r.overdrawn, r.leaving::integer::bigint, r.stopping_at,
+            r.why::bigint, r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for,
+            r.authorised, r.exhaustion::bigint, r.grace_ms, r.overdraft, cardinality(r.kept)] ||
+            r.kept || r.payers END AS terms
+            -- [end]
         FROM held h
         CROSS JOIN LATERAL (
             SELECT CASE WHEN EXISTS (
@@ -713,36 +717,44 @@ BEGIN
         ) AS r
         WHERE h.due_at <= h.instant_now
     )
-    SELECT 2, h.org_id, h.account_id,
-        h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
-        h.debt, h.overrun, h.version, h.due_at, h.allocated::integer::bigint, 0::bigint,
-        h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
-        h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
-        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms, h.suspended_by]
+    SELECT -- [account h | is_bare = 0 | is_due = h.due_at <= h.instant_now]
+        2, h.org_id, h.account_id, h.remaining, h.reserved, h.spent, h.debt, h.overrun, h.promised,
+        h.version, h.due_at, h.model::bigint, h.credit_limit, h.status::bigint,
+        h.allocated::integer::bigint, h.delinquent::integer::bigint, h.overdraft_limit,
+        h.created_at, 0::integer::bigint, (h.due_at <= h.instant_now)::integer::bigint,
+        NULL::bigint, h.metadata::text, h.path, NULL::text, NULL::bigint[], NULL::bytea,
+        NULL::bytea, ARRAY[h.funding::bigint, h.window_max_ms, h.suspended_by::bigint]
+        -- [end]
     FROM held h
     UNION ALL
-    SELECT 3, g.org_id, g.grant_id,
-        g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority, g.source,
-        g.state, g.origin_id, g.created_at, g.budget_id, g.claims, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, g.metadata::text, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [grant g]
+        3, g.org_id, g.grant_id, g.amount, g.remaining, g.state::bigint, g.claims, g.account_id,
+        g.starts_at, g.expires_at, g.priority::bigint, g.source::bigint, g.origin_id, g.created_at,
+        g.budget_id, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, g.metadata::text, NULL::text, NULL::text, NULL::bigint[], NULL::bytea,
+        NULL::bytea, NULL::bigint[]
+        -- [end]
     FROM wanted w
     JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
     UNION ALL
-    SELECT 4, l.org_id, l.reservation_id,
-        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
-        l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
-        l.used_ms, l.seq, l.state, l.decision, l.ended_at,
-        l.account, l.place, NULL, l.paid, NULL, NULL, l.terms
+    SELECT -- [lease l | packed = l.packed | terms = l.terms]
+        4, l.org_id, l.reservation_id, l.held, l.settled, l.used_ms, l.seq, l.expires_at,
+        l.state::bigint, l.decision::bigint, l.adjusted, l.refunded, l.ended_at, l.payer_id,
+        l.window_ms, l.account_id, l.gpu_count, l.price, l.admitted_at, l.escrow_windows,
+        l.max_amount, l.account, l.job_id, l.packed::text, l.paid, NULL::bytea, NULL::bytea,
+        l.terms::bigint[]
+        -- [end]
     FROM leases l;
     END IF;
     IF cardinality(topup_ids) > 0 OR cardinality(reference_texts) > 0 THEN
         RETURN QUERY -- those named, and those whose references are to be used
-        SELECT 5, t.org_id, t.topup_id,
-            t.account_id, t.amount, t.status::bigint, t.grant_id, t.expires_at, t.priority::bigint,
-            t.created_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        SELECT -- [topup t]
+            5, t.org_id, t.topup_id, t.status::bigint, t.grant_id, t.account_id, t.amount,
+            t.expires_at, t.priority::bigint, t.created_at, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            t.payment_reference, t.metadata::text, NULL::text, NULL::bigint[],
-            NULL::bytea, NULL::bytea, NULL::bigint[]
+            NULL::bigint, NULL::bigint, NULL::bigint, t.payment_reference, t.metadata::text,
+            NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+            -- [end]
         FROM (
             SELECT n.* FROM unnest(topup_orgs, topup_ids) AS w(org_id, id)
             JOIN topups n ON n.org_id = w.org_id AND n.topup_id = w.id
@@ -754,12 +766,13 @@ BEGIN
     END IF;
     IF cardinality(topup_ids) > 0 OR cardinality(corrected_ids) > 0 THEN
         RETURN QUERY -- grants that may be spent or ended, and are given back to all the same
-        SELECT 3, g.org_id, g.grant_id,
-            g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority::bigint,
-            g.source::bigint, g.state::bigint, g.origin_id, g.created_at, g.budget_id,
-            g.claims, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, NULL::text, g.metadata::text, NULL::text, NULL::bigint[],
+        SELECT -- [grant g]
+            3, g.org_id, g.grant_id, g.amount, g.remaining, g.state::bigint, g.claims, g.account_id,
+            g.starts_at, g.expires_at, g.priority::bigint, g.source::bigint, g.origin_id,
+            g.created_at, g.budget_id, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+            NULL::bigint, NULL::bigint, g.metadata::text, NULL::text, NULL::text, NULL::bigint[],
             NULL::bytea, NULL::bytea, NULL::bigint[]
+            -- [end]
         FROM (
             SELECT w.org_id, w.grant_id FROM unnest(lot_orgs, lot_ids) AS w(org_id, grant_id)
             UNION
@@ -775,12 +788,13 @@ BEGIN
         ) AS lots
         JOIN grants g ON g.org_id = lots.org_id AND g.grant_id = lots.grant_id;
         RETURN QUERY -- who repaid what was owed, and what has expired of payments
-        SELECT 15, e.org_id, e.entry_id,
-            e.type::bigint, e.account_id, e.amount, e.grant_id, e.other_grant_id,
+        SELECT -- [entry e]
+            15, e.org_id, e.entry_id, e.type::bigint, e.account_id, e.amount, e.grant_id,
+            e.other_grant_id, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::bigint[],
+            NULL::bigint, NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::bigint[],
             NULL::bytea, NULL::bytea, NULL::bigint[]
+            -- [end]
         FROM (
             SELECT p.* FROM (
                 SELECT DISTINCT r.org_id, payer
@@ -802,13 +816,17 @@ BEGIN
     END IF;
     IF cardinality(price_orgs) > 0 THEN
         RETURN QUERY -- of each owner the version in force, or when the last one ended
-        SELECT 6, w.org_id, coalesce(p.price_id, 0),
-            coalesce(p.credits_per_gpu_hour, 0), greatest(p.effective_from, e.ended_at),
-            p.effective_to, coalesce(p.is_end, true)::integer::bigint, NULL::bigint,
+        SELECT -- [price w | price_id = coalesce(p.price_id, 0)
+        --  | credits_per_gpu_hour = coalesce(p.credits_per_gpu_hour, 0)
+        --  | effective_from = greatest(p.effective_from, e.ended_at) | effective_to = p.effective_to | is_end = coalesce(p.is_end, true)]
+            6, w.org_id, (coalesce(p.price_id, 0))::bigint,
+            (coalesce(p.credits_per_gpu_hour, 0))::bigint,
+            (greatest(p.effective_from, e.ended_at))::bigint, p.effective_to::bigint,
+            (coalesce(p.is_end, true))::integer::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, w.gpu_type, w.region, w.account, NULL::bigint[], NULL::bytea, NULL::bytea,
-            NULL::bigint[]
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, w.gpu_type,
+            w.region, w.account, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+            -- [end]
         FROM unnest(price_orgs, price_types, price_regions, price_accounts)
             AS w(org_id, gpu_type, region, account)
         JOIN orgs o ON o.org_id = w.org_id
@@ -834,19 +852,24 @@ BEGIN
     END IF;
     IF cardinality(job_ids) > 0 THEN
         RETURN QUERY -- first: what is known of earlier batches no longer counts
-        SELECT DISTINCT 10, w.org_id, 0::bigint,
+        SELECT DISTINCT -- [node w | account_id = 0 | reservation_id = NULL
+        --  | expires_at = NULL | job_id = NULL | node = '']
+            16, w.org_id, 0::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::text, NULL::text, '', NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+            NULL::bigint, NULL::bigint, NULL::text, ''::text, NULL::text, NULL::bigint[],
+            NULL::bytea, NULL::bytea, NULL::bigint[]
+            -- [end]
         FROM unnest(job_orgs) AS w(org_id) JOIN orgs o ON o.org_id = w.org_id;
         RETURN QUERY -- then the live leases of jobs that ask for one more, in order
-        SELECT 10, a.org_id, a.account_id,
-            x.reservation_id, x.expires_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        SELECT -- [node a | reservation_id = x.reservation_id
+        --  | expires_at = x.expires_at | job_id = x.job_id | node = x.node]
+            16, a.org_id, a.account_id, x.reservation_id::bigint, x.expires_at::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            x.job_id, NULL::text, x.node, NULL::bigint[], NULL::bytea, NULL::bytea,
-            NULL::bigint[]
+            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, x.job_id::text, x.node::text,
+            NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+            -- [end]
         FROM unnest(job_orgs, job_paths, job_ids) AS w(org_id, path, job_id)
         JOIN accounts a ON a.org_id = w.org_id AND a.path = w.path
         CROSS JOIN LATERAL (
@@ -859,12 +882,13 @@ BEGIN
     END IF;
     IF cardinality(keys) > 0 THEN
         RETURN QUERY
-        SELECT 7, i.org_id, NULL::bigint,
+        SELECT -- [answer i]
+            7, i.org_id, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
             NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
-            i.key, NULL::text, NULL::text, NULL::bigint[], i.request_hash, i.outcome,
-            NULL::bigint[]
+            NULL::bigint, NULL::bigint, i.key, NULL::text, NULL::text, NULL::bigint[],
+            i.request_hash, i.outcome, NULL::bigint[]
+            -- [end]
         FROM unnest(key_orgs, keys) AS w(org_id, key)
         JOIN idempotency i ON i.org_id = w.org_id AND i.key = w.key;
     END IF;

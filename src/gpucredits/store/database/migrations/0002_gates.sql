@@ -281,15 +281,16 @@ BEGIN
             OFFSET 0
         ) AS x
     ), named AS MATERIALIZED (
-        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
-            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
-            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place, r.job_id,
-            r.beat_at, r.cap_part,
-            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
-                cardinality(r.kept)] || r.kept || r.payers END AS terms
+        SELECT r.beat_at, r.cap_part, -- [columns of lease r]
+            r.org_id, r.reservation_id, r.held, r.settled, r.used_ms, r.seq, r.expires_at, r.state,
+            r.decision, r.adjusted, r.refunded, r.ended_at, r.payer_id, r.window_ms, r.account_id,
+            r.gpu_count, r.price, r.admitted_at, r.escrow_windows, r.max_amount, r.account,
+            r.job_id, r.gpu_type || chr(31) || r.region AS packed, r.paid, CASE WHEN NOT r.is_plain
+            THEN ARRAY[r.beat_at, r.overdrawn, r.leaving::integer::bigint, r.stopping_at,
+            r.why::bigint, r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for,
+            r.authorised, r.exhaustion::bigint, r.grace_ms, r.overdraft, cardinality(r.kept)] ||
+            r.kept || r.payers END AS terms
+            -- [end]
         FROM (
             SELECT n.org_id, n.id FROM unnest(lease_orgs, lease_ids) AS n(org_id, id)
             UNION ALL SELECT s.org_id, s.id FROM sharing s
@@ -329,15 +330,16 @@ BEGIN
         SELECT * FROM named
         UNION ALL -- the lapsed leases of accounts that are due, and the next one to lapse; all
         -- live ones where a grant has ended or a budget has gone on, since each may have used some of it
-        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
-            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
-            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place, r.job_id,
-            r.beat_at, r.cap_part,
-            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
-                cardinality(r.kept)] || r.kept || r.payers END
+        SELECT r.beat_at, r.cap_part, -- [columns of lease r]
+            r.org_id, r.reservation_id, r.held, r.settled, r.used_ms, r.seq, r.expires_at, r.state,
+            r.decision, r.adjusted, r.refunded, r.ended_at, r.payer_id, r.window_ms, r.account_id,
+            r.gpu_count, r.price, r.admitted_at, r.escrow_windows, r.max_amount, r.account,
+            r.job_id, r.gpu_type || chr(31) || r.region AS packed, r.paid, CASE WHEN NOT r.is_plain
+            THEN ARRAY[r.beat_at, r.overdrawn, r.leaving::integer::bigint, r.stopping_at,
+            r.why::bigint, r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for,
+            r.authorised, r.exhaustion::bigint, r.grace_ms, r.overdraft, cardinality(r.kept)] ||
+            r.kept || r.payers END AS terms
+            -- [end]
         FROM held h
         CROSS JOIN LATERAL (
             SELECT CASE WHEN EXISTS (
@@ -361,15 +363,16 @@ BEGIN
         ) AS r
         WHERE h.due_at <= h.instant_now
         UNION ALL -- what runs below accounts whose new quotas count it, or that are suspended
-        SELECT r.org_id, r.reservation_id, r.account_id, r.payer_id, r.gpu_count, r.price,
-            r.window_ms, r.escrow_windows, r.max_amount, r.admitted_at, r.state, r.decision,
-            r.held, r.settled, r.adjusted, r.refunded, r.used_ms, r.seq, r.expires_at,
-            r.ended_at, r.account, r.paid, r.gpu_type || chr(31) || r.region AS place, r.job_id,
-            r.beat_at, r.cap_part,
-            CASE WHEN NOT r.is_plain THEN ARRAY[r.beat_at, r.exhaustion, r.grace_ms, r.overdraft,
-                r.overdrawn, r.leaving::integer, r.stopping_at, r.why,
-                r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for, r.authorised,
-                cardinality(r.kept)] || r.kept || r.payers END
+        SELECT r.beat_at, r.cap_part, -- [columns of lease r]
+            r.org_id, r.reservation_id, r.held, r.settled, r.used_ms, r.seq, r.expires_at, r.state,
+            r.decision, r.adjusted, r.refunded, r.ended_at, r.payer_id, r.window_ms, r.account_id,
+            r.gpu_count, r.price, r.admitted_at, r.escrow_windows, r.max_amount, r.account,
+            r.job_id, r.gpu_type || chr(31) || r.region AS packed, r.paid, CASE WHEN NOT r.is_plain
+            THEN ARRAY[r.beat_at, r.overdrawn, r.leaving::integer::bigint, r.stopping_at,
+            r.why::bigint, r.promised, r.cap_part, r.cap_seen, r.clears_at, r.stopping_for,
+            r.authorised, r.exhaustion::bigint, r.grace_ms, r.overdraft, cardinality(r.kept)] ||
+            r.kept || r.payers END AS terms
+            -- [end]
         FROM unnest(count_orgs, count_paths) AS w(org_id, path)
         JOIN reservations r ON r.org_id = w.org_id AND r.state = 0
             AND r.account >= w.path AND r.account < w.path || '0'
@@ -448,46 +451,62 @@ BEGIN
             OR (h.org_id, h.account_id) IN (SELECT * FROM unnest(account_orgs, account_ids)))
         ORDER BY b.org_id, b.budget_id
     )
-    SELECT 2, h.org_id, h.account_id,
-        h.model::bigint, h.credit_limit, h.status::bigint, h.remaining, h.reserved, h.spent,
-        h.debt, h.overrun, h.version, h.due_at, h.allocated::integer::bigint, 0::bigint,
-        h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
-        h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
-        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms, h.suspended_by]
+    SELECT -- [account h | is_bare = 0 | is_due = h.due_at <= h.instant_now]
+        2, h.org_id, h.account_id, h.remaining, h.reserved, h.spent, h.debt, h.overrun, h.promised,
+        h.version, h.due_at, h.model::bigint, h.credit_limit, h.status::bigint,
+        h.allocated::integer::bigint, h.delinquent::integer::bigint, h.overdraft_limit,
+        h.created_at, 0::integer::bigint, (h.due_at <= h.instant_now)::integer::bigint,
+        NULL::bigint, h.metadata::text, h.path, NULL::text, NULL::bigint[], NULL::bytea,
+        NULL::bytea, ARRAY[h.funding::bigint, h.window_max_ms, h.suspended_by::bigint]
+        -- [end]
     FROM held h
     UNION ALL -- accounts on the way that are not due and pay for nothing here: without their grants
-    SELECT 2, a.org_id, a.account_id,
-        a.model, a.credit_limit, a.status, a.remaining, a.reserved, a.spent,
-        a.debt, a.overrun, a.version, a.due_at, a.allocated::integer, 1,
-        a.created_at, 0, a.overdraft_limit, a.delinquent::integer, a.promised, NULL, a.path,
-        a.metadata::text, NULL, NULL, NULL, NULL, ARRAY[a.funding, a.window_max_ms, a.suspended_by]
+    SELECT -- [account a | is_bare = 1 | is_due = 0]
+        2, a.org_id, a.account_id, a.remaining, a.reserved, a.spent, a.debt, a.overrun, a.promised,
+        a.version, a.due_at, a.model::bigint, a.credit_limit, a.status::bigint,
+        a.allocated::integer::bigint, a.delinquent::integer::bigint, a.overdraft_limit,
+        a.created_at, 1::integer::bigint, 0::integer::bigint, NULL::bigint, a.metadata::text,
+        a.path, NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea,
+        ARRAY[a.funding::bigint, a.window_max_ms, a.suspended_by::bigint]
+        -- [end]
     FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
     JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
     UNION ALL
-    SELECT 3, g.org_id, g.grant_id,
-        g.account_id, g.amount, g.remaining, g.starts_at, g.expires_at, g.priority, g.source,
-        g.state, g.origin_id, g.created_at, g.budget_id, g.claims, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, g.metadata::text, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [grant g]
+        3, g.org_id, g.grant_id, g.amount, g.remaining, g.state::bigint, g.claims, g.account_id,
+        g.starts_at, g.expires_at, g.priority::bigint, g.source::bigint, g.origin_id, g.created_at,
+        g.budget_id, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, g.metadata::text, NULL::text, NULL::text, NULL::bigint[], NULL::bytea,
+        NULL::bytea, NULL::bigint[]
+        -- [end]
     FROM wanted w
     JOIN grants g ON g.org_id = w.org_id AND g.account_id = w.account_id AND g.is_open
     UNION ALL
-    SELECT 4, l.org_id, l.reservation_id,
-        l.account_id, l.payer_id, l.gpu_count, l.price, l.window_ms, l.admitted_at,
-        l.expires_at, l.escrow_windows, l.max_amount, l.held, l.settled, l.adjusted, l.refunded,
-        l.used_ms, l.seq, l.state, l.decision, l.ended_at,
-        l.account, l.place, l.job_id, l.paid, NULL, NULL, l.terms
+    SELECT -- [lease l | packed = l.packed | terms = l.terms]
+        4, l.org_id, l.reservation_id, l.held, l.settled, l.used_ms, l.seq, l.expires_at,
+        l.state::bigint, l.decision::bigint, l.adjusted, l.refunded, l.ended_at, l.payer_id,
+        l.window_ms, l.account_id, l.gpu_count, l.price, l.admitted_at, l.escrow_windows,
+        l.max_amount, l.account, l.job_id, l.packed::text, l.paid, NULL::bytea, NULL::bytea,
+        l.terms::bigint[]
+        -- [end]
     FROM leases l
     UNION ALL
-    SELECT 8, q.org_id, q.quota_id,
-        q.account_id, q.dimension, q.amount, q.calendar, q.rolling_hours, q.created_at,
-        q.seeded, q.first_entry_id, q.count, q.leaving, q.used, q.held, q.base, q.starts_at,
-        q.ends_at, q.set_by, NULL, NULL, q.gpu_type, q.zone, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [quota q]
+        8, q.org_id, q.quota_id, q.amount, q.set_by::bigint, q.account_id, q.dimension::bigint,
+        q.calendar::bigint, q.rolling_hours::bigint, q.created_at, q.seeded, q.first_entry_id,
+        q.count, q.leaving, q.used, q.held, q.base, q.starts_at, q.ends_at, NULL::bigint,
+        NULL::bigint, q.gpu_type, q.zone, NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea,
+        NULL::bigint[]
+        -- [end]
     FROM limiting q
     UNION ALL -- past windows that are asked about, that a new window counts or a slice began in
-    SELECT 9, t.org_id, t.quota_id,
-        t.starts_at, t.ends_at, t.used,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [tally t]
+        9, t.org_id, t.quota_id, t.starts_at, t.ends_at, t.used, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea,
+        NULL::bigint[]
+        -- [end]
     FROM moment m
     JOIN limiting q ON q.dimension = 3
         AND (q.org_id = ANY (job_orgs) OR q.ends_at <= m.now OR m.since < q.starts_at)
@@ -497,10 +516,14 @@ BEGIN
         AND t.ends_at > least(m.since, CASE WHEN q.org_id = ANY (job_orgs) OR q.ends_at <= m.now
             THEN q.starts_at - q.rolling_hours * 3600000000 ELSE m.since END)
     UNION ALL -- a job without a lease has a row as well: it is known that there is none
-    SELECT 10, j.org_id, j.account_id,
-        r.live, r.leaving, r.settled,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, j.job_id, r.gpu_type, NULL, r.leases, NULL, NULL, NULL
+    SELECT -- [job j | live = r.live | leaving = r.leaving | settled = r.settled
+    --  | gpu_type = r.gpu_type | leases = r.leases]
+        10, j.org_id, j.account_id, r.live::bigint, r.leaving::bigint, r.settled::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, j.job_id, r.gpu_type::text, NULL::text,
+        r.leases::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+        -- [end]
     FROM jobs j
     LEFT JOIN LATERAL (
         SELECT l.gpu_type, sum(l.live)::bigint AS live, sum(l.leaving)::bigint AS leaving,
@@ -521,32 +544,44 @@ BEGIN
         GROUP BY l.gpu_type
     ) AS r ON true
     UNION ALL
-    SELECT 11, b.org_id, b.bucket_id,
-        b.account_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,
-        b.ended_at, b.set_by, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [bucket b]
+        11, b.org_id, b.bucket_id, b.capacity, b.refill_per_hour, b.level, b.level_at, b.fraction,
+        b.ended_at, b.set_by::bigint, b.account_id, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::text, NULL::text, NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea,
+        NULL::bigint[]
+        -- [end]
     FROM buckets b
     UNION ALL -- a bucket that was not looked at since has yet to see boosts that have lapsed
-    SELECT 12, b.org_id, b.boost_id,
-        b.account_id, b.target_id, b.amount, b.refill_per_hour, b.starts_at, b.ends_at,
-        b.created_at, b.set_by, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        b.note, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [boost b]
+        12, b.org_id, b.boost_id, b.starts_at, b.ends_at, b.account_id, b.target_id, b.amount,
+        b.refill_per_hour, b.created_at, b.set_by::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, b.note, NULL::text, NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea,
+        NULL::bigint[]
+        -- [end]
     FROM (
         SELECT q.org_id, q.quota_id AS target_id, instant_now AS since FROM limiting q
         UNION ALL SELECT k.org_id, k.bucket_id, least(k.level_at, instant_now) FROM buckets k
     ) AS x
     JOIN boosts b ON b.org_id = x.org_id AND b.target_id = x.target_id AND b.ends_at > x.since
     UNION ALL
-    SELECT 13, b.org_id, b.budget_id,
-        b.account_id, b.allowance, b.next_at, b.calendar, b.ends_at, b.rollover, b.rollover_cap,
-        b.rollover_us, b.priority, b.created_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-        b.name, b.zone, NULL, b.warn_percent::bigint[], NULL, NULL, NULL
+    SELECT -- [budget b]
+        13, b.org_id, b.budget_id, b.allowance, b.next_at, b.calendar::bigint, b.ends_at,
+        b.rollover::bigint, b.rollover_cap, b.rollover_us, b.priority::bigint, b.account_id,
+        b.created_at, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, b.zone, b.name, NULL::text,
+        b.warn_percent::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+        -- [end]
     FROM spending b
     UNION ALL -- the last period of each: those before it are over and written down
-    SELECT 14, p.org_id, p.budget_id,
-        p.starts_at, p.ends_at, p.allowance, p.grant_id, p.rolled, p.rolled_grant_id,
-        p.warned_percent, p.rollover, p.rollover_cap, p.rollover_us, p.calendar, NULL, NULL, NULL,
-        NULL, NULL, NULL, NULL, p.zone, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT -- [period p]
+        14, p.org_id, p.budget_id, p.starts_at, p.rolled, p.rolled_grant_id,
+        p.warned_percent::bigint, p.ends_at, p.allowance, p.grant_id, p.rollover::bigint,
+        p.rollover_cap, p.rollover_us, p.calendar::bigint, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, p.zone, NULL::text, NULL::text,
+        NULL::bigint[], NULL::bytea, NULL::bytea, NULL::bigint[]
+        -- [end]
     FROM spending b
     CROSS JOIN LATERAL (
         SELECT * FROM budget_periods v WHERE v.org_id = b.org_id AND v.budget_id = b.budget_id
