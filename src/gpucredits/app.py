@@ -40,8 +40,7 @@ from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
 from gpucredits.service.reads.books import Reads
 from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.services import Services, UseCases
-from gpucredits.service.write.group_commit import FunnelOptions
-from gpucredits.service.write.ledger import Ledger
+from gpucredits.service.write.ledger import Ledger, WriteOptions
 from gpucredits.store.book.cache.book_cache import LEASES_MAX
 from gpucredits.store.clock import read_offset
 from gpucredits.store.database.connection import Pool
@@ -127,14 +126,13 @@ async def running(config: Config) -> AsyncIterator[App]:
         stack.push_async_callback(_close, pool)
         if not config.is_apart:
             await _prepare(pool, config)
-        options = FunnelOptions(
+        options = WriteOptions(
             kept_leases_max=config.leases_in_memory, window_max_ms=config.window_max_ms
         )
         ledger = Ledger(pool, options)
-        await ledger.start()
         stack.push_async_callback(ledger.stop)
         limiter = _limiter(config, pool)
-        clock_check = ledger.funnel.shelf.clock_check
+        clock_check = ledger.cache.clock_check
         watcher = ClockWatcher(pool, clock_check)
         await watcher.tick()
         await watcher.start()
@@ -191,11 +189,11 @@ def _limiter(config: Config, pool: Pool) -> Limiter:
 
 async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, RequestQueue]:
     """Pools, the queue in front of them, and the dispatcher, which hears of what happens."""
-    gpu_pools = GpuPools(ledger.pool, ledger.funnel.shelf.windows)
+    gpu_pools = GpuPools(ledger.pool, ledger.cache.windows)
     requests = RequestQueue(ledger.pool)
     await gpu_pools.refresh()
     dispatching = Dispatching(ledger, gpu_pools)
-    dispatching.is_held_up = ledger.funnel.shelf.clock_check.is_off
+    dispatching.is_held_up = ledger.cache.clock_check.is_off
     rings = {pools.CHANNEL: dispatching.wake, queue.CHANNEL: requests.news}
     for part in (requests, dispatching, Notifier(ledger.pool, rings)):
         await part.start()

@@ -74,7 +74,6 @@ async def beat_ours(dsn: str) -> dict[str, int]:
     """Report every round to the ledger."""
     pool = await open_pool(dsn)
     ledger = Ledger(pool)
-    await ledger.start()
     running = await inprocess.seed(ledger, WORK)
     await advance_clock(pool, ROUNDS[-1][1] * 1_000)  # so that all use has had its time
     for seq, used_ms in ROUNDS:

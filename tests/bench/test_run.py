@@ -32,6 +32,7 @@ def test_a_whole_run_measures_all_three_and_verifies(data_dir: Path) -> None:
     assert figures.ours.beats_checked > 0
     assert figures.ours.wal_bytes_per_heartbeat > 0
     assert figures.ours.reserve_idle_p95_ms >= figures.ours.reserve_idle_p50_ms > 0
+    assert figures.ours.small_report_p95_ms >= figures.ours.small_report_p50_ms > 0
     assert figures.ours.admissions_per_second > 0
     assert figures.ours.server_memory_bytes > 0
     assert list(data_dir.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,11 +17,10 @@ from gpucredits.core.quota import Dimension
 from gpucredits.service.access.permissions import Principal, Role
 from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.write import batch, batch_worker
-from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.write.acts import Act, claim, perform
 from gpucredits.service.write.batch import Job, Result
-from gpucredits.service.write.batch_keys import claim
 from gpucredits.service.write.errors import Busy, Incomplete, KeyReused, complete
-from gpucredits.service.write.group_commit import DEFAULTS, FunnelOptions
+from gpucredits.service.write.ledger import DEFAULTS, WriteOptions
 from gpucredits.store.book.cache.book_cache import BookCache
 from gpucredits.store.book.load import CachedBooks
 from gpucredits.store.book.save import BatchRecord
@@ -31,7 +31,7 @@ from support.scene import CREDIT, Scene, play
 
 def test_a_batch_that_does_not_fit_is_not_begun(database: str) -> None:
     """Items that stand alone, in two orgs: when those of one cannot all wait, none is done."""
-    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
+    options = WriteOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "quiet", credits_each=50)
@@ -46,7 +46,7 @@ def test_a_batch_that_does_not_fit_is_not_begun(database: str) -> None:
             await stage.ledger.answer_parts(parts, atomic=False)
         with pytest.raises(Busy):
             await stage.ledger.submit_all("acme", parts[1][1], atomic=False)
-        assert [lane.waiting.queues for lane in stage.ledger.funnel.lanes] == [{}, {}]
+        assert not stage.ledger.commands.queues
         assert await stage.pool.fetchval(entries) == before
         parts[1][1].pop()
         answers = await stage.ledger.answer_parts(parts, atomic=False)
@@ -60,7 +60,7 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Busy is for what was not begun at all; the same keys then go on where it stopped."""
-    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_batch_max=2))
+    options = WriteOptions(commands=replace(DEFAULTS.commands, org_batch_max=2))
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
@@ -73,9 +73,9 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
         real = batch.commit
 
         async def slow(
-            connection: Connection, jobs: Sequence[Job], shelf: BookCache
+            connection: Connection, jobs: Sequence[Job], cache: BookCache
         ) -> list[Result]:
-            results = await real(connection, jobs, shelf)
+            results = await real(connection, jobs, cache)
             patched.setattr(batch_worker, "WAIT_MAX_S", -1.0)
             return results
 
@@ -173,9 +173,29 @@ def test_a_key_is_bound_in_all_orgs_or_in_none(database: str) -> None:
     play(database, act)
 
 
+def test_batches_that_bind_a_key_at_once_agree(database: str) -> None:
+    """Repeats of one batch all go on; another batch under the key is told, and changes nothing."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta")
+        acme = await number_of(stage)
+        asked = [BATCH] * 7 + [b"another"]
+        bound = await asyncio.gather(
+            *(claim(stage.pool, [acme, acme + 1], KEY, fingerprint=each) for each in asked),
+            return_exceptions=True,
+        )
+        reused = [each for each, said in zip(asked, bound, strict=True) if said is not None]
+        assert {type(said) for said in bound} == {type(None), KeyReused}
+        assert reused in ([b"another"], [BATCH] * 7)
+        rows = "SELECT count(*), count(DISTINCT request_hash) FROM idempotency WHERE key = $1"
+        assert tuple(await stage.pool.fetchrow(rows, KEY)) == (2, 1)
+
+    play(database, act)
+
+
 def test_a_batch_without_room_binds_no_key(database: str) -> None:
     """It is refused before anything is written down."""
-    options = FunnelOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
+    options = WriteOptions(commands=replace(DEFAULTS.commands, org_waiting_max=5))
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")

@@ -16,7 +16,7 @@ from gpucredits.store.book.cache.clock_check import ClockCheck, ClockJumped
 from support.clocks import DAY_US, HOUR_US, clock_off_by, jump
 from support.http import Caller, problem, running_server
 from support.postgres import sql
-from support.scene import CREDIT, QUICK, Scene, play
+from support.scene import CREDIT, Scene, play
 from support.waiting import until
 
 
@@ -40,7 +40,7 @@ async def clock_goes_wrong(stage: Scene, by_us: int) -> tuple[int, str]:
         except ClockJumped:
             refused += 1
     await jump(stage.pool, 0)
-    stage.ledger.funnel.shelf.clock_check.off_us = 0  # the watcher looks every second
+    stage.ledger.cache.clock_check.off_us = 0  # the watcher looks every second
     told = await stage.beat(lease, 2, 2)
     return refused, told.decision.value
 
@@ -77,8 +77,7 @@ def test_a_server_that_starts_later_takes_the_clock_as_it_is(database: str) -> N
         await jump(stage.pool, 10_000_000)
         with pytest.raises(ClockJumped):
             await stage.do(Issue(account="acme", amount=CREDIT))
-        later = Ledger(stage.pool, QUICK)
-        await later.start()
+        later = Ledger(stage.pool)
         try:
             await later.submit("acme", stage.request(Issue(account="acme", amount=CREDIT)))
         finally:
@@ -121,7 +120,7 @@ def test_the_last_word_is_the_database_s(database: str) -> None:
         await jump(stage.pool, DAY_US)
         assert isinstance(await report(stage, lease, 2), ClockJumped)
         await jump(stage.pool, 0)
-        stage.ledger.funnel.shelf.clock_check.off_us = 0
+        stage.ledger.cache.clock_check.off_us = 0
         assert (await stage.beat(lease, 3, 3)).settled == 3_000
 
     play(database, act)

@@ -31,7 +31,7 @@ PAGE_BYTES = 8_192
 
 async def verdict(stage: Scene) -> tuple[str, str]:
     """What health says."""
-    status, why = await check_health(stage.pool, stage.ledger.funnel)
+    status, why = await check_health(stage.ledger)
     return status, why
 
 

@@ -23,7 +23,7 @@ from gpucredits.store.book import save
 from gpucredits.store.book.cache.database_clock import DatabaseClock
 from gpucredits.store.book.guard import GuardResult
 from support.kept import counted_reads, without
-from support.scene import CREDIT, PRICE, QUICK, Scene, play
+from support.scene import CREDIT, PRICE, Scene, play
 
 
 async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> BeatResult:
@@ -36,8 +36,7 @@ async def report(ledger: Ledger, lease: int, seq: int, used_ms: int) -> BeatResu
 async def take_turns(stage: Scene) -> int:
     """Two servers report one lease in turn, and one issues credits between; what was spent."""
     await stage.fund("acme")
-    other = Ledger(stage.pool, QUICK)
-    await other.start()
+    other = Ledger(stage.pool)
     try:
         lease = (await stage.reserve(window_ms=60_000)).reservation.reservation_id
         await stage.advance(9)
@@ -168,7 +167,7 @@ async def set_price(stage: Scene, price: int, starts_at: int) -> None:
     new = NewPrice(
         gpu_type="h100", region="default", credits_per_gpu_hour=price, effective_from=starts_at
     )
-    await add_price(stage.pool, Act(org_id=0), new, actor="tester", request_id="")
+    await add_price(stage.pool, Act(org_id=0, actor="tester"), new)
 
 
 def test_a_key_that_was_used_is_found_without_being_looked_for(database: str) -> None:
@@ -236,8 +235,7 @@ def test_a_key_that_another_server_answers_meanwhile_gets_that_answer(
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=0)
-        other = Ledger(stage.pool, QUICK)
-        await other.start()
+        other = Ledger(stage.pool)
         save_if, both = save.save_if, asyncio.Barrier(2)
 
         async def together(*everything: Any) -> Any:
@@ -265,7 +263,7 @@ def test_an_org_that_two_servers_change_is_locked_before_it_is_decided(database:
 
     async def act(stage: Scene) -> None:
         await take_turns(stage)
-        shelf = stage.ledger.funnel.shelf
+        shelf = stage.ledger.cache
         assert shelf.is_contested([1])
         assert not shelf.is_contested([2])
 

@@ -1,4 +1,4 @@
-"""Writes through the funnel on a real database."""
+"""Writes through the ledger on a real database."""
 
 from __future__ import annotations
 

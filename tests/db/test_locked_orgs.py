@@ -92,9 +92,9 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     """The orgs of every batch that is tried from now on."""
     batches: list[set[int]] = []
 
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
+    async def seen(connection: Connection, jobs: Sequence[Job], cache: BookCache) -> list[Result]:
         batches.append({job.org_id for job in jobs})
-        return await commit(connection, jobs, shelf)
+        return await commit(connection, jobs, cache)
 
     monkeypatch.setattr(batch_worker, "commit", seen)
     return batches
@@ -122,13 +122,13 @@ def test_neighbours_of_a_locked_org_are_answered(database: str, which: str) -> N
     play(database, act)
 
 
-def test_no_org_is_given_up_for_what_the_other_lane_holds(
+def test_no_org_is_given_up_for_what_the_other_queue_holds(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lane that waits for a locked account holds its orgs: that is no reason to give those up."""
+    """A batch that waits for a locked account holds its orgs: no reason to give those up."""
 
     async def look_slowly(connection: Connection, orgs: Iterable[int]) -> set[int]:
-        await asyncio.sleep(0.3)  # the other lane has the time to lock whatever it may
+        await asyncio.sleep(0.3)  # the other queue's batch has the time to lock
         return await held_by_others(connection, orgs)
 
     async def act(stage: Scene) -> None:
@@ -169,8 +169,8 @@ def test_an_org_that_was_locked_is_waited_for_by_nobody_else(
     play(database, act)
 
 
-def test_each_lane_waits_once_for_what_is_locked(database: str, tried: list[set[int]]) -> None:
-    """Whoever waits holds its other orgs from the other lane, which then has to give them up."""
+def test_each_queue_waits_once_for_locked_orgs(database: str, tried: list[set[int]]) -> None:
+    """A batch that waits keeps its other orgs from the other queue, which then gives them up."""
     stuck, others = ORGS[10:30], ORGS[:10] + ORGS[30:]
 
     async def act(stage: Scene) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from gpucredits.core.command import ResumeLease, SetRateLimit, StopLease
-from support.scene import CREDIT, QUICK, Scene, play
+from gpucredits.service.write.ledger import DEFAULTS
+from support.scene import CREDIT, Scene, play
 
-HOLDING_NOTHING = replace(QUICK, kept_leases_max=0)
+HOLDING_NOTHING = replace(DEFAULTS, kept_leases_max=0)
 
 
 async def run_short(stage: Scene) -> None:
@@ -57,7 +58,7 @@ def test_a_repeated_beat_is_told_the_same_from_the_database(database: str, reaso
     play(database, act, options=HOLDING_NOTHING)
 
 
-@pytest.mark.parametrize("options", [QUICK, HOLDING_NOTHING], ids=["kept", "read"])
+@pytest.mark.parametrize("options", [DEFAULTS, HOLDING_NOTHING], ids=["kept", "read"])
 def test_a_lease_that_is_told_to_stop_ends_with_its_grace(database: str, options: Any) -> None:
     """A node that reports within the grace hears when it ends; a report after it comes too late."""
 
@@ -77,7 +78,7 @@ def test_a_lease_that_is_told_to_stop_ends_with_its_grace(database: str, options
     play(database, act, options=options)
 
 
-@pytest.mark.parametrize("options", [QUICK, HOLDING_NOTHING], ids=["kept", "read"])
+@pytest.mark.parametrize("options", [DEFAULTS, HOLDING_NOTHING], ids=["kept", "read"])
 def test_a_lease_goes_on_when_its_room_is_not_needed(database: str, options: Any) -> None:
     """An order that is taken back leaves no trace in the lease; the outbox says so."""
 

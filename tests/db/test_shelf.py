@@ -33,6 +33,7 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.token_bucket import tokens
 from gpucredits.service.write import batch
+from gpucredits.service.write.ledger import DEFAULTS
 from gpucredits.store.book import save
 from gpucredits.store.book.cache.book_cache import BOOK_WEIGHT
 from gpucredits.store.book.cached_book import windows_of
@@ -41,7 +42,7 @@ from gpucredits.store.book.needs import Needs
 from gpucredits.store.database.errors import Conflict
 from support.kept import counted_reads
 from support.parity import PATHS, Players
-from support.scene import CREDIT, QUICK, Scene, play
+from support.scene import CREDIT, Scene, play
 
 STEPS = 60
 RESETTING = (CreateAccount, UpdateAccount)
@@ -64,7 +65,7 @@ def lasting(book: Book, account_id: int) -> set[int]:
 async def assert_true(stage: Scene) -> int:
     """Every row of the kept pages is what the database holds; how many leases that were."""
     compared = 0
-    for org_id, page in stage.ledger.funnel.shelf.books.items():
+    for org_id, page in stage.ledger.cache.books.items():
         held = page.book
         needs = Needs(
             orgs={org_id},
@@ -349,19 +350,19 @@ def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
             await stage.do(CreateAccount(path=org), org=org)
             await stage.do(Issue(account=org, amount=90 * CREDIT), org=org)
             leases = [await stage.reserve(org, gpu_count=1) for _ in range(2)]
-        assert set(stage.ledger.funnel.shelf.books) == {2, 3}
-        assert stage.ledger.funnel.shelf.weight == 2 * (BOOK_WEIGHT + 4)
+        assert set(stage.ledger.cache.books) == {2, 3}
+        assert stage.ledger.cache.weight == 2 * (BOOK_WEIGHT + 4)
         await stage.do(Cancel(reservation_id=leases[0].reservation.reservation_id), org="cmce")
-        assert stage.ledger.funnel.shelf.weight == 2 * (BOOK_WEIGHT + 4) - 1
+        assert stage.ledger.cache.weight == 2 * (BOOK_WEIGHT + 4) - 1
 
-    play(database, act, options=replace(QUICK, kept_leases_max=2 * (BOOK_WEIGHT + 4)))
+    play(database, act, options=replace(DEFAULTS, kept_leases_max=2 * (BOOK_WEIGHT + 4)))
 
 
 def test_pages_without_leases_are_bounded_too(database: str) -> None:
     """An org of which a server knows an account and grants takes room like any other."""
 
     async def act(stage: Scene) -> None:
-        shelf = stage.ledger.funnel.shelf
+        shelf = stage.ledger.cache
         for number in range(1, 7):
             await stage.fund(f"org-{number}")
             more = Issue(account=f"org-{number}", amount=CREDIT)
@@ -369,7 +370,7 @@ def test_pages_without_leases_are_bounded_too(database: str) -> None:
             assert set(shelf.books) == {number, *range(max(number - 2, 1), number)}
             assert shelf.weight == len(shelf.books) * (BOOK_WEIGHT + 3)
 
-    play(database, act, options=replace(QUICK, kept_leases_max=3 * (BOOK_WEIGHT + 3)))
+    play(database, act, options=replace(DEFAULTS, kept_leases_max=3 * (BOOK_WEIGHT + 3)))
 
 
 def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:

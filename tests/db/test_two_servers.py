@@ -11,7 +11,7 @@ from gpucredits.service.write.batch_record import Request
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.book.cache import book_cache
 from support.parity import PATHS, Players
-from support.scene import QUICK, Scene, play
+from support.scene import Scene, play
 from support.waiting import HANGS_S
 
 STEPS = 50
@@ -32,8 +32,7 @@ def test_whoever_decides_decides_on_what_is_true(
 
     async def act(stage: Scene) -> None:
         await stage.fund(*PATHS)
-        other = Ledger(stage.pool, QUICK)
-        await other.start()
+        other = Ledger(stage.pool)
         servers = (stage.ledger, other)
 
         async def do(command: Command, number: int) -> None:
@@ -57,6 +56,6 @@ def test_whoever_decides_decides_on_what_is_true(
                     await stage.advance(dice.choice([0.5, 3, 20]))
         finally:
             await other.stop()
-        assert stage.ledger.funnel.shelf.is_contested([1]) == is_remembered
+        assert stage.ledger.cache.is_contested([1]) == is_remembered
 
     play(database, act)

@@ -28,7 +28,7 @@ from gpucredits.store.embedded.cluster import ROLE
 from gpucredits.store.embedded.server import DATABASE
 from support.postgres import sql
 from support.replicas import Pair, host_of, replicated
-from support.scene import CREDIT, QUICK, Scene, scene
+from support.scene import CREDIT, Scene, scene
 from support.waiting import until
 
 Found = TypeVar("Found")
@@ -106,8 +106,7 @@ async def again(attempt: Callable[[], Awaitable[Found]]) -> Found:
 async def save_elsewhere(pair: Pair) -> None:
     """Another server changes the org as often as changes of it were lost."""
     pool = await open_pool(pair.standby.dsn(), SMALL_POOL)
-    ledger = Ledger(pool, QUICK)
-    await ledger.start()
+    ledger = Ledger(pool)
     try:
         for number in range(LOST):
             command = Issue(account="acme", amount=CREDIT)

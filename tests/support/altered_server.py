@@ -17,7 +17,7 @@ import msgspec
 
 from gpucredits import app
 from gpucredits.cli.main import main
-from gpucredits.service.write.progress import WriteProgress
+from gpucredits.service.write.batch_worker import WriteProgress
 from gpucredits.store.book.cache.clock_check import ClockCheck
 from gpucredits.store.embedded import cluster
 from gpucredits.store.embedded.server import EmbeddedPostgres

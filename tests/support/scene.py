@@ -15,8 +15,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.service.reads.books import Balance, Reads
 from gpucredits.service.reads.verify import verify
-from gpucredits.service.write.group_commit import FunnelOptions
-from gpucredits.service.write.ledger import Ledger, Request
+from gpucredits.service.write.ledger import DEFAULTS, Ledger, Request, WriteOptions
 from gpucredits.store.access import audit
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.clock import advance_clock
@@ -27,7 +26,6 @@ from gpucredits.wire.scalars import format_instant
 CREDIT = 1_000_000
 HOUR_US = 3_600_000_000
 PRICE = 3_600 * CREDIT  # one credit for each GPU-second
-QUICK = FunnelOptions(beats_at_once=2)
 Result = TypeVar("Result")
 
 
@@ -115,12 +113,11 @@ async def list_price(pool: Pool, number: int, gpu_type: str, rate: int) -> None:
 
 @asynccontextmanager
 async def scene(
-    dsn: str, options: FunnelOptions = QUICK, *, stays_sound: bool = True
+    dsn: str, options: WriteOptions = DEFAULTS, *, stays_sound: bool = True
 ) -> AsyncIterator[Scene]:
     """A running ledger with one list price; every rule must hold when the test is done."""
     pool = await open_pool(dsn, PoolOptions(connections_max=options.connections + 6))
     ledger = Ledger(pool, options)
-    await ledger.start()
     await list_price(pool, 1, "h100", PRICE)
     try:
         built = Scene(pool, ledger)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucredits.service.reads.request_counts import RequestCounts
-from gpucredits.service.write.progress import WriteProgress
+from gpucredits.service.write.batch_worker import WriteProgress
 from gpucredits.wire.metrics import Metric, exposition, number
 
 

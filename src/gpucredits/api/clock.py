@@ -30,7 +30,7 @@ async def get_org_clocks(call: ApiRequest[None, PageQuery]) -> OrgClockPage:
     run = call.services.run
     found = await run(orgs_ahead, after=path_cursor(query), limit=query.limit + 1)
     rows, following = page(found, query, lambda row: row.path)
-    clock_check = call.services.ledger.funnel.shelf.clock_check
+    clock_check = call.services.ledger.cache.clock_check
     return OrgClockPage(
         now=format_instant(await run(read_clock)),
         off_seconds=clock_check.off_us / SECOND_US,
@@ -63,10 +63,8 @@ async def post_clock_repair(call: ApiRequest[ClockRepairRequest, NoQuery]) -> Cl
         raise invalid("reason", "must not be empty: the audit log keeps it")
     answer, call.replayed = await call.services.run(
         repair_clock,
-        call.services.ledger.funnel.shelf.clock_check,
+        call.services.ledger.cache.clock_check,
         act_of(call, await org_number(call, org)),
         str(call.body.reason),
-        actor=call.actor,
-        request_id=call.request_id,
     )
     return answer

@@ -38,11 +38,11 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
 
     The status is 503 when work is not moving.
     """
-    status, detail = await call.services.run(check_health, call.services.ledger.funnel)
+    status, detail = await check_health(call.services.ledger)
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
-    orgs_ahead = call.services.ledger.funnel.shelf.clock_check.orgs_ahead
+    orgs_ahead = call.services.ledger.cache.clock_check.orgs_ahead
     alarms = alarms_of(limits, orgs_ahead)
     return HealthAnswer(
         status=status,
@@ -85,9 +85,9 @@ async def post_test_clock(call: ApiRequest[ClockRequest, NoQuery]) -> ClockAnswe
     if call.dry_run or not call.body.advance_seconds:
         offset = await run(read_offset)
     else:
-        act = Act(org_id=SYSTEM)
+        act = Act(org_id=SYSTEM, actor=call.actor, request_id=call.request_id)
         step = call.body.advance_seconds * SECOND_US
-        offset = await run(move_clock, act, step, actor=call.actor, request_id=call.request_id)
+        offset = await run(move_clock, act, step)
         call.services.keyring.forget_all()  # some may have expired
     now = await run(read_clock)
     return ClockAnswer(now=format_instant(now), offset_seconds=offset // SECOND_US)

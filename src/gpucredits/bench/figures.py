@@ -13,6 +13,7 @@ RATIO_TO_TEXTBOOK_MIN = 12.0
 OURS_PER_SECOND_MIN = 35_000.0
 RESERVE_P95_MS_MAX = 10.0
 RESERVE_P95_RATIO_MAX = 6.0
+SMALL_REPORT_RATIO_MAX = 2.0
 RATIO_GATED_MIN = 0.70
 GATED_PER_SECOND_MIN = 28_000.0
 
@@ -39,6 +40,8 @@ class Ours(msgspec.Struct, kw_only=True):
     half_load_post_p95_ms: float
     reserve_idle_p50_ms: float
     reserve_idle_p95_ms: float
+    small_report_p50_ms: float
+    small_report_p95_ms: float
     reserve_loaded_p50_ms: float
     reserve_loaded_p95_ms: float
     reserve_samples: int
@@ -48,6 +51,11 @@ class Ours(msgspec.Struct, kw_only=True):
     def reserve_p95_ratio(self) -> float:
         """How much slower a reserve is at half load than on an idle server."""
         return self.reserve_loaded_p95_ms / self.reserve_idle_p95_ms
+
+    @property
+    def small_report_ratio(self) -> float:
+        """How long a report of 8 heartbeats every 15 ms takes, in idle reserves at p50."""
+        return self.small_report_p50_ms / self.reserve_idle_p50_ms
 
 
 class InProcess(msgspec.Struct, kw_only=True):
@@ -88,6 +96,7 @@ def bars(figures: Figures) -> dict[str, bool]:
         "ours_per_second": figures.ours_per_second >= OURS_PER_SECOND_MIN,
         "reserve_p95": ours.reserve_loaded_p95_ms < RESERVE_P95_MS_MAX,
         "reserve_p95_ratio": ours.reserve_p95_ratio < RESERVE_P95_RATIO_MAX,
+        "small_report_ratio": ours.small_report_ratio <= SMALL_REPORT_RATIO_MAX,
         "verified": figures.verified,
     }
 

@@ -122,7 +122,7 @@ def time_syncs(folder: Path) -> float:
 
 
 def measure_ours(options: Options, folder: Path, progress: Progress) -> tuple[Ours, Window]:
-    """Seed a server and measure it: idle reserves, saturation, half load, admissions."""
+    """Seed a server and measure it: idle, saturated, at half load, and with admissions only."""
     workload = options.workload
     with serving(folder) as server:
         began = time.monotonic()
@@ -134,14 +134,18 @@ def measure_ours(options: Options, folder: Path, progress: Progress) -> tuple[Ou
         idle = probe.time_reserves(
             server.target, orgs=workload.orgs, seconds=options.seconds / 2, name="idle"
         )
+        progress("ours: one node reports 8 heartbeats every 15 ms")
+        report = probe.time_reports(server.target, leases, seconds=options.seconds / 2)
         spec = spec_of(options, server, leases)
+        spec.first_seq = report.samples + 1
         progress(f"ours: {options.nodes} nodes report as fast as they are answered")
         window = run_load(server, spec, lambda: asyncio.run(wal_position(server.database_url)))
         progress(f"ours: {window.figures.per_second:,.0f} heartbeats/s")
         half, loaded = measure_half(options, server, spec, window.figures.per_second / 2)
         progress(f"ours: reserve p95 {loaded.p95_s * 1e3:.1f} ms at half load; now admissions")
         admissions = run_load(server, admissions_of(options, server), lambda: 0).figures.per_second
-    return ours_of(options, seed_seconds, window, half, idle, loaded, admissions), window
+    idles = (idle, report)
+    return ours_of(options, seed_seconds, window, half, idles, loaded, admissions), window
 
 
 def spec_of(options: Options, server: Server, leases: list[Lease]) -> Spec:
@@ -198,12 +202,13 @@ def ours_of(  # one argument for each part
     seed_seconds: float,
     window: Window,
     half: LoadFigures,
-    idle: probe.Latency,
+    idles: tuple[probe.Latency, probe.Latency],
     loaded: probe.Latency,
     admissions: float,
 ) -> Ours:
     """The figures of one size."""
     figures = window.figures
+    idle, report = idles
     beats = max(figures.done, 1)
     return Ours(
         reservations=options.reservations,
@@ -225,6 +230,8 @@ def ours_of(  # one argument for each part
         half_load_post_p95_ms=half.p95_s * 1e3,
         reserve_idle_p50_ms=idle.p50_s * 1e3,
         reserve_idle_p95_ms=idle.p95_s * 1e3,
+        small_report_p50_ms=report.p50_s * 1e3,
+        small_report_p95_ms=report.p95_s * 1e3,
         reserve_loaded_p50_ms=loaded.p50_s * 1e3,
         reserve_loaded_p95_ms=loaded.p95_s * 1e3,
         reserve_samples=loaded.samples,

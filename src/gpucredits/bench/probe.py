@@ -1,6 +1,7 @@
-"""The probe: one reserve at a time from a connection of its own, timed, then canceled.
+"""Probes: single requests, timed one at a time over a connection of their own.
 
-Owns: how long an admission takes, whatever else the server does meanwhile.
+Owns: how long a reserve takes, whatever else the server does meanwhile, and how long a small report
+of heartbeats takes on a server that does nothing else.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ import time
 from dataclasses import dataclass
 
 from gpucredits.bench.admitting import OPENED, PATH, reserve_body
+from gpucredits.bench.beating import Lease, Post
 from gpucredits.bench.exchange import ExchangeError, Line, Target
 from gpucredits.bench.load import quantile
 
 PACE_S = 0.02
+REPORT_EVERY_S = 0.015
+REPORT_BEATS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """How long single reserves took."""
+    """How long single requests took."""
 
     samples: int
     p50_s: float
@@ -41,5 +45,30 @@ def time_reserves(target: Target, *, orgs: int, seconds: float, name: str) -> La
             path = f"{PATH}/{OPENED.decode(answer).reservation_id}:cancel"
             line.call(path, {}, key=f"cancel-{job_id}")
             time.sleep(PACE_S)
+    return latency_of(taken)
+
+
+def time_reports(target: Target, leases: list[Lease], *, seconds: float) -> Latency:
+    """Report 8 heartbeats every 15 ms, as one small node does; seqs run from 1 to ``samples``."""
+    post = Post(target, "node-0", leases[:REPORT_BEATS])
+    taken: list[float] = []
+    due = time.monotonic()
+    until = due + seconds
+    with Line(target) as line:
+        while due < until:
+            request = post.encode(len(taken) + 1, time.monotonic())
+            started = time.perf_counter()
+            status, answer = line.exchange(request)
+            taken.append(time.perf_counter() - started)
+            problem = post.check(answer) if status == 200 else f"status {status}"
+            if problem:
+                raise ExchangeError(f"a report was answered {answer[:300]!r}: {problem}")
+            due = max(due + REPORT_EVERY_S, time.monotonic())
+            time.sleep(max(due - time.monotonic(), 0.0))
+    return latency_of(taken)
+
+
+def latency_of(taken: list[float]) -> Latency:
+    """The quantiles of some times."""
     ordered = sorted(taken)
     return Latency(len(taken), quantile(ordered, 0.5), quantile(ordered, 0.95))

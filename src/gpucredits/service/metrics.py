@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from gpucredits.service.reads.health import PROBE_TIMEOUT_S, check_health, longest_wait
+from gpucredits.service.reads.health import PROBE_TIMEOUT_S, check_health
 from gpucredits.service.services import Services
 from gpucredits.store.database.errors import Conflict, Unavailable
 from gpucredits.store.dispatch.queue import depth
@@ -21,7 +21,7 @@ STATUSES: Final = ("ok", "stalled", "unavailable", "clock_jumped")
 
 async def measure(services: Services) -> list[Metric]:
     """Every metric of this server, now."""
-    status, _ = await services.run(check_health, services.ledger.funnel)
+    status, _ = await check_health(services.ledger)
     return [
         Metric(
             "gpucredits_build_info",
@@ -46,7 +46,7 @@ async def measure(services: Services) -> list[Metric]:
 
 def clock_metrics(services: Services) -> list[Metric]:
     """The database's clock beside this machine's, and orgs that a wrong one has left ahead."""
-    clock_check = services.ledger.funnel.shelf.clock_check
+    clock_check = services.ledger.cache.clock_check
     return [
         number(
             "gpucredits_clock_off_seconds",
@@ -71,9 +71,9 @@ def clock_metrics(services: Services) -> list[Metric]:
 
 def write_metrics(services: Services) -> list[Metric]:
     """Batches that were saved or not, and what waits to be."""
-    funnel = services.ledger.funnel
-    progress = funnel.progress
-    lanes = (("commands", funnel.commands), ("heartbeats", funnel.beats))
+    ledger = services.ledger
+    progress = ledger.progress
+    queues = (("commands", ledger.commands), ("heartbeats", ledger.heartbeats))
     now = asyncio.get_running_loop().time()
     return [
         Metric(
@@ -93,14 +93,14 @@ def write_metrics(services: Services) -> list[Metric]:
             "gpucredits_writes_waiting",
             "gauge",
             "Commands and heartbeats that wait to be carried out.",
-            tuple((name, lane.waiting.waiting) for name, lane in lanes),
+            tuple((name, queue.waiting) for name, queue in queues),
             "lane",
         ),
         Metric(
             "gpucredits_writes_waiting_seconds",
             "gauge",
             "How long the first of them has waited.",
-            tuple((name, round(longest_wait(lane, now), 3)) for name, lane in lanes),
+            tuple((name, round(queue.longest_wait(now), 3)) for name, queue in queues),
             "lane",
         ),
     ]

@@ -8,7 +8,6 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.scope import (
-    AnyCall,
     account_exists,
     key_param,
     org_number,
@@ -21,7 +20,6 @@ from gpucredits.core.account import org_of
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.service.access.audit import AuditFilter, AuditRow, list_acts
 from gpucredits.service.access.key_acts import (
-    Caller,
     Expired,
     KeyRow,
     create_key,
@@ -98,7 +96,6 @@ async def post_key(call: ApiRequest[KeyRequest, NoQuery]) -> NewKeyAnswer:
         made = await call.services.run(
             create_key,
             act_of(call, org_id),
-            _caller(call),
             role=call.body.role,
             scope=scope,
             name=str(call.body.name or ""),
@@ -158,7 +155,6 @@ async def post_key_revoke(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
     revoked = await call.services.run(
         revoke_key,
         act_of(call, org_id),
-        _caller(call),
         call.services.keyring,
         key_id=number,
         scope=call.principal.scope,
@@ -219,7 +215,3 @@ def audit_to_wire(row: AuditRow) -> AuditAnswer:
         new=row.new,
         request_id=row.request_id,
     )
-
-
-def _caller(call: AnyCall) -> Caller:
-    return Caller(actor=call.actor, request_id=call.request_id)

@@ -26,7 +26,7 @@ from gpucredits.core import ids
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.billing import budget_requests
-from gpucredits.service.billing.budget_requests import Asker, RequestFilter, RequestRefused
+from gpucredits.service.billing.budget_requests import RequestFilter, RequestRefused
 from gpucredits.wire.documented import doc
 from gpucredits.wire.request import (
     KINDS,
@@ -94,7 +94,7 @@ async def post_request(call: ApiRequest[AskRequest, NoQuery]) -> RequestAnswer:
     )
     try:
         row, call.replayed = await call.services.run(
-            budget_requests.ask, act_of(call, org_id), _asker(call), wanted
+            budget_requests.ask, act_of(call, org_id), wanted
         )
     except RequestRefused as error:
         raise RefusedError(error.refused) from error
@@ -170,10 +170,10 @@ async def post_request_approve(call: ApiRequest[ApproveRequest, NoQuery]) -> Req
         row, call.replayed = await budget_requests.approve(
             call.services.ledger,
             act_of(call, row.org_id),
-            _asker(call),
             row.request_id,
             terms=terms,
             note=str(body.note or ""),
+            by=call.principal.authority,
         )
     except RequestRefused as error:
         raise RefusedError(error.refused) from error
@@ -215,7 +215,6 @@ async def _close(
         row, call.replayed = await call.services.run(
             budget_requests.close,
             act_of(call, row.org_id),
-            _asker(call),
             row.request_id,
             state=state,
             note=note,
@@ -279,7 +278,3 @@ def _check(body: AskRequest) -> None:
             raise invalid(field, f"must be given to ask for more of a {body.kind}")
         if is_given and not is_allowed:
             raise invalid(field, f"does not belong to a request about {body.kind}")
-
-
-def _asker(call: AnyCall) -> Asker:
-    return Asker(call.actor, call.request_id, call.principal.authority)

@@ -182,9 +182,7 @@ async def _join(
     refused = await never_admitted(call.services, org_id, requests) if waits else None
     try:
         with naming_deadlines():
-            outcome, is_replay = await call.services.queue.join(
-                act, requests, actor=call.actor, request_id=call.request_id, refused=refused
-            )
+            outcome, is_replay = await call.services.queue.join(act, requests, refused=refused)
     except QueueFull as full:
         raise ProblemError(
             "queue_full",

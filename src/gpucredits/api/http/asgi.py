@@ -136,7 +136,7 @@ class Api:
         seen.route = route.path
         principal = await self._who(route, headers, reply_headers, seen)
         if route.is_write:
-            self._services.ledger.funnel.shelf.clock_check.require()
+            self._services.ledger.cache.clock_check.require()
         sent = await read_body(receive, headers, prepared.bounds.body_bytes)
         if len(sent) > LONG_BODY_BYTES:
             await long_step()

@@ -257,7 +257,7 @@ def settle_memory() -> None:
 
 
 class UvicornServer(uvicorn.Server):
-    """A server that leaves signals to us: after it, the funnel and the database stop in order."""
+    """A server that leaves signals to us: after it, the ledger and the database stop in order."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

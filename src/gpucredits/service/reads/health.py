@@ -1,6 +1,6 @@
 """Whether work is moving: the database answers with the right time, and writes get through.
 
-Nothing may wait in the funnel for long either.
+No write may wait for long either.
 
 Must not: write anything, or take the word of a process that merely exists.
 """
@@ -12,10 +12,8 @@ from typing import Final, Literal
 
 from gpucredits.core.duration import format_ms
 from gpucredits.service.limits.limiter import LimiterHealth
-from gpucredits.service.write.batch_lane import BatchLane
-from gpucredits.service.write.group_commit import Funnel
+from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.clock import read_clock
-from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import Conflict, Unavailable
 
 STALLED_S: Final = 5.0
@@ -24,19 +22,19 @@ PROBE_TIMEOUT_S: Final = 3.0
 Verdict = tuple[Literal["ok", "stalled", "unavailable", "clock_jumped"], str]
 
 
-async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
+async def check_health(ledger: Ledger) -> Verdict:
     """The verdict, and why."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_S):
-            await read_clock(pool)
+            await read_clock(ledger.pool)
     except (Unavailable, Conflict, TimeoutError) as error:
         return "unavailable", f"the database does not answer: {str(error) or 'too slow'}"
-    if funnel.shelf.clock_check.off_us:
-        return "clock_jumped", funnel.shelf.clock_check.explanation
-    if trouble := funnel.progress.trouble:
+    if ledger.cache.clock_check.off_us:
+        return "clock_jumped", ledger.cache.clock_check.explanation
+    if trouble := ledger.progress.trouble:
         return "unavailable", trouble
     now = asyncio.get_running_loop().time()
-    waited = max((longest_wait(lane, now) for lane in funnel.lanes), default=0.0)
+    waited = max(ledger.commands.longest_wait(now), ledger.heartbeats.longest_wait(now))
     if waited > STALLED_S:
         return "stalled", f"a command has waited for {format_ms(int(waited * 10) * 100)}"
     return "ok", ""
@@ -52,9 +50,3 @@ def alarms_of(limits: LimiterHealth, orgs_ahead: int) -> list[tuple[str, str, in
         why = "the clocks of orgs are ahead of the database's: gpucredits clock status"
         found.append(("org_clocks_ahead", why, orgs_ahead))
     return found
-
-
-def longest_wait(lane: BatchLane, now: float) -> float:
-    """How long the first in any of a lane's queues has waited."""
-    waits = [now - queue.jobs[0].queued_at for queue in lane.waiting.queues.values() if queue.jobs]
-    return max(waits, default=0.0)

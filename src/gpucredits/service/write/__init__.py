@@ -1,5 +1,7 @@
-"""The one way into the ledger: commands and heartbeats, gathered into batches, decided, saved.
+"""The one way into the ledger: commands and heartbeats wait, are decided in batches, and saved.
 
-Owns: group commit, retries, idempotency keys and what the audit log is told.
+    ledger -> batch_queue -> batch_worker -> batch -> core.decide, store.book
+
+Owns: the order of writes, retries, idempotency keys and what the audit log is told.
 Must not: decide (core does) or speak SQL (store does).
 """

@@ -1,7 +1,7 @@
-"""One batch: load, decide every command in order, save what is still true, commit.
+"""One batch: load the books, decide every job in order, save the changes, commit.
 
 Owns: the transaction, idempotent replay, all-or-nothing groups and dry runs.
-Must not: queue, retry or connect (the funnel does), or decide (the core does).
+Must not: queue (batch_queue does), retry or connect (batch_worker does), or decide (core does).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from gpucredits.core.command import Explain
 from gpucredits.core.decide import decide, decide_beats
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.service.write.batch_record import Request, note
+from gpucredits.service.write.acts import recall
+from gpucredits.service.write.batch_record import Request, note, state_before
 from gpucredits.service.write.errors import KeyReused
-from gpucredits.service.write.heartbeats import BeatJob
-from gpucredits.service.write.ledger_audit import state_before
+from gpucredits.service.write.heartbeats import BEATS_DECIDED_AT_ONCE, BeatJob
 from gpucredits.service.write.loop_turns import long_step
 from gpucredits.service.write.new_windows import opens_windows, with_spending
 from gpucredits.service.write.stored_answers import decode, detached
@@ -32,15 +32,14 @@ from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.database.transaction import transaction
 
-BEATS_AT_A_STRETCH = 50  # decided without letting others go
-NUMBERS = count()  # of batches: those that began first take their long steps first
+NUMBERS = count()  # of batches: the batch that began first takes its long steps first
 
 
 @dataclass(slots=True, eq=False)
 class CommandJob:
     """Requests of one org that are answered together; several are all or nothing.
 
-    Only a dry run may hold several that stand alone: they are rehearsed one after the other.
+    Only a dry run may hold several independent requests; each is decided after those before it.
     """
 
     org_id: int
@@ -53,42 +52,42 @@ class CommandJob:
 
     @property
     def size(self) -> int:
-        """How many commands it is."""
+        """The number of commands."""
         return len(self.requests)
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether no caller waits for the answer any more."""
         return self.answer.done()
 
     @property
     def opens_windows(self) -> bool:
-        """Whether it may begin to count what was spent before it."""
+        """Whether a request sets a quota that counts spending of the past."""
         return any(opens_windows(request.command) for request in self.requests)
 
     def add_needs(self, needs: Needs) -> None:
-        """The rows and keys that its requests touch."""
+        """Add the rows and keys that the requests touch."""
         for request in self.requests:
             needs.add(self.org_id, request.command)
             if request.key is not None and not self.dry_run:
                 needs.keys.add((self.org_id, request.key))
-        needs.must_read = needs.must_read or self.dry_run  # nothing is saved that could be guarded
+        needs.must_read = needs.must_read or self.dry_run  # no save will check the guard
 
-    def run(self, page: CachedBook | None, minutes: BatchRecord) -> list[Outcome] | KeyReused:
-        """Decide it on its org's page; an unknown org's book is empty, and nothing is kept."""
-        if page is None:
+    def run(self, cached: CachedBook | None, record: BatchRecord) -> list[Outcome] | KeyReused:
+        """Decide the requests on the org's book; an unknown org has an empty book."""
+        if cached is None:
             nobody = Book(Org(self.org_id, ""))
             return [decide(nobody, each.command, 0) for each in self.requests]
         if self.dry_run or all(isinstance(each.command, Explain) for each in self.requests):
-            return rehearse(page, self.requests, atomic=self.atomic)
-        self.is_replay = all(is_known(page, request) for request in self.requests)
+            return rehearse(cached, self.requests, atomic=self.atomic)
+        self.is_replay = all(is_known(cached, request) for request in self.requests)
         if len(self.requests) == 1:
-            outcome = decide_request(page, self.requests[0], minutes)
+            outcome = decide_request(cached, self.requests[0], record)
             return outcome if isinstance(outcome, KeyReused) else [outcome]
-        return decide_together(page, self.requests, minutes)
+        return decide_together(cached, self.requests, record)
 
     def deliver(self, result: list[Outcome] | KeyReused) -> None:
-        """Answer the caller, if there still is one."""
+        """Answer the caller, if one still waits."""
         if self.answer.done():
             return
         if isinstance(result, KeyReused):
@@ -97,12 +96,12 @@ class CommandJob:
             self.answer.set_result(result)
 
     def fail(self, error: Exception) -> None:
-        """Tell the caller that it was not decided."""
+        """Tell the caller that the requests were not decided."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
     def split(self) -> list[CommandJob]:
-        """It cannot be taken apart."""
+        """The job itself: it cannot be split."""
         return [self]
 
 
@@ -110,154 +109,156 @@ Job = CommandJob | BeatJob
 Result = list[Outcome] | KeyReused
 
 
-async def commit(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
-    """Carry out a batch whole; what each job is to be told once this returns."""
+async def commit(connection: Connection, jobs: Sequence[Job], cache: BookCache) -> list[Result]:
+    """Carry out a whole batch; the results are in the order of the jobs."""
     needs = Needs()
     for job in jobs:
         job.add_needs(needs)
-    # Hardly ever does a lease end with a report; then everything is loaded after all.
+    # A report that ends a lease needs more rows; that is rare, and loads everything then.
     needs.only_renews = all(isinstance(job, BeatJob) for job in jobs)
     number = next(NUMBERS)
-    async with shelf.turns.at(needs.orgs):
-        shelf.clock_check.require()
+    async with cache.turns.at(needs.orgs):
+        cache.clock_check.require()
         results = None
-        if not needs.anew and not shelf.is_contested(needs.orgs):
-            results = await commit_if_true(connection, needs, jobs, shelf, number)
+        if not needs.anew and not cache.is_contested(needs.orgs):
+            results = await commit_if_true(connection, needs, jobs, cache, number)
         if results is None:
-            results = await commit_locked(connection, needs, jobs, shelf, number)
+            results = await commit_locked(connection, needs, jobs, cache, number)
     return results
 
 
 async def commit_if_true(
-    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: BookCache, number: int
+    connection: Connection, needs: Needs, jobs: Sequence[Job], cache: BookCache, number: int
 ) -> list[Result] | None:
-    """Decide on what is known, and save if it is still true; None when it was not.
+    """Decide on cached books and save if no version has changed; None if one has.
 
-    Nothing is locked while it is decided: the statement that saves locks, compares and commits.
+    Nothing is locked while jobs are decided: the saving statement locks, compares and commits.
     """
-    minutes = BatchRecord()
+    record = BatchRecord()
     is_large = needs.only_renews
     if is_large:
         await long_step(number)
     with driver_errors():
-        pages, guard = await look_up(connection, needs, shelf)
+        books, guard = await look_up(connection, needs, cache)
     try:
-        results = await run_all(jobs, bounded(pages, shelf), minutes, number)
+        results = await run_all(jobs, bounded(books, cache), record, number)
     except NotInBook:
         needs.only_renews, needs.chains = False, True
         return None
     if not needs.were_read and not needs.only_renews:
-        if not needs.keys <= minutes.keys:
-            return None  # a key that leaves no trace has to be looked for
-        guard = replace(guard, nodes=new_on_nodes(pages))
+        if not needs.keys <= record.keys:
+            return None  # a key that is not recorded has to be looked up
+        guard = replace(guard, nodes=new_on_nodes(books))
     if is_large:
         await long_step(number)
     asked_at = steady_us()
-    verdict = await save_if(connection, guard, pages, minutes)
-    shelf.learn(verdict, asked_at)
+    verdict = await save_if(connection, guard, books, record)
+    cache.learn(verdict, asked_at)
     if not verdict.holds:
-        shelf.clock_check.require()
+        cache.clock_check.require()
         return None
-    shelf.put(pages)
+    cache.put(books)
     return results
 
 
 async def commit_locked(
-    connection: Connection, needs: Needs, jobs: Sequence[Job], shelf: BookCache, number: int
+    connection: Connection, needs: Needs, jobs: Sequence[Job], cache: BookCache, number: int
 ) -> list[Result]:
-    """Lock the orgs, then load, decide and save, in one transaction."""
-    minutes = BatchRecord()
+    """Lock the orgs, then load, decide and save in one transaction."""
+    record = BatchRecord()
     async with transaction(connection):
-        pages = await load_and_lock(connection, needs, shelf)
+        books = await load_and_lock(connection, needs, cache)
         try:
             if needs.anew:
-                await tell_spending(connection, pages, jobs)
-            results = await run_all(jobs, bounded(pages, shelf), minutes, number)
+                await tell_spending(connection, books, jobs)
+            results = await run_all(jobs, bounded(books, cache), record, number)
         except NotInBook:  # nothing was saved, and the orgs stay locked
-            needs.only_renews, needs.counts_anew, minutes = False, True, BatchRecord()
+            needs.only_renews, needs.counts_anew, record = False, True, BatchRecord()
             needs.chains = True
-            pages = await load(connection, needs)
-            await tell_spending(connection, pages, jobs)
-            results = await run_all(jobs, bounded(pages, shelf), minutes, number)
-        await asyncio.sleep(0)  # no stride: others wait for the locks
-        await save(connection, pages, minutes)
-    shelf.put(pages)
+            books = await load(connection, needs)
+            await tell_spending(connection, books, jobs)
+            results = await run_all(jobs, bounded(books, cache), record, number)
+        await asyncio.sleep(0)  # not a long step: others wait for the locks
+        await save(connection, books, record)
+    cache.put(books)
     return results
 
 
-def bounded(pages: CachedBooks, shelf: BookCache) -> CachedBooks:
-    """Pages that know how long leases may last on this server now."""
-    for page in pages.values():
-        page.book.bound_windows(shelf.windows)
-    return pages
+def bounded(books: CachedBooks, cache: BookCache) -> CachedBooks:
+    """The books, told how long leases may last on this server now."""
+    for cached in books.values():
+        cached.book.bound_windows(cache.windows)
+    return books
 
 
-async def tell_spending(connection: Connection, pages: CachedBooks, jobs: Sequence[Job]) -> None:
-    """Tell commands that open windows what was spent in them before."""
+async def tell_spending(connection: Connection, books: CachedBooks, jobs: Sequence[Job]) -> None:
+    """Tell commands that open quota windows how much was spent in them before."""
     for job in jobs:
-        page = pages.get(job.org_id)
-        if isinstance(job, CommandJob) and page is not None:
+        cached = books.get(job.org_id)
+        if isinstance(job, CommandJob) and cached is not None:
             job.requests = [
-                replace(each, command=await with_spending(connection, page, each.command))
+                replace(each, command=await with_spending(connection, cached, each.command))
                 for each in job.requests
             ]
 
 
 async def run_all(
-    jobs: Sequence[Job], pages: CachedBooks, minutes: BatchRecord, number: int
+    jobs: Sequence[Job], books: CachedBooks, record: BatchRecord, number: int
 ) -> list[Result]:
-    """Decide the jobs of a batch in order, and let others go in between."""
+    """Decide the jobs of a batch in order, and let other tasks run in between."""
     results: list[Result] = []
     beats = 0
     for job in jobs:
         if isinstance(job, BeatJob):
             beats += job.size
-            if beats > BEATS_AT_A_STRETCH:
+            if beats > BEATS_DECIDED_AT_ONCE:
                 beats = job.size
                 await long_step(number)
-            results.append(run_beats(job, pages.get(job.org_id), minutes))
+            results.append(run_beats(job, books.get(job.org_id), record))
             continue
         if results:
             await asyncio.sleep(0)
-        results.append(job.run(pages.get(job.org_id), minutes))
+        results.append(job.run(books.get(job.org_id), record))
     return results
 
 
-def run_beats(job: BeatJob, page: CachedBook | None, minutes: BatchRecord) -> list[Outcome]:
-    """Decide an org's heartbeats on its page; an unknown org's book is empty."""
-    if page is None:
+def run_beats(job: BeatJob, cached: CachedBook | None, record: BatchRecord) -> list[Outcome]:
+    """Decide an org's heartbeats on its book; an unknown org gets an empty book."""
+    if cached is None:
         return decide_beats(Book(Org(job.org_id, "")), job.beats, 0)
-    outcomes = decide_beats(page.book, job.beats, page.now)
-    job.note(outcomes, page.now, minutes)
+    outcomes = decide_beats(cached.book, job.beats, cached.now)
+    job.note(outcomes, cached.now, record)
     return outcomes
 
 
-def decide_request(page: CachedBook, request: Request, minutes: BatchRecord) -> Outcome | KeyReused:
-    """Decide one request, unless its key says that it was decided before."""
-    known = replay(page, request)
+def decide_request(
+    cached: CachedBook, request: Request, record: BatchRecord
+) -> Outcome | KeyReused:
+    """Decide one request, or replay its answer if its key was used before."""
+    known = replay(cached, request)
     if known is not None:
         return known
-    before = state_before(page.book, request.command)
-    outcome = detached(decide(page.book, request.command, page.now))
-    note(page, request, outcome, minutes, before)
+    before = state_before(cached.book, request.command)
+    outcome = detached(decide(cached.book, request.command, cached.now))
+    note(cached, request, outcome, record, before)
     return outcome
 
 
 def decide_together(
-    page: CachedBook, requests: Sequence[Request], minutes: BatchRecord
+    cached: CachedBook, requests: Sequence[Request], record: BatchRecord
 ) -> list[Outcome] | KeyReused:
-    """Decide requests as one: the first refusal takes everything back and is everyone's answer."""
-    known = [replay(page, request) for request in requests]
+    """Decide requests as one: the first refusal undoes them all and is the answer to each."""
+    known = [replay(cached, request) for request in requests]
     for each in known:
         if isinstance(each, KeyReused):
             return each
     outcomes: list[Outcome] = []
-    book = page.book
+    book = cached.book
     states = [state_before(book, request.command) for request in requests]
     book.begin()
     for request, before in zip(requests, known, strict=True):
         assert not isinstance(before, KeyReused)  # for the type checker
-        outcome = before or detached(decide(book, request.command, page.now))
+        outcome = before or detached(decide(book, request.command, cached.now))
         if isinstance(outcome, Refused) and before is None:
             book.take_back()
             outcomes = [outcome] * len(requests)
@@ -267,34 +268,31 @@ def decide_together(
         book.keep()
     for request, before, outcome, state in zip(requests, known, outcomes, states, strict=True):
         if before is None:
-            note(page, request, outcome, minutes, state)
+            note(cached, request, outcome, record, state)
     return outcomes
 
 
-def rehearse(page: CachedBook, requests: Sequence[Request], *, atomic: bool) -> list[Outcome]:
-    """Decide requests for real and take everything back; keys are neither read nor used."""
-    page.book.begin()
+def rehearse(cached: CachedBook, requests: Sequence[Request], *, atomic: bool) -> list[Outcome]:
+    """Decide requests and undo every change; keys are neither read nor used."""
+    cached.book.begin()
     outcomes = []
     for request in requests:
-        outcomes.append(detached(decide(page.book, request.command, page.now)))
+        outcomes.append(detached(decide(cached.book, request.command, cached.now)))
         if atomic and isinstance(outcomes[-1], Refused):
             outcomes = [outcomes[-1]] * len(requests)
             break
-    page.book.take_back()
+    cached.book.take_back()
     return outcomes
 
 
-def is_known(page: CachedBook, request: Request) -> bool:
-    """Whether a key was used before."""
-    return request.key is not None and request.key in page.answers
+def is_known(cached: CachedBook, request: Request) -> bool:
+    """Whether the key of a request was used before."""
+    return request.key is not None and request.key in cached.answers
 
 
-def replay(page: CachedBook, request: Request) -> Outcome | KeyReused | None:
-    """The answer that a key was given before, if it was used before."""
+def replay(cached: CachedBook, request: Request) -> Outcome | KeyReused | None:
+    """The stored answer of a key, or None if the key is new."""
     if request.key is None:
         return None
-    known = page.answers.get(request.key)
-    if known is None:
-        return None
-    fingerprint, stored = known
-    return decode(stored) if fingerprint == request.fingerprint else KeyReused(request.key)
+    known = recall(request.key, request.fingerprint, cached.answers.get(request.key))
+    return decode(known) if isinstance(known, bytes) else known

@@ -1,179 +1,188 @@
-"""What waits in a lane, org by org, and what of it is carried out next.
+"""What waits to be written, org by org, and when a batch of it begins.
 
-Owns: fairness between orgs, bounds on what waits, and that an org's commands are carried out in
-their order: of an org that is under way nothing more is taken.
-Must not: wait itself, or know what a command means (batch and core do).
+Owns: the order of orgs and of the jobs of each org, the bounds on waiting jobs, and the start of
+batches. A batch begins at once while fewer than ``at_once`` are at work. Jobs that arrive meanwhile
+form the next batch, so batches grow with the load, and no job waits for others to arrive.
+Must not: retry (batch_worker does), or know what a command means (core does). This module is
+compiled: every heartbeat passes through here.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from gpucredits.core.heartbeat import Beat
 from gpucredits.service.write.batch import Job
-from gpucredits.service.write.errors import Busy
-from gpucredits.service.write.heartbeats import BeatCall, BeatJob
-
-BUSY_RETRY_S = 1.0
+from gpucredits.service.write.batch_worker import BatchWorker
+from gpucredits.service.write.errors import BUSY_RETRY_S, Busy, Closing
+from gpucredits.service.write.heartbeats import BEATS_DECIDED_AT_ONCE, BeatCall, BeatJob
 
 OrgBeat = tuple[int, Beat]  # an org's number, and what one of its leases reports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchTerms:
-    """Bounds of one lane, in commands or heartbeats.
+class BatchLimits:
+    """Bounds of one queue, in commands or heartbeats."""
 
-    A batch that follows another at once waits up to ``linger_s`` for ``linger_below``, one that
-    begins beside others up to ``beside_s`` for ``beside_below``: large batches of few orgs cost
-    less for each of their commands. After a pause nothing waits for company.
-
-    Large batches are for a crowd, that is for more than ``crowd`` waiting. Otherwise one has up to
-    ``calm_max``: it holds fewer orgs, and for less long, and others want these too.
-
-    In a crowd, orgs with ``many`` waiting and those with fewer are in batches of their own, in
-    turns: a report is answered with its last heartbeat, and that of a large org need not wait for
-    many small ones. What a batch has left for the next one waits for no more company.
-    """
-
+    at_once: int  # batches at work; a batch that has met a lock no longer counts
     batch_max: int
-    calm_max: int = 1_000_000
-    crowd: int = 0
-    many: int = 1_000_000
-    turn_max: int  # of one org before it is another's turn
-    org_batch_max: int = 1_000_000  # of one org in one batch: all that others wait for behind it
+    org_batch_max: int  # of one org in one batch: other orgs wait behind no more
     org_waiting_max: int
-    linger_s: float = 0.0
-    linger_below: int = 0
-    beside_s: float = 0.0
-    beside_below: int = 0
+    workers: int = 4  # batches under way in all, each with a connection
 
 
 @dataclass(slots=True, eq=False)
 class OrgQueue:
-    """What waits for one org, and how many commands or heartbeats that is."""
+    """The jobs that wait for one org, and how many commands or heartbeats they hold."""
 
     jobs: deque[Job] = field(default_factory=deque)
     waiting: int = 0
+    is_under_way: bool = False  # the org is in a batch that has not ended
 
 
 class BatchQueue:
-    """Queues of orgs: put jobs in, take a batch out, give its orgs back when it is done."""
+    """Jobs that wait, and the workers that carry them out in batches.
 
-    def __init__(self, terms: BatchTerms) -> None:
-        self.terms = terms
-        self.queues: dict[int, OrgQueue] = {}
-        self.turns: deque[int] = deque()  # orgs with something that can be taken, next one first
-        self.ready = 0  # how many commands or heartbeats that is
-        self.waiting = 0  # how many wait, those of orgs that are under way among them
-        self._under_way: set[int] = set()
-        self.is_cut = False  # whether the last batch has left some that it could have taken
-        self._had_many = False  # the last batch that left others aside
+    An org is in one batch at a time, so its jobs are carried out in the order of their arrival.
+    """
+
+    def __init__(self, limits: BatchLimits, workers: Sequence[BatchWorker]) -> None:
+        self.limits = limits
+        self.queues: dict[int, OrgQueue] = {}  # of orgs with jobs waiting or under way
+        self.turns: deque[int] = deque()  # orgs whose jobs can be taken, the next one first
+        self.idle: list[BatchWorker] = list(workers)
+        self._busy: list[BatchWorker] = []
+        self.is_closing = False
+        self._is_begin_scheduled = False
+        self._batches: set[asyncio.Task[None]] = set()
 
     def put(self, job: Job) -> None:
-        """Let a job wait; Busy when its org has too much waiting."""
-        org_id, size = job.org_id, job.size
-        self.ensure_room(org_id, size)
-        queue = self.queues.get(org_id)
-        if queue is None:
-            queue = self.queues[org_id] = OrgQueue()
-        if org_id not in self._under_way:
-            if not queue.jobs:
-                self.turns.append(org_id)
-            self.ready += size
-        queue.jobs.append(job)
-        queue.waiting += size
-        self.waiting += size
+        """Add a job; raises Busy when too much waits for its org, and Closing after ``stop``."""
+        self.ensure_room({job.org_id: job.size})
+        self._append(job)
+        self._schedule_begin()
 
     def put_beats(self, beats: Sequence[OrgBeat], call: BeatCall, now: float) -> None:
-        """Let heartbeats wait, with those of their orgs that wait already; Busy in their places."""
-        queues, most = self.queues, self.terms.turn_max
+        """Add heartbeats to the waiting ones of their orgs; raises Closing after ``stop``.
+
+        A heartbeat of an org for which too much waits is answered Busy in its place.
+        """
+        if self.is_closing:
+            raise Closing
+        queues, waiting_max = self.queues, self.limits.org_waiting_max
         for place, (org_id, beat) in enumerate(beats):
             queue = queues.get(org_id)
-            last = queue.jobs[-1] if queue is not None and queue.jobs else None
-            if queue is None or type(last) is not BeatJob or len(last.beats) >= most:
-                try:
-                    self.put(BeatJob(org_id, [beat], [call], [place], now))
-                except Busy as busy:
-                    call.answer(place, busy)
-            elif queue.waiting >= self.terms.org_waiting_max:
+            if queue is not None and queue.waiting >= waiting_max:
                 call.answer(place, Busy(BUSY_RETRY_S))
-            else:
+                continue
+            last = queue.jobs[-1] if queue is not None and queue.jobs else None
+            if (
+                queue is not None
+                and type(last) is BeatJob
+                and len(last.beats) < BEATS_DECIDED_AT_ONCE
+            ):
                 last.add(beat, call, place)
                 queue.waiting += 1
-                self.waiting += 1
-                if org_id not in self._under_way:
-                    self.ready += 1
+            else:
+                self._append(BeatJob(org_id, [beat], [call], [place], now))
+        self._schedule_begin()
 
-    def ensure_room(self, org_id: int, size: int) -> None:
-        """Busy when so much more of an org cannot wait now."""
-        queue = self.queues.get(org_id)
-        waiting = 0 if queue is None else queue.waiting
-        if waiting + size > self.terms.org_waiting_max:
-            raise Busy(BUSY_RETRY_S)
+    def ensure_room(self, sizes: Mapping[int, int]) -> None:
+        """Raise Busy when not all of so many commands, by org, can wait now."""
+        if self.is_closing:
+            raise Closing
+        for org_id, size in sizes.items():
+            queue = self.queues.get(org_id)
+            waiting = 0 if queue is None else queue.waiting
+            if waiting + size > self.limits.org_waiting_max:
+                raise Busy(BUSY_RETRY_S)
 
     def take(self) -> list[Job]:
-        """The next batch, orgs in turn; an org that has had its part waits for the next one."""
+        """The jobs of the next batch, orgs in turn; what an org has left waits for the one after.
+
+        A job is taken whole, so a batch may exceed its bounds by a part of one job.
+        """
         jobs: list[Job] = []
-        terms, turns = self.terms, self.turns
-        is_crowd = self.waiting > terms.crowd
-        room = terms.batch_max if is_crowd else min(terms.batch_max, terms.calm_max)
-        left: dict[int, int] = {}
-        line = self._leave_one_kind() if is_crowd else None
-        while turns and room > 0:
-            org_id = turns.popleft()
-            queue = self.queues[org_id]
-            part = left.get(org_id)
-            if part is None:
-                part = terms.org_batch_max
-                self.ready -= queue.waiting
-            share = min(terms.turn_max, room, part)
+        room = self.limits.batch_max
+        while self.turns and room > 0:
+            queue = self.queues[self.turns.popleft()]
+            queue.is_under_way = True
+            share = min(room, self.limits.org_batch_max)
             while queue.jobs and share > 0:
                 job = queue.jobs.popleft()
                 size = job.size
                 queue.waiting -= size
                 share -= size
                 room -= size
-                part -= size
                 jobs.append(job)
-            left[org_id] = part
-            if queue.jobs and part > 0:
-                turns.append(org_id)
-        while turns and turns[-1] in left:  # back in line when the batch was full
-            turns.pop()
-        if line is not None:  # those that were not taken keep their order
-            turns.clear()
-            turns.extend([org_id for org_id in line if org_id not in left])
-        self.is_cut = bool(turns) or any(self.queues[org_id].jobs for org_id in left)
-        self._under_way.update(left)
-        self.waiting -= sum([job.size for job in jobs])
         return jobs
 
-    def _leave_one_kind(self) -> list[int] | None:
-        """Leave in line those with many waiting or the others; how it was, if there are both."""
-        turns, queues, many = self.turns, self.queues, self.terms.many
-        if self.ready < many:
-            return None
-        line = list(turns)
-        large = [org_id for org_id in line if queues[org_id].waiting >= many]
-        if not large or len(large) == len(line):
-            return None
-        self._had_many = not self._had_many
-        turns.clear()
-        if self._had_many:
-            turns.extend(large)
-        else:
-            turns.extend([org_id for org_id in line if queues[org_id].waiting < many])
-        return line
-
-    def give_back(self, orgs: Iterable[int]) -> None:
-        """A batch is done: what waits for its orgs can be taken."""
-        for org_id in orgs:
-            self._under_way.remove(org_id)
+    def give_back(self, jobs: Sequence[Job]) -> None:
+        """Let the orgs of a batch that has ended take their turns again."""
+        for org_id in {job.org_id for job in jobs}:
             queue = self.queues[org_id]
+            queue.is_under_way = False
             if queue.jobs:
                 self.turns.append(org_id)
-                self.ready += queue.waiting
             else:
                 del self.queues[org_id]
+
+    @property
+    def waiting(self) -> int:
+        """How many commands or heartbeats wait."""
+        return sum([queue.waiting for queue in self.queues.values()])
+
+    def longest_wait(self, now: float) -> float:
+        """How many seconds the oldest waiting job has waited."""
+        waits = [now - queue.jobs[0].queued_at for queue in self.queues.values() if queue.jobs]
+        return max(waits, default=0.0)
+
+    async def stop(self) -> None:
+        """Accept no more jobs, carry out those that wait, and close the connections."""
+        self.is_closing = True
+        while self.queues:
+            self.begin()
+            await asyncio.wait(self._batches)
+        for worker in self.idle:
+            await worker.disconnect()
+
+    def _append(self, job: Job) -> None:
+        queue = self.queues.get(job.org_id)
+        if queue is None:
+            queue = self.queues[job.org_id] = OrgQueue()
+        if not queue.jobs and not queue.is_under_way:
+            self.turns.append(job.org_id)
+        queue.jobs.append(job)
+        queue.waiting += job.size
+
+    def _schedule_begin(self) -> None:
+        """Begin batches after this round of the event loop, with all jobs that arrive in it."""
+        if self.idle and not self._is_begin_scheduled:
+            self._is_begin_scheduled = True
+            asyncio.get_running_loop().call_soon(self.begin)
+
+    def begin(self) -> None:
+        """Begin as many batches as there are jobs and free workers for."""
+        self._is_begin_scheduled = False
+        while self.turns and self.idle and self._at_work() < self.limits.at_once:
+            worker, jobs = self.idle.pop(), self.take()
+            self._busy.append(worker)
+            batch = asyncio.get_running_loop().create_task(worker.serve(jobs, self.begin))
+            self._batches.add(batch)
+            batch.add_done_callback(partial(self._end, worker, jobs))
+
+    def _at_work(self) -> int:
+        """How many batches are under way that have met no lock."""
+        return sum([not worker.has_met_lock for worker in self._busy])
+
+    def _end(self, worker: BatchWorker, jobs: list[Job], batch: asyncio.Task[None]) -> None:
+        """Begin the next batch when one has ended."""
+        self._batches.discard(batch)
+        self._busy.remove(worker)
+        self.idle.append(worker)
+        self.give_back(jobs)
+        self.begin()

@@ -1,8 +1,8 @@
 """Carrying out batches, one at a time, over a connection that is kept.
 
-Owns: retries, keeping an org that somebody else holds and a command that cannot be decided away
-from their neighbours, and answering every caller, whatever happens.
-Must not: choose what is in a batch (waiting does), or know what a command means (core does).
+Owns: retries, the isolation of locked orgs and of commands that cannot be decided, an answer for
+every caller, and whether writes get through.
+Must not: choose the jobs of a batch (batch_queue does), or know what a command means (core does).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Collection, Container, Sequence
+import time
+from collections.abc import Callable, Collection, Container, Sequence
+from typing import Final
 
 from gpucredits.service.write.batch import Job, commit
-from gpucredits.service.write.batch_queue import BUSY_RETRY_S
-from gpucredits.service.write.errors import Busy
-from gpucredits.service.write.progress import WriteProgress
+from gpucredits.service.write.errors import BUSY_RETRY_S, Busy
 from gpucredits.store.book.cache.book_cache import BookCache
 from gpucredits.store.database.batch_session import close_lane, held_by_others, is_open, open_lane
 from gpucredits.store.database.connection import Connection, Pool
@@ -24,49 +24,101 @@ from gpucredits.store.database.errors import Conflict, Locked, Unavailable
 logger = logging.getLogger(__name__)
 
 ATTEMPTS_MAX = 4
-HELD_MAX_S = 2.5  # after so long nothing more is begun for orgs that somebody else holds
-HELD_LOOK_S = 0.05  # how often it is looked whether they were let go
+HELD_MAX_S = 2.5  # a batch that met a lock begins nothing for locked orgs after so long
+HELD_LOOK_S = 0.05  # between two looks at whether locks were released
 CONNECT_TIMEOUT_S = 5.0
-WAIT_MAX_S = 10.0
+WAIT_MAX_S = 10.0  # a job that has waited for longer is answered Busy
+FAILURES_MIN: Final = 3  # batches in a row that fail before writes count as broken
+LOGGED_EVERY_S: Final = 10.0
+
+
+def _ignore() -> None:
+    """Do nothing."""
+
+
+class WriteProgress:
+    """The batches that failed since the last one that was saved, and why; totals since the start.
+
+    It tells a database that answers reads and takes no writes (a full disk, damaged pages) from
+    one that works.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.saved_total = 0
+        self.failed_total = 0
+        self.cause = ""
+        self._logged_at = float("-inf")
+        self._unlogged = 0
+
+    def saved(self) -> None:
+        """Note that a batch was saved."""
+        if self.failures >= FAILURES_MIN:
+            logger.warning("writes get through again", extra={"fields": {"failed": self.failures}})
+        self.failures = 0
+        self.saved_total += 1
+
+    def failed(self, error: Exception) -> None:
+        """Note that a batch could not be saved; the log gets one line every ten seconds."""
+        self.failures += 1
+        self.failed_total += 1
+        self.cause = str(error) or type(error).__name__
+        now = time.monotonic()
+        self._unlogged += 1
+        if now - self._logged_at >= LOGGED_EVERY_S:
+            fields = {"cause": self.cause, "batches": self._unlogged}
+            logger.error("a batch could not be saved", extra={"fields": fields})
+            self._logged_at, self._unlogged = now, 0
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with writes, or an empty string."""
+        if self.failures < FAILURES_MIN:
+            return ""
+        return f"the last {self.failures} batches of writes failed: {self.cause}"
 
 
 class BatchWorker:
     """Carries out one batch after the other."""
 
-    def __init__(self, pool: Pool, shelf: BookCache, progress: WriteProgress) -> None:
+    def __init__(self, pool: Pool, cache: BookCache, progress: WriteProgress) -> None:
         self.pool = pool
-        self.shelf = shelf
+        self.cache = cache
         self.progress = progress
         self.connection: Connection | None = None
+        self.has_met_lock = False
+        self._on_lock: Callable[[], None] = _ignore
         self._began_at = 0.0
 
-    async def serve(self, jobs: Sequence[Job]) -> None:
+    async def serve(self, jobs: Sequence[Job], on_lock: Callable[[], None] = _ignore) -> None:
         """Carry out a batch and answer its callers, whatever happens.
 
-        Orgs that somebody else held for too long, not long ago, go last. Where windows open, one
-        job goes after the other: they begin with what was saved, and that has to be all there is.
+        ``on_lock`` is called when the batch finds that another process has locked one of its orgs.
+        Orgs that were found locked in the last seconds go after the others. The jobs of an org that
+        opens quota windows go one by one: a window begins with all spending saved before it.
         """
         self._began_at = asyncio.get_running_loop().time()
+        self.has_met_lock, self._on_lock = False, on_lock
         orgs = {job.org_id for job in jobs}
         singly = {job.org_id for job in jobs if job.opens_windows}
-        held = self.shelf.held.among(orgs)
-        for part, serve in ((orgs - held, self._serve), (held, self._serve_as_let_go)):
-            await serve(those_of(jobs, part - singly), 1)
-            await self._serve_singly(those_of(jobs, part & singly))
+        held = self.cache.held.among(orgs)
+        for part, serve in ((orgs - held, self._serve), (held, self._serve_as_released)):
+            await serve(of_orgs(jobs, part - singly), 1)
+            await self._serve_singly(of_orgs(jobs, part & singly))
 
     async def disconnect(self) -> None:
-        """Let go of the connection, whatever state it is in."""
+        """Close the connection, whatever state it is in."""
         connection, self.connection = self.connection, None
         if connection is not None:
             await close_lane(self.pool, connection)
 
     async def _serve(self, jobs: Sequence[Job], attempt: int) -> None:
-        """Carry out what is still wanted of some jobs; all of it at once if nothing prevents it."""
+        """Carry out jobs in one transaction; retry or take them apart where that fails."""
         jobs = still_wanted(jobs)
         if not jobs:
             return
         try:
-            results = await commit(await self._connected(), jobs, self.shelf)
+            results = await commit(await self._connected(), jobs, self.cache)
         except Conflict as conflict:
             await self._serve_again(jobs, attempt, conflict)
         except Unavailable as error:
@@ -82,64 +134,72 @@ class BatchWorker:
                 job.deliver(result)
 
     async def _serve_again(self, jobs: Sequence[Job], attempt: int, conflict: Conflict) -> None:
-        """Others were in the way: try again, a bounded number of times.
+        """Retry after a conflict, a bounded number of times.
 
-        If something is locked and nobody holds the orgs themselves, every org goes by itself: only
-        the org that is locked may be given up.
+        If a row is locked that is not an org's own, every org is retried by itself: only the org
+        with the locked row may be given up.
         """
         orgs = sorted({job.org_id for job in jobs})
         is_locked = isinstance(conflict, Locked)
         is_last = attempt >= ATTEMPTS_MAX
+        if is_locked:
+            self._note_lock()
         if (is_last or (is_locked and self._is_late())) and (len(orgs) == 1 or not is_locked):
             self._give_up(jobs, conflict)
         elif is_locked and not is_last and await self._held(orgs):
-            await self._serve_as_let_go(jobs, attempt + 1)
+            await self._serve_as_released(jobs, attempt + 1)
         else:
             # Jitter only keeps two rivals apart; nothing depends on its quality.
             await asyncio.sleep(0.002 * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311
             for part in [[org_id] for org_id in orgs] if is_locked else [orgs]:
-                await self._serve(those_of(jobs, part), attempt + 1)
+                await self._serve(of_orgs(jobs, part), attempt + 1)
 
-    async def _serve_as_let_go(self, jobs: Sequence[Job], attempt: int) -> None:
-        """Carry out what nobody else holds, and the rest as it is let go.
+    async def _serve_as_released(self, jobs: Sequence[Job], attempt: int) -> None:
+        """Carry out the jobs of orgs that nobody has locked, and the others as locks are released.
 
-        Who waits for a lock holds those he has from others, and the lanes of a server from each
-        other: so no org is waited for here that is seen to be held.
+        A transaction that waits for one lock keeps the locks it has, so this looks before it locks.
         """
         while jobs := still_wanted(jobs):
             orgs = {job.org_id for job in jobs}
             held = await self._held(orgs)
-            await self._serve(those_of(jobs, orgs - held), attempt)
+            await self._serve(of_orgs(jobs, orgs - held), attempt)
             if not held:
                 return
-            jobs = those_of(jobs, held)
+            self._note_lock()
+            jobs = of_orgs(jobs, held)
             if self._is_late():
                 self._give_up(jobs, Locked("somebody else holds the org"))
                 return
             await asyncio.sleep(HELD_LOOK_S)
 
+    def _note_lock(self) -> None:
+        """Let another batch begin: this one may wait for a lock."""
+        if not self.has_met_lock:
+            self.has_met_lock = True
+            self._on_lock()
+
     def _give_up(self, jobs: Sequence[Job], conflict: Conflict) -> None:
-        """Tell callers to try again later; orgs that are locked go last for a while."""
+        """Tell callers to try again later; locked orgs go last in the next seconds."""
         if isinstance(conflict, Locked):
-            self.shelf.held.add({job.org_id for job in jobs})
+            self.cache.held.add({job.org_id for job in jobs})
         for job in jobs:
             job.fail(Unavailable(str(conflict)))
 
     async def _held(self, orgs: Collection[int]) -> set[int]:
-        """The orgs whose rows another process has locked just now, as far as that can be seen.
+        """The orgs whose rows another process has locked; none if that cannot be found out.
 
-        The look waits for its turn at the orgs, so that no lane of this server holds them then.
+        It waits for its turn at the orgs, so that no other batch of this server has them locked.
         """
         if self.connection is None:
             return set()
-        async with self.shelf.turns.at(orgs):
+        async with self.cache.turns.at(orgs):
             return await held_by_others(self.connection, orgs)
 
     def _is_late(self) -> bool:
         return asyncio.get_running_loop().time() - self._began_at > HELD_MAX_S
 
     async def _serve_apart(self, jobs: Sequence[Job], error: Exception) -> None:
-        """Something in a batch cannot be decided: find it by carrying out everything singly."""
+        """Find the job that cannot be decided by carrying out each job by itself."""
         parts = jobs[0].split() if len(jobs) == 1 else jobs
         if len(parts) == 1:
             logger.error("a command of org %d could not be decided", jobs[0].org_id, exc_info=error)
@@ -149,15 +209,15 @@ class BatchWorker:
             await self._serve([part], 1)
 
     async def _serve_singly(self, jobs: Sequence[Job]) -> None:
-        """Carry out one job after the other; an org that is held is not waited for each time."""
+        """Carry out one job after the other; wait for a locked org once, not for each job."""
         for job in jobs:
-            if self._is_late() and self.shelf.held.among([job.org_id]):
+            if self._is_late() and self.cache.held.among([job.org_id]):
                 job.fail(Unavailable("somebody else holds the org"))
             else:
                 await self._serve([job], 1)
 
     async def _connected(self) -> Connection:
-        """The connection, a new one if there is none or it has died since."""
+        """The connection; a new one if there is none or the old one has died."""
         if self.connection is not None and not is_open(self.connection):
             await self.disconnect()
         connection = self.connection
@@ -167,13 +227,13 @@ class BatchWorker:
         return connection
 
 
-def those_of(jobs: Sequence[Job], orgs: Container[int]) -> list[Job]:
+def of_orgs(jobs: Sequence[Job], orgs: Container[int]) -> list[Job]:
     """The jobs of some orgs, in their order."""
     return [job for job in jobs if job.org_id in orgs]
 
 
 def still_wanted(jobs: Sequence[Job]) -> list[Job]:
-    """Leave out jobs whose caller is gone, and answer those that have waited too long."""
+    """The jobs whose callers still wait; jobs that have waited too long are answered Busy."""
     oldest = asyncio.get_running_loop().time() - WAIT_MAX_S
     wanted = []
     for job in jobs:

@@ -24,6 +24,8 @@ __all__ = [
 
 Result = TypeVar("Result")
 
+BUSY_RETRY_S = 1.0
+
 
 class Busy(Exception):  # noqa: N818  # it states what happened
     """An org's queue is full and nothing was done: try again after ``retry_after_s``."""
@@ -58,7 +60,7 @@ class Closing(Busy):
     """The service is going down and takes no more work: another replica will."""
 
     def __init__(self) -> None:
-        super().__init__(retry_after_s=1.0)
+        super().__init__(BUSY_RETRY_S)
 
 
 def complete(results: Sequence[Result | BaseException], *, before: int = 0) -> list[Result]:

@@ -1,8 +1,8 @@
-"""Heartbeats on their way: who asked for them, and those of one org as a job of a batch.
+"""Heartbeats while they are carried out: the call that sent them, and one org's as a job.
 
 Owns: that every heartbeat is answered in its caller's place.
-Must not: wait or store (batch does), or decide (the core does). It is compiled: every heartbeat
-passes through here.
+Must not: wait or store (batch does), or decide (core does). This module is compiled: every
+heartbeat passes through here.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from gpucredits.service.write.errors import KeyReused
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.book.save import BatchRecord
 
+BEATS_DECIDED_AT_ONCE = 50  # without letting others run: no job holds more
 CONTINUE = Decision.CONTINUE  # looked up once: every heartbeat asks
 
 
 @dataclass(slots=True, eq=False)
 class BeatCall:
-    """The heartbeats of one caller, answered when the last of them is."""
+    """The heartbeats of one caller, who is answered when the last of them is decided."""
 
     results: list[Outcome | Exception | None]
     done: asyncio.Future[None]
@@ -39,7 +40,7 @@ class BeatCall:
 
 @dataclass(slots=True, eq=False)
 class BeatJob:
-    """Heartbeats of one org, whoever sent them, each with its caller and its place there."""
+    """Heartbeats of one org from any callers, each with its caller and its place in the call."""
 
     org_id: int
     beats: list[Beat]
@@ -49,12 +50,12 @@ class BeatJob:
 
     @property
     def size(self) -> int:
-        """How many heartbeats it is."""
+        """The number of heartbeats."""
         return len(self.beats)
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether no caller waits for an answer any more."""
         return all(call.done.done() for call in self.calls)
 
     @property
@@ -63,20 +64,20 @@ class BeatJob:
         return False
 
     def add(self, beat: Beat, call: BeatCall, place: int) -> None:
-        """One more heartbeat."""
+        """Add a heartbeat."""
         self.beats.append(beat)
         self.calls.append(call)
         self.places.append(place)
 
     def add_needs(self, needs: Needs) -> None:
-        """The leases that report."""
+        """Add the leases that report."""
         needs.add_beats(self.org_id, self.beats)
 
-    def note(self, outcomes: list[Outcome], now: int, minutes: BatchRecord) -> None:
-        """Record what was decided, where that is more than to go on."""
+    def note(self, outcomes: list[Outcome], now: int, record: BatchRecord) -> None:
+        """Record every decision other than ``continue``."""
         for beat, outcome in zip(self.beats, outcomes, strict=True):
             if isinstance(outcome, BeatResult) and outcome.decision is not CONTINUE:
-                note_beat(self.org_id, now, beat, outcome, minutes)
+                note_beat(self.org_id, now, beat, outcome, record)
 
     def deliver(self, result: list[Outcome] | KeyReused) -> None:
         """Put the answers in their places."""
@@ -90,7 +91,7 @@ class BeatJob:
             call.answer(place, error)
 
     def split(self) -> list[BeatJob]:
-        """One job for each heartbeat, so that one that cannot be decided harms no other."""
+        """One job for each heartbeat, so that a heartbeat that cannot be decided fails alone."""
         return [
             BeatJob(self.org_id, [beat], [call], [place], self.queued_at)
             for beat, call, place in zip(self.beats, self.calls, self.places, strict=True)

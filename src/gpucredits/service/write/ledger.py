@@ -1,28 +1,32 @@
-"""The one door to writes: commands in, outcomes out.
+"""The one way into the ledger: commands in, outcomes out.
 
-Owns: finding the org of a request, and what callers see of the funnel.
+Owns: finding the org of a request, the two queues of writes, and the answers that callers get.
 Must not: decide anything about money (core does) or speak SQL (store does).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from gpucredits.core import bounds
 from gpucredits.core.account import org_of
 from gpucredits.core.book import Book, Org
 from gpucredits.core.command import CreateAccount, Sweep
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
 from gpucredits.core.reasons import InvariantBroken, invariant
+from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.service.write.batch import CommandJob
-from gpucredits.service.write.batch_queue import OrgBeat
+from gpucredits.service.write.batch_queue import BatchLimits, BatchQueue, OrgBeat
 from gpucredits.service.write.batch_record import Request
+from gpucredits.service.write.batch_worker import BatchWorker, WriteProgress
 from gpucredits.service.write.errors import Busy, complete
-from gpucredits.service.write.group_commit import DEFAULTS, Funnel, FunnelOptions
 from gpucredits.service.write.heartbeats import BeatCall
+from gpucredits.store.book.cache.book_cache import LEASES_MAX, BookCache
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import Unavailable
@@ -34,6 +38,30 @@ Undecided = Busy | Unavailable | InvariantBroken
 Part = tuple[int, Sequence[Request]]  # an org's number, and what is asked there
 ORGS_KNOWN_MAX = 100_000
 SWEPT_AT_ONCE = 500
+
+# Two batches of heartbeats keep the server and the database at work at the same time; with more,
+# each batch is smaller and visits more orgs for each heartbeat (decision 11).
+HEARTBEATS = BatchLimits(at_once=2, batch_max=500, org_batch_max=500, org_waiting_max=20_000)
+# An org that floods the server has one batch of three, and an eighth of it.
+COMMANDS = BatchLimits(at_once=3, batch_max=64, org_batch_max=8, org_waiting_max=2_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Bounds of the ledger's queues and of the books that it keeps in memory."""
+
+    heartbeats: BatchLimits = HEARTBEATS
+    commands: BatchLimits = COMMANDS
+    kept_leases_max: int = LEASES_MAX
+    window_max_ms: int = bounds.WINDOW_MS_MAX
+
+    @property
+    def connections(self) -> int:
+        """How many connections the workers of both queues hold."""
+        return self.heartbeats.workers + self.commands.workers
+
+
+DEFAULTS = WriteOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +75,21 @@ class Answers:
 class Ledger:
     """Writes to the ledger. Refusals are values; see service.errors for what is raised.
 
-    Start it before the first write; stopping it carries out what was accepted.
+    Commands and heartbeats have queues of their own, so that an admission waits for a batch of
+    heartbeats only if its own org is in that batch.
     """
 
-    def __init__(self, pool: Pool, options: FunnelOptions = DEFAULTS) -> None:
+    def __init__(self, pool: Pool, options: WriteOptions = DEFAULTS) -> None:
         self.pool = pool
-        self.funnel = Funnel(pool, options)
+        self.cache = BookCache(options.kept_leases_max, WindowBounds(options.window_max_ms))
+        self.progress = WriteProgress()
+        self.commands = self._queue(options.commands)
+        self.heartbeats = self._queue(options.heartbeats)
         self._org_ids: dict[str, int] = {}
 
-    async def start(self) -> None:
-        """Begin to carry out commands."""
-        await self.funnel.start()
-
     async def stop(self) -> None:
-        """Take no more commands, and end when all that were taken are answered."""
-        await self.funnel.stop()
+        """Accept no more commands, and return when all that were accepted are answered."""
+        await asyncio.gather(self.commands.stop(), self.heartbeats.stop())
 
     async def submit(self, org: str | int, request: Request, *, dry_run: bool = False) -> Outcome:
         """Carry out one command. ``org`` is the org's path or number.
@@ -111,7 +139,12 @@ class Ledger:
             for org_id, requests in parts
         ]
         jobs = [job for part in taken for job in part]
-        self.funnel.put_all(jobs)
+        sizes: Counter[int] = Counter()
+        for job in jobs:
+            sizes[job.org_id] += job.size
+        self.commands.ensure_room(sizes)
+        for job in jobs:
+            self.commands.put(job)
         complete(await asyncio.gather(*(job.answer for job in jobs), return_exceptions=True))
         return [
             Answers(
@@ -122,8 +155,8 @@ class Ledger:
         ]
 
     def ensure_room(self, sizes: Mapping[int, int]) -> None:
-        """Busy when so many commands, by org, could not all be taken now."""
-        self.funnel.ensure_room(sizes)
+        """Raise Busy when not all of so many commands, by org, can wait now."""
+        self.commands.ensure_room(sizes)
 
     async def beat(self, beats: Sequence[OrgBeat]) -> list[Outcome | Undecided]:
         """Record heartbeats given as (org number, beat); answers are in the same order.
@@ -133,8 +166,9 @@ class Ledger:
         if not beats:
             return []
         count = len(beats)
-        call = BeatCall([None] * count, asyncio.get_running_loop().create_future(), count)
-        self.funnel.put_beats(beats, call)
+        loop = asyncio.get_running_loop()
+        call = BeatCall([None] * count, loop.create_future(), count)
+        self.heartbeats.put_beats(beats, call, loop.time())
         await call.done
         return cast("list[Outcome | Undecided]", call.results)
 
@@ -149,7 +183,7 @@ class Ledger:
             chosen = account_ids[start : start + SWEPT_AT_ONCE]
             jobs = [self._job(org_id, [Request(Sweep(account_id=each))]) for each in chosen]
             for job in jobs:
-                self.funnel.put(job, ahead=False)
+                self.heartbeats.put(job)
             answers = (job.answer for job in jobs)
             for group in await asyncio.gather(*answers, return_exceptions=True):
                 if isinstance(group, BaseException):
@@ -179,6 +213,10 @@ class Ledger:
                 self._org_ids[org] = org_id
         return org_id
 
+    def _queue(self, limits: BatchLimits) -> BatchQueue:
+        workers = [BatchWorker(self.pool, self.cache, self.progress) for _ in range(limits.workers)]
+        return BatchQueue(limits, workers)
+
     async def _enqueue(
         self,
         org_id: int,
@@ -188,7 +226,7 @@ class Ledger:
         dry_run: bool = False,
     ) -> Answers:
         job = self._job(org_id, requests, dry_run=dry_run, atomic=atomic)
-        self.funnel.put(job)
+        self.commands.put(job)
         outcomes = await job.answer
         return Answers(outcomes, is_replay=job.is_replay)
 
@@ -200,8 +238,15 @@ class Ledger:
         dry_run: bool = False,
         atomic: bool = True,
     ) -> CommandJob:
-        answer = asyncio.get_running_loop().create_future()
-        job = CommandJob(org_id, requests, answer, dry_run=dry_run, atomic=atomic)
+        loop = asyncio.get_running_loop()
+        job = CommandJob(
+            org_id,
+            requests,
+            loop.create_future(),
+            dry_run=dry_run,
+            atomic=atomic,
+            queued_at=loop.time(),
+        )
         invariant(job.size == 1 or not job.opens_windows, "a quota per window is set by itself")
         return job
 

@@ -1,8 +1,11 @@
-"""Long steps of work: one in a few rounds of the event loop, so that short ones hardly wait.
+"""Turns at the event loop: long steps of work run one at a time, a few rounds apart.
 
-Owns: whose long step is next: that of the batch which began first, so that the database has
-something to do while the next one is decided, and otherwise that of whoever asked first. Of some
-steps one is for these, who would wait for ever behind batches without end.
+A round of the event loop runs every callback that is ready. With twenty long steps in each round, a
+short request would wait for twenty of them in each of the six or so rounds that it needs.
+
+Owns: which long step runs next. The batch that began first goes first, so that the database has
+work while the next batch is decided. Every fourth step goes to tasks that belong to no batch, so
+that a stream of batches cannot starve them.
 Must not: know what a step does.
 """
 
@@ -14,14 +17,14 @@ from heapq import heappop, heappush
 from itertools import count
 from weakref import WeakKeyDictionary
 
-OTHERS_EVERY = 4  # of so many steps one is for those that no batch waits for
-RESTS = 3  # rounds between two steps: about as many as a short request needs to get on its way
+OTHERS_EVERY = 4  # one step in so many goes to tasks that belong to no batch
+REST_ROUNDS = 3  # between two long steps: about as many as a short request needs
 
 Turn = asyncio.Future[None]
 
 
-class Strides:
-    """The long steps of one event loop."""
+class LoopTurns:
+    """The long steps that wait for one event loop."""
 
     def __init__(self) -> None:
         self._batches: list[tuple[int, int, Turn]] = []  # a heap
@@ -32,11 +35,11 @@ class Strides:
         self._rests = 0
 
     async def next(self, batch: int | None) -> None:
-        """Wait for a round that is for this step."""
+        """Wait until the step of this task is next."""
         loop = asyncio.get_running_loop()
         if not self._is_taken:
             self._is_taken = True
-            self._rests = RESTS
+            self._rests = REST_ROUNDS
             loop.call_soon(self._pass_on)
             return
         turn: Turn = loop.create_future()
@@ -47,7 +50,7 @@ class Strides:
         await turn
 
     def _pass_on(self) -> None:
-        """A round has gone by: after some of them it is the turn of whoever is next."""
+        """Count a round of the loop; after the last round of rest, start the next step."""
         if self._rests:
             self._rests -= 1
         else:
@@ -56,11 +59,11 @@ class Strides:
                 self._is_taken = False
                 return
             turn.set_result(None)
-            self._rests = RESTS
+            self._rests = REST_ROUNDS
         asyncio.get_running_loop().call_soon(self._pass_on)
 
     def _next_turn(self) -> Turn | None:
-        """Who is next and still waits."""
+        """The next step whose task still waits."""
         self._steps += 1
         is_for_others = self._steps % OTHERS_EVERY == 0
         while self._batches or self._others:
@@ -73,17 +76,17 @@ class Strides:
         return None
 
 
-_OF_LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, Strides] = WeakKeyDictionary()
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns] = WeakKeyDictionary()
 
 
 async def long_step(batch: int | None = None) -> None:
-    """Wait until this task may take a long step: about a millisecond without letting others go.
+    """Wait until this task may take a long step: about a millisecond without an ``await``.
 
-    ``batch`` is the number of the batch that it is a step of: earlier ones go first, and all of
-    them before those that are of none.
+    ``batch`` is the number of the batch that the step belongs to. Steps of earlier batches go
+    first, and steps of any batch before steps of none.
     """
     loop = asyncio.get_running_loop()
-    strides = _OF_LOOPS.get(loop)
-    if strides is None:
-        strides = _OF_LOOPS[loop] = Strides()
-    await strides.next(batch)
+    turns = _TURNS.get(loop)
+    if turns is None:
+        turns = _TURNS[loop] = LoopTurns()
+    await turns.next(batch)

@@ -28,14 +28,13 @@ async def ended(connection: Connection) -> None:
 
 
 def test_the_first_batches_after_a_restart_are_carried_out(database: str) -> None:
-    """Every idle carrier has a connection that the database has ended; each makes a new one."""
+    """Every idle worker has a connection that the database has ended; each makes a new one."""
 
     async def act(stage: Scene) -> None:
-        funnel = stage.ledger.funnel
-        carriers = [carrier for lane in funnel.lanes for carrier in lane._idle]
-        names = [f"org{number}" for number in range(len(carriers))]
+        workers = [*stage.ledger.commands.idle, *stage.ledger.heartbeats.idle]
+        names = [f"org{number}" for number in range(len(workers))]
         await stage.fund(*names, credits_each=0)
-        held = [await carrier._connected() for carrier in carriers]
+        held = [await worker._connected() for worker in workers]
         admin = await asyncpg.connect(database)
         await admin.execute(TERMINATE)
         await admin.close()
@@ -48,7 +47,7 @@ def test_the_first_batches_after_a_restart_are_carried_out(database: str) -> Non
             assert org_id is not None
             jobs.append(CommandJob(org_id, [request], loop.create_future(), queued_at=loop.time()))
         await asyncio.gather(
-            *(carrier.serve([job]) for carrier, job in zip(carriers, jobs, strict=True))
+            *(worker.serve([job]) for worker, job in zip(workers, jobs, strict=True))
         )
         assert [type((await job.answer)[0]) for job in jobs] == [Granted] * len(jobs)
 

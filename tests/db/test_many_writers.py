@@ -18,13 +18,12 @@ from gpucredits.core.reasons import InvariantBroken, Refused
 from gpucredits.service.write import batch, batch_worker
 from gpucredits.service.write.batch import Job
 from gpucredits.service.write.errors import Busy, Closing
-from gpucredits.service.write.group_commit import DEFAULTS, FunnelOptions
+from gpucredits.service.write.ledger import DEFAULTS, WriteOptions
 from gpucredits.store.book.cache.book_cache import BookCache
 from gpucredits.store.database import batch_session
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Conflict, Unavailable
-from support.scene import CREDIT, QUICK, Scene, play, scene
-from support.waiting import HANGS_S
+from support.scene import CREDIT, Scene, play, scene
 
 
 def reserve(number: int) -> Reserve:
@@ -179,11 +178,11 @@ def test_a_conflict_is_tried_again_and_never_a_refusal(
         real, failures = batch.commit, iter([True, True, False])
 
         async def contended(
-            connection: Connection, jobs: Sequence[Job], shelf: BookCache
+            connection: Connection, jobs: Sequence[Job], cache: BookCache
         ) -> list[batch.Result]:
             if next(failures, True):
                 raise Conflict("another was first")
-            return await real(connection, jobs, shelf)
+            return await real(connection, jobs, cache)
 
         monkeypatch.setattr(batch_worker, "commit", contended)
         assert isinstance(await stage.do(reserve(1)), Reserved)
@@ -195,8 +194,8 @@ def test_a_conflict_is_tried_again_and_never_a_refusal(
 
 def test_a_full_queue_is_busy_for_its_own_org_only(database: str) -> None:
     """A flood from one org meets the bound; another org's command in the same call does not."""
-    options = FunnelOptions(
-        beats=replace(DEFAULTS.beats, org_waiting_max=50),
+    options = WriteOptions(
+        heartbeats=replace(DEFAULTS.heartbeats, org_waiting_max=50),
         commands=replace(DEFAULTS.commands, org_waiting_max=5),
     )
 
@@ -218,63 +217,6 @@ def test_a_full_queue_is_busy_for_its_own_org_only(database: str) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_batches_of_different_orgs_are_under_way_at_once(database: str) -> None:
-    """While a batch of one org hangs, the same lane carries out another org's, in its order."""
-
-    async def act(stage: Scene) -> None:
-        await stage.fund("acme", "quiet")
-        stuck, quiet = await stage.ledger.org_id("acme"), await stage.ledger.org_id("quiet")
-        assert stuck is not None
-        assert quiet is not None
-        async with stage.pool.acquire() as holder, holder.transaction():
-            await holder.execute("SELECT 1 FROM orgs WHERE org_id = $1 FOR UPDATE", stuck)
-            first = asyncio.create_task(stage.ledger.beat([(stuck, Beat(999, 1, 1))]))
-            waiting = stage.ledger.funnel.beats.waiting
-            for _ in range(10):
-                await asyncio.sleep(0)
-            assert waiting.queues
-            assert not waiting.ready  # it is under way
-            second = asyncio.create_task(stage.ledger.beat([(stuck, Beat(999, 2, 1))]))
-            async with asyncio.timeout(HANGS_S):
-                for seq in range(3):
-                    await stage.ledger.beat([(quiet, Beat(999, seq, 1))])
-            assert not first.done()
-            assert not second.done()
-        assert isinstance((await first)[0], Refused)
-        assert isinstance((await second)[0], Refused)
-
-    play(database, act)
-
-
-@pytest.mark.usefixtures("patient")
-def test_a_small_batch_does_not_begin_beside_another(database: str) -> None:
-    """While one is under way the next waits until it is large enough; then it goes beside it."""
-    patient = replace(
-        DEFAULTS.beats, linger_s=0.0, linger_below=0, beside_s=10 * HANGS_S, beside_below=5
-    )
-
-    async def act(stage: Scene) -> None:
-        await stage.fund("acme", "quiet")
-        stuck, quiet = await stage.ledger.org_id("acme"), await stage.ledger.org_id("quiet")
-        assert stuck is not None
-        assert quiet is not None
-        waiting = stage.ledger.funnel.beats.waiting
-        async with asyncio.timeout(HANGS_S), stage.pool.acquire() as holder, holder.transaction():
-            await holder.execute("SELECT 1 FROM orgs WHERE org_id = $1 FOR UPDATE", stuck)
-            first = asyncio.create_task(stage.ledger.beat([(stuck, Beat(999, 1, 1))]))
-            await stage.do(Issue(account="quiet", amount=1), org="quiet")
-            small = asyncio.create_task(stage.ledger.beat([(quiet, Beat(999, 1, 1))] * 4))
-            await stage.do(Issue(account="quiet", amount=1), org="quiet")
-            assert waiting.ready == 4
-            await stage.ledger.beat([(quiet, Beat(999, 1, 1))])
-            await small
-            assert not first.done()
-        await first
-
-    play(database, act, options=FunnelOptions(beats=patient))
-
-
-@pytest.mark.usefixtures("patient")
 def test_a_command_waits_for_no_heartbeats(database: str) -> None:
     """While a batch of heartbeats hangs in the database, another org's admission goes through."""
 
@@ -293,61 +235,6 @@ def test_a_command_waits_for_no_heartbeats(database: str) -> None:
         assert isinstance((await beating)[0], Refused)
 
     play(database, act)
-
-
-def test_a_batch_waits_for_company_only_behind_another(database: str) -> None:
-    """The first heartbeat is carried out at once; those right behind it go together."""
-    patient = replace(DEFAULTS.beats, linger_s=10 * HANGS_S, linger_below=5)
-
-    async def act(stage: Scene) -> None:
-        await stage.fund("acme")
-        org = await stage.ledger.org_id("acme")
-        assert org is not None
-        async with asyncio.timeout(HANGS_S):
-            await stage.ledger.beat([(org, Beat(999, 1, 1))])
-            lonely = asyncio.create_task(stage.ledger.beat([(org, Beat(999, 1, 1))] * 4))
-            await stage.do(Issue(account="acme", amount=1))
-            assert not lonely.done()
-            await stage.ledger.beat([(org, Beat(999, 1, 1))])
-            await lonely
-
-    play(database, act, options=FunnelOptions(beats=patient))
-
-
-def test_the_first_batch_waits_for_no_company_whatever_the_clock_says(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The steady clock of a machine that has just started is near zero."""
-    patient = replace(DEFAULTS.beats, linger_s=10 * HANGS_S, linger_below=5)
-
-    async def act(stage: Scene) -> None:
-        loop = asyncio.get_running_loop()
-        started_at, clock = loop.time(), loop.time
-        monkeypatch.setattr(loop, "time", lambda: clock() - started_at)
-        async with asyncio.timeout(HANGS_S):
-            await stage.ledger.beat([(999, Beat(999, 1, 1))])
-
-    play(database, act, options=FunnelOptions(beats=patient))
-
-
-@pytest.mark.parametrize("many", [3, 1_000_000])
-@pytest.mark.parametrize("orgs", [("acme",), ("acme", "quiet")])
-def test_what_a_full_batch_leaves_waits_for_no_company(
-    database: str, orgs: tuple[str, ...], many: int
-) -> None:
-    """It has waited together with those that were taken, so small batches draw no report out."""
-    small = replace(
-        DEFAULTS.beats, calm_max=2, turn_max=2, linger_s=10 * HANGS_S, linger_below=50, many=many
-    )
-
-    async def act(stage: Scene) -> None:
-        await stage.fund(*orgs)
-        numbers = [await stage.ledger.org_id(org) for org in orgs]
-        report = [(number, Beat(999, seq, 1)) for number in numbers if number for seq in range(7)]
-        async with asyncio.timeout(HANGS_S):
-            assert len(await stage.ledger.beat(report)) == 7 * len(orgs)
-
-    play(database, act, options=FunnelOptions(beats=small))
 
 
 def test_a_caller_who_leaves_is_not_carried_out(database: str) -> None:
@@ -375,4 +262,4 @@ def test_a_closing_ledger_takes_no_more(database: str) -> None:
         with pytest.raises(Closing):
             await stage.do(reserve(1))
 
-    play(database, act, options=QUICK)
+    play(database, act)
