@@ -18,7 +18,8 @@ from gpucredits.store.access import acts, audit
 from gpucredits.store.access.acts import KeyRecord
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.errors import Conflict, driver_errors
+from gpucredits.store.database.connections import session
+from gpucredits.store.database.errors import Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,20 +98,19 @@ def recall(
 
 
 async def _attempt(pool: Pool, act: Act, work: Work) -> Done:
-    with driver_errors():
-        async with pool.acquire() as db:
-            transaction = db.transaction()
-            await transaction.start()
-            try:
-                done = await _once(db, act, work)
-            except BaseException:
-                await transaction.rollback()
-                raise
-            if act.dry_run:
-                await transaction.rollback()
-            else:
-                await transaction.commit()
-            return done
+    async with session(pool) as db:
+        transaction = db.transaction()
+        await transaction.start()
+        try:
+            done = await _once(db, act, work)
+        except BaseException:
+            await transaction.rollback()
+            raise
+        if act.dry_run:
+            await transaction.rollback()
+        else:
+            await transaction.commit()
+        return done
 
 
 async def _once(db: Connection, act: Act, work: Work) -> Done:
