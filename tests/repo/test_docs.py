@@ -1,4 +1,4 @@
-"""The documentation is true: its examples run, its links lead somewhere."""
+"""The documentation is true and readable: examples run, links and paths exist, lines are short."""
 
 from __future__ import annotations
 
@@ -14,7 +14,23 @@ from gpucredits.core.topup import TopUpStatus
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\[[^\]]+\]\(([^)#\s]*)#([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ITEM = re.compile(r"\s*(?:[-*]|\d+\.) ")
+# Sources are named from the root or from the package: `core/reasons.py`, `tests/repo/`.
+SOURCE = re.compile(
+    r"(?<![\w./-])(?:(?:[\w<>.-]+/)+[\w<>-]+\.(?:py|sql|lua)(?!\w)"
+    r"|(?:src|tests|tools|bench|docs)/[\w<>./-]*[\w>/])"
+)
 EXAMPLE = re.compile(r"```(?:python|pycon)\n(.*?)```", re.DOTALL)
+COLUMNS_MAX = 100
+PARAGRAPH_LINES_MAX = 5
+# Pages that are not yet rewritten in short lines and short paragraphs. Take pages out, add none.
+LONG_PAGES = {"README.md", "SECURITY.md", "docs/reliability.md"} | {
+    "docs/decisions/0011-batches-form-from-what-waits.md"
+}
+LONG_SECTIONS = {"One heartbeat, down and back"}
 
 
 def named(path: Path) -> str:
@@ -31,6 +47,82 @@ def test_links_lead_somewhere(page: Path) -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert not broken
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that a page's headings make, as forges make them."""
+    titles = HEADING.findall(FENCE.sub("", page.read_text()))
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_anchors_lead_to_headings(page: Path) -> None:
+    """Every link to a part of a page names a heading of that page."""
+    broken = [
+        f"{target}#{anchor}"
+        for target, anchor in ANCHOR.findall(page.read_text())
+        if "://" not in target and anchor not in anchors(page.parent / target if target else page)
+    ]
+    assert not broken
+
+
+def exists(path: str) -> bool:
+    """Whether a path is in the repository or in the package; `<noun>` stands for any name."""
+    pattern = re.sub(r"<\w+>", "*", path.rstrip("/"))
+    return any(any(base.glob(pattern)) for base in (ROOT, ROOT / "src" / "gpucredits"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_named_sources_exist(page: Path) -> None:
+    """Every source file or folder that a page names is in the repository."""
+    assert [path for path in SOURCE.findall(page.read_text()) if not exists(path)] == []
+
+
+def test_a_source_that_does_not_exist_is_seen() -> None:
+    """The search for sources is not blind: it finds paths of every form, and the false one."""
+    text = "`core/reasons.py`, `src/gpucredits/wire/<noun>.py`, tests/repo and `store/no_such.py`."
+    found = SOURCE.findall(text)
+    assert len(found) == 4
+    assert [path for path in found if not exists(path)] == ["store/no_such.py"]
+
+
+def paragraphs(text: str) -> list[list[str]]:
+    """The lines of each paragraph and list item, without code, tables, headings and pictures."""
+    found: list[list[str]] = [[]]
+    for line in FENCE.sub("", text).splitlines():
+        if not line.strip() or line[0] in "|#!":
+            found.append([])
+        elif ITEM.match(line):
+            found.append([line])
+        else:
+            found[-1].append(line)
+    return [lines for lines in found if lines]
+
+
+def checked_text(page: Path) -> str:
+    """A page without the sections that are not yet rewritten."""
+    sections = re.split(r"^(?=## )", page.read_text(), flags=re.MULTILINE)
+    return "".join(
+        section
+        for section in sections
+        if section.partition("\n")[0].removeprefix("## ") not in LONG_SECTIONS
+    )
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if named(page) not in LONG_PAGES], ids=named
+)
+def test_prose_is_short(page: Path) -> None:
+    """No line of prose is wider than a screen, and no paragraph hides a table or a list."""
+    found = paragraphs(checked_text(page))
+    assert [line for lines in found for line in lines if len(line) > COLUMNS_MAX] == []
+    assert [lines[0] for lines in found if len(lines) > PARAGRAPH_LINES_MAX] == []
+
+
+def test_long_prose_is_seen() -> None:
+    """The check of prose is not blind: it sees a paragraph and an item, and no code or table."""
+    text = "a\nb\n\n- c\n  d\n```\ncode\n```\n| table |\n# head\ne"
+    assert paragraphs(text) == [["a", "b"], ["- c", "  d"], ["e"]]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
