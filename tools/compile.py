@@ -28,9 +28,9 @@ BUILD = ROOT / "build" / "compiled"
 HOT = {
     "api": "ledger/reports",
     "core": "account book bounds decide entry grant heartbeat ids limits money quota reservation"
-    " token_bucket window_bounds rules/*/* fairshare/decay fairshare/decide fairshare/decisions"
-    " fairshare/divisible fairshare/filling fairshare/horizon fairshare/tree fairshare/units"
-    " fairshare/victims",
+    " rule token_bucket window_bounds rules/*/* fairshare/decay fairshare/decide"
+    " fairshare/decisions fairshare/divisible fairshare/filling fairshare/horizon fairshare/tree"
+    " fairshare/units fairshare/victims",
     "store": "book/cached_book book/codecs book/fill book/needs book/rows book/save book/sql_batch",
     "service": "write/batch_queue write/heartbeats",
     "wire": "beat_result",

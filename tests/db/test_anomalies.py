@@ -60,9 +60,7 @@ async def terms(stage: Scene, **given: Any) -> None:
     org_id = await stage.ledger.org_id("acme")
     assert org_id is not None
     row = TermsRow(**({"floor": 0} | given))
-    assert await anomalies.set_terms(
-        stage.pool, Act(org_id=org_id), "acme", row, actor="me", request_id=""
-    )
+    assert await anomalies.set_terms(stage.pool, Act(org_id=org_id, actor="me"), "acme", row)
 
 
 def test_an_unusual_hour_is_kept_with_its_reasons(database: str) -> None:

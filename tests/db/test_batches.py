@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,9 +17,8 @@ from gpucredits.core.quota import Dimension
 from gpucredits.service.access.permissions import Principal, Role
 from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.write import batch, batch_worker
-from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.write.acts import Act, claim, perform
 from gpucredits.service.write.batch import Job, Result
-from gpucredits.service.write.batch_keys import claim
 from gpucredits.service.write.errors import Busy, Incomplete, KeyReused, complete
 from gpucredits.service.write.ledger import DEFAULTS, WriteOptions
 from gpucredits.store.book.cache.book_cache import BookCache
@@ -169,6 +169,26 @@ def test_a_key_is_bound_in_all_orgs_or_in_none(database: str) -> None:
         assert await stage.pool.fetchval(bound, KEY) == [acme]
         await claim(stage.pool, [acme + 1, acme, 0], KEY, fingerprint=BATCH)
         assert await stage.pool.fetchval(bound, KEY) == [0, acme, acme + 1]
+
+    play(database, act)
+
+
+def test_batches_that_bind_a_key_at_once_agree(database: str) -> None:
+    """Repeats of one batch all go on; another batch under the key is told, and changes nothing."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "beta")
+        acme = await number_of(stage)
+        asked = [BATCH] * 7 + [b"another"]
+        bound = await asyncio.gather(
+            *(claim(stage.pool, [acme, acme + 1], KEY, fingerprint=each) for each in asked),
+            return_exceptions=True,
+        )
+        reused = [each for each, said in zip(asked, bound, strict=True) if said is not None]
+        assert {type(said) for said in bound} == {type(None), KeyReused}
+        assert reused in ([b"another"], [BATCH] * 7)
+        rows = "SELECT count(*), count(DISTINCT request_hash) FROM idempotency WHERE key = $1"
+        assert tuple(await stage.pool.fetchrow(rows, KEY)) == (2, 1)
 
     play(database, act)
 

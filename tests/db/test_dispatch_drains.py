@@ -35,8 +35,8 @@ async def draining(stage: Stage, **waits: int) -> tuple[Key, Key]:
 
 async def cancel(stage: Stage, request: Key) -> None:
     """Give up waiting."""
-    act = Act(org_id=request[0])
-    await stage.line.cancel(act, request, actor="tester", request_id="")
+    act = Act(org_id=request[0], actor="tester")
+    await stage.line.cancel(act, request)
 
 
 async def beat(stage: Stage, job: Key, seq: int) -> BeatResult:
@@ -184,9 +184,9 @@ def test_work_goes_on_when_the_pool_no_longer_gates(database: str, way: str) -> 
             who: dict[str, Any] = {"actor": "tester", "request_id": ""}
             if way == "open":
                 opened = GpuPool(gpu_type="h100", region="default")
-                await stage.pools.set(Act(org_id=0), opened, **who)
+                await stage.pools.set(Act(org_id=0, **who), opened)
             else:
-                await stage.pools.remove(Act(org_id=0), "h100", "default", **who)
+                await stage.pools.remove(Act(org_id=0, **who), "h100", "default")
             pool_id = stage.pool_id if way == "open" else NO_POOL
             assert pool_id in await work(stage)
             await stage.dispatcher("one").cycle(pool_id)

@@ -72,9 +72,7 @@ def test_giving_up_one_run_leaves_the_other_waiting(database: str) -> None:
         async with stage_on(base) as stage:
             await stage.fund("acme")
             keys = await members(stage, 3)
-            done, _ = await stage.line.cancel(
-                Act(org_id=keys[1][0]), keys[1], actor="tester", request_id=""
-            )
+            done, _ = await stage.line.cancel(Act(org_id=keys[1][0], actor="tester"), keys[1])
             assert done
             assert await stage.states(keys) == [CANCELED, CANCELED, WAITING]
 

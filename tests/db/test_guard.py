@@ -167,7 +167,7 @@ async def set_price(stage: Scene, price: int, starts_at: int) -> None:
     new = NewPrice(
         gpu_type="h100", region="default", credits_per_gpu_hour=price, effective_from=starts_at
     )
-    await add_price(stage.pool, Act(org_id=0), new, actor="tester", request_id="")
+    await add_price(stage.pool, Act(org_id=0, actor="tester"), new)
 
 
 def test_a_key_that_was_used_is_found_without_being_looked_for(database: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -116,9 +117,9 @@ def test_accounts_that_cannot_be_swept_are_not_asked_about_without_a_rest(
 
         def sweep(book: Book, command: Sweep, now: int) -> Outcome:
             invariant(command.account_id not in failing, "the rows do not contradict themselves")
-            return real(book, command, now)
+            return real.decide(book, command, now)
 
-        monkeypatch.setitem(RULES, Sweep, sweep)
+        monkeypatch.setitem(RULES, Sweep, replace(real, decide=sweep))
         sweeper = Sweeper(stage.ledger, accounts_max=3)
         went_on = [await sweeper.tick() for _ in range(5)]
         assert went_on == ([True] * 3 + [False] * 2 if broken == 1 else [False] * 5)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpucredits.service.access import keys
-from gpucredits.service.access.key_acts import Caller, NewKey, create_key
+from gpucredits.service.access.key_acts import NewKey, create_key
 from gpucredits.service.access.keys import Keyring, NoKey, ensure_admin_key, read_token
 from gpucredits.service.access.permissions import Principal
 from gpucredits.service.write.acts import Act
@@ -20,11 +20,8 @@ from support.scene import Scene, play
 async def admin_key(stage: Scene, lasts_us: int) -> NewKey:
     """A key for the whole system that ends by itself."""
     expires_at = await read_clock(stage.pool) + lasts_us
-    caller = Caller(actor="tester", request_id="")
-    act = Act(org_id=0)
-    return await create_key(
-        stage.pool, act, caller, role="admin", scope="", name="", expires_at=expires_at
-    )
+    act = Act(org_id=0, actor="tester")
+    return await create_key(stage.pool, act, role="admin", scope="", name="", expires_at=expires_at)
 
 
 def test_a_key_is_not_remembered_for_longer_than_it_lasts(

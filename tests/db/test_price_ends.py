@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gpucredits.core.command import Reserve
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price, list_prices
@@ -9,7 +11,7 @@ from gpucredits.service.write.acts import Act
 from gpucredits.store.billing.prices import PriceFilter
 from support.scene import CREDIT, PRICE, Scene, play
 
-WHO = {"actor": "tester", "request_id": "r"}
+WHO: dict[str, Any] = {"actor": "tester", "request_id": "r"}
 
 
 async def numbered(stage: Scene) -> int:
@@ -40,7 +42,7 @@ def test_a_kept_price_holds_until_its_end_and_not_beyond(database: str) -> None:
             effective_from=None,
             effective_to=now + 60_000_000,
         )
-        await add_price(stage.pool, Act(org_id=0, key="brief"), new, **WHO)
+        await add_price(stage.pool, Act(org_id=0, key="brief", **WHO), new)
         first = (await stage.reserve(window_ms=120_000)).reservation
         assert first.price == PRICE // 2
         assert (await stage.reserve("other")).reservation.price == PRICE // 2
@@ -71,14 +73,14 @@ def test_an_ended_price_admits_nobody_and_says_when_it_ended(database: str) -> N
             effective_from=None,
             account="acme",
         )
-        await add_price(stage.pool, Act(org_id=org_id, key="less"), discount, **WHO)
+        await add_price(stage.pool, Act(org_id=org_id, key="less", **WHO), discount)
         assert (await stage.reserve()).reservation.price == PRICE // 4
         ends_at = now + 90_000_000
         listed = PriceEnd(gpu_type="h100", region="default", effective_to=ends_at)
-        ended, _ = await end_price(stage.pool, Act(org_id=0, key="end"), listed, **WHO)
+        ended, _ = await end_price(stage.pool, Act(org_id=0, key="end", **WHO), listed)
         assert ended.effective_to == ends_at
         own = PriceEnd(gpu_type="h100", region="default", effective_to=None, account="acme")
-        await end_price(stage.pool, Act(org_id=org_id, key="own"), own, **WHO)
+        await end_price(stage.pool, Act(org_id=org_id, key="own", **WHO), own)
         assert (await stage.reserve(window_ms=300_000)).reservation.price == PRICE
         await stage.advance(91)
         said = await refused(stage)
@@ -90,7 +92,7 @@ def test_an_ended_price_admits_nobody_and_says_when_it_ended(database: str) -> N
         again = NewPrice(
             gpu_type="h100", region="default", credits_per_gpu_hour=CREDIT, effective_from=None
         )
-        await add_price(stage.pool, Act(org_id=0, key="again"), again, **WHO)
+        await add_price(stage.pool, Act(org_id=0, key="again", **WHO), again)
         assert (await stage.reserve()).reservation.price == CREDIT
 
     play(database, act)

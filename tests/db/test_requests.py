@@ -19,12 +19,12 @@ from gpucredits.core.request import (
 from gpucredits.jobs.requests import Requests
 from gpucredits.jobs.retention import Retention
 from gpucredits.service.billing import budget_requests
-from gpucredits.service.billing.budget_requests import Asker, RequestRefused
+from gpucredits.service.billing.budget_requests import RequestRefused
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.errors import KeyReused
 from support.scene import CREDIT, Scene, play, scene
 
-STAFF = Asker("key_0_2")
+STAFF = "key_0_2"
 
 
 async def asked(stage: Scene, **change: Any) -> BudgetRequest:
@@ -44,16 +44,16 @@ async def asked(stage: Scene, **change: Any) -> BudgetRequest:
         "expires_at": 0,
     }
     row, _ = await budget_requests.ask(
-        stage.pool, Act(org_id=org_id), STAFF, BudgetRequest(**(usual | change))
+        stage.pool, Act(org_id=org_id, actor=STAFF), BudgetRequest(**(usual | change))
     )
     return row
 
 
 async def approve(stage: Scene, row: BudgetRequest, key: str = "k") -> BudgetRequest:
     """Approve it on its own terms."""
-    act = Act(org_id=row.org_id, key=key, fingerprint=key.encode())
+    act = Act(org_id=row.org_id, key=key, fingerprint=key.encode(), actor=STAFF)
     done, _ = await budget_requests.approve(
-        stage.ledger, act, STAFF, row.request_id, terms=RequestTerms(amount=row.amount), note=""
+        stage.ledger, act, row.request_id, terms=RequestTerms(amount=row.amount), note=""
     )
     return done
 
@@ -185,12 +185,12 @@ def test_requests_whose_time_is_over_make_room(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         row = await asked(stage)
-        act = Act(org_id=row.org_id)
+        act = Act(org_id=row.org_id, actor=STAFF)
         for _ in range(OPEN_MAX - 1):
-            await budget_requests.ask(stage.pool, act, STAFF, row)
+            await budget_requests.ask(stage.pool, act, row)
         with pytest.raises(RequestRefused):
-            await budget_requests.ask(stage.pool, act, STAFF, row)
+            await budget_requests.ask(stage.pool, act, row)
         await stage.advance(OPEN_US / 1_000_000)
-        await budget_requests.ask(stage.pool, act, STAFF, row)
+        await budget_requests.ask(stage.pool, act, row)
 
     play(database, act)

@@ -69,8 +69,8 @@ async def go_round(stage: Scene, turn: int) -> None:
     new = NewPrice(
         gpu_type="h100", region="default", credits_per_gpu_hour=CREDIT, effective_from=None
     )
-    act = Act(org_id=0, key=f"price-{turn}")
-    await add_price(stage.pool, act, new, actor="tester", request_id="r")
+    act = Act(org_id=0, key=f"price-{turn}", actor="tester", request_id="r")
+    await add_price(stage.pool, act, new)
     await stage.advance(61)
     for source, target in (("acme/a", "acme/b"), ("acme/b", "acme/a")):
         await do(stage, Transfer(source=source, target=target, amount=CREDIT))

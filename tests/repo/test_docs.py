@@ -24,6 +24,8 @@ SOURCE = re.compile(
     r"|(?:src|tests|tools|bench|docs)/[\w<>./-]*[\w>/])"
 )
 EXAMPLE = re.compile(r"```(?:python|pycon)\n(.*?)```", re.DOTALL)
+SNIPPET = re.compile(r"^`([\w/]+\.py)`\n```python\n(.*?)```", re.DOTALL | re.MULTILINE)
+COMMAND_FILES_MAX = 7  # for one command, client and CLI included
 COLUMNS_MAX = 100
 PARAGRAPH_LINES_MAX = 5
 # Pages that are not yet rewritten in short lines and short paragraphs. Take pages out, add none.
@@ -155,3 +157,17 @@ def test_every_event_is_listed() -> None:
     table = page.partition("| `type` |")[2].partition("\n\n")[0]
     listed = re.findall(r"`([a-z]+\.[a-z]+)`", table)
     assert sorted(listed) == sorted(written)
+
+
+def test_the_worked_example_of_a_command_is_the_code() -> None:
+    """Each snippet stands in its file, and no file that knows the command is left out."""
+    page = (ROOT / "docs" / "adding-a-command.md").read_text()
+    snippets = SNIPPET.findall(page)
+    assert len(snippets) == page.count("```python")
+    untrue = [file for file, text in snippets if text not in (ROOT / file).read_text()]
+    assert untrue == []
+    command = re.compile(r"\b(FailTopUp|fail_top_up|fail_topup)\b")
+    sources = (ROOT / "src").rglob("*.py")
+    knows = {str(each.relative_to(ROOT)) for each in sources if command.search(each.read_text())}
+    assert knows == {file for file, text in snippets if command.search(text)}
+    assert len(knows) <= COMMAND_FILES_MAX

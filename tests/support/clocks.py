@@ -41,9 +41,8 @@ async def jump(db: Pool | Connection, by_us: int) -> None:
 
 async def repair(stage: Scene, *, org_id: int = 1, dry_run: bool = False) -> ClockRepairAnswer:
     """Repair the clock of an org, as an operator would."""
-    act = Act(org_id=org_id, dry_run=dry_run)
-    who = {"actor": "tester", "request_id": "r"}
-    answer, _ = await repair_clock(stage.pool, ClockCheck(), act, "NTP was wrong", **who)
+    act = Act(org_id=org_id, dry_run=dry_run, actor="tester", request_id="r")
+    answer, _ = await repair_clock(stage.pool, ClockCheck(), act, "NTP was wrong")
     return answer
 
 

@@ -75,11 +75,11 @@ async def set_prices(stage: Scene) -> None:
     org_id = await stage.ledger.org_id("acme")
     assert org_id is not None
     await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene has one
-    who = {"actor": "tester", "request_id": "r"}
+    who: dict[str, Any] = {"actor": "tester", "request_id": "r"}
     other = NewPrice(
         gpu_type="b200", region="default", credits_per_gpu_hour=PRICE, effective_from=None
     )
-    await add_price(stage.pool, Act(org_id=0, key="list"), other, **who)
+    await add_price(stage.pool, Act(org_id=0, key="list", **who), other)
     discount = NewPrice(
         gpu_type="h100",
         region="default",
@@ -87,12 +87,12 @@ async def set_prices(stage: Scene) -> None:
         effective_from=1_000_000,
         account="acme/p",
     )
-    await add_price(stage.pool, Act(org_id=org_id, key="less"), discount, **who)
+    await add_price(stage.pool, Act(org_id=org_id, key="less", **who), discount)
     now = await stage.pool.fetchval("SELECT ledger_now()")
     brief = replace(discount, credits_per_gpu_hour=1, effective_to=now + 60 * SECOND_US)
-    await add_price(stage.pool, Act(org_id=org_id, key="brief"), brief, **who)
+    await add_price(stage.pool, Act(org_id=org_id, key="brief", **who), brief)
     end = PriceEnd(gpu_type="b200", region="default", effective_to=None)
-    await end_price(stage.pool, Act(org_id=0, key="end"), end, **who)
+    await end_price(stage.pool, Act(org_id=0, key="end", **who), end)
     await stage.advance(120)
 
 

@@ -33,7 +33,7 @@ class Stage:
         """Make the pool, and an org that can pay."""
         usual: dict[str, Any] = {"gpu_type": "h100", "region": "default", "gpus": CAPACITY}
         wanted = GpuPool(**(usual | settings))
-        saved, _ = await self.pools.set(Act(org_id=0), wanted, actor="tester", request_id="")
+        saved, _ = await self.pools.set(Act(org_id=0, actor="tester"), wanted)
         self.pool_id = saved.pool_id
 
     async def fund(self, *orgs: str, amount: int = 1_000_000) -> None:
@@ -59,7 +59,7 @@ class Stage:
             window_ms=3_600_000,
         )
         wish = QueueOptions(reserve=reserve, pool_id=self.pool_id, **({"is_patient": True} | more))
-        outcome, _ = await self.line.join(Act(org_id=org_id), [wish], actor="tester", request_id="")
+        outcome, _ = await self.line.join(Act(org_id=org_id, actor="tester"), [wish])
         assert isinstance(outcome, Queued)
         return org_id, outcome.queue_id
 

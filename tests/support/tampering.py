@@ -30,10 +30,9 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms
 from gpucredits.core.request_limit import Holder, RequestLimit
 from gpucredits.jobs.statements import Statements
-from gpucredits.service.access.key_acts import Caller, create_key, revoke_key
+from gpucredits.service.access.key_acts import create_key, revoke_key
 from gpucredits.service.access.keys import Keyring
 from gpucredits.service.billing import anomalies, budget_requests
-from gpucredits.service.billing.budget_requests import Asker
 from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price
 from gpucredits.service.billing.usage import UsageRow, record_use
 from gpucredits.service.dispatch.pools import GpuPools
@@ -46,7 +45,7 @@ from support.scene import CREDIT, HOUR_US, Scene
 
 DAY_S = 86_400
 WHO: dict[str, Any] = {"actor": "tester", "request_id": "r"}
-STAFF = Asker("key_0_2")
+STAFF = Act(org_id=1, actor="key_0_2")
 ROGUE_KEY = (
     "INSERT INTO api_keys (org_id, hash, name, role, scope, created_at)"
     " VALUES (0, sha256('evil'), 'evil', 'admin', '', 0)"
@@ -213,7 +212,7 @@ async def use_every_power(stage: Scene) -> None:
     await stage.do(CreateAccount(path="acme/idle"))
     await stage.do(UpdateAccount(path="acme/idle", status=Status.SUSPENDED, by=Authority.ORG))
     terms = TermsRow(ratio_percent=300, floor=CREDIT, auto_suspend=False)
-    assert await anomalies.set_terms(stage.pool, Act(org_id=1), "acme", terms, **WHO)
+    assert await anomalies.set_terms(stage.pool, Act(org_id=1, **WHO), "acme", terms)
     await report_use(stage)
 
 
@@ -225,23 +224,23 @@ async def end_a_price(stage: Scene) -> None:
         new = NewPrice(
             **what, credits_per_gpu_hour=CREDIT, effective_from=None, effective_to=effective_to
         )
-        await add_price(stage.pool, Act(org_id=0), new, **WHO)
-    await end_price(stage.pool, Act(org_id=0), PriceEnd(**what, effective_to=None), **WHO)
+        await add_price(stage.pool, Act(org_id=0, **WHO), new)
+    await end_price(stage.pool, Act(org_id=0, **WHO), PriceEnd(**what, effective_to=None))
 
 
 async def make_keys(stage: Scene) -> None:
     """A key for each way to tamper with one, and limits on the requests of two holders."""
-    caller, keyring = Caller(**WHO), Keyring(stage.pool)
+    keyring = Keyring(stage.pool)
     soon = (await stage.balance()).as_of + 99 * HOUR_US
     system: dict[str, Any] = {"role": "admin", "scope": "", "name": "staff"}
-    await create_key(stage.pool, Act(org_id=0), caller, **system)
+    await create_key(stage.pool, Act(org_id=0, **WHO), **system)
     made = {}
     for name, more in (("member", {}), ("ending", {"expires_at": soon}), ("revoked", {})):
         tenant: dict[str, Any] = {"role": "member", "scope": "acme/p", "name": name, **more}
-        made[name] = await create_key(stage.pool, Act(org_id=1), caller, **tenant)
+        made[name] = await create_key(stage.pool, Act(org_id=1, **WHO), **tenant)
     gone = made["revoked"].row.key_id
     for _ in range(2):
-        await revoke_key(stage.pool, Act(org_id=1), caller, keyring, key_id=gone, scope="")
+        await revoke_key(stage.pool, Act(org_id=1, **WHO), keyring, key_id=gone, scope="")
     number = made["member"].row.key_id
     for target in (
         LimitTarget(
@@ -250,7 +249,7 @@ async def make_keys(stage: Scene) -> None:
         LimitTarget(org_id=1, holder=Holder.ORG, number=0, resource="acme", scope="acme"),
     ):
         for wanted in (RequestLimit(10, 3_600), None, RequestLimit(20, 7_200)):
-            await change_limit(stage.pool, keyring, Act(org_id=1), caller, target, wanted=wanted)
+            await change_limit(stage.pool, keyring, Act(org_id=1, **WHO), target, wanted=wanted)
 
 
 async def make_pools(stage: Scene) -> None:
@@ -259,12 +258,12 @@ async def make_pools(stage: Scene) -> None:
     for gpu_type in ("h100", "b200"):
         for gpus in (8, 16):
             wanted = GpuPool(gpu_type=gpu_type, region="default", gpus=gpus)
-            await pools.set(Act(org_id=0), wanted, **WHO)
+            await pools.set(Act(org_id=0, **WHO), wanted)
         weights = [Weight("acme/p", 3, may_borrow=False), Weight("acme", 2)]
         await pools.weigh(
-            Act(org_id=0), (gpu_type, "default"), lambda *_, given=weights: given, **WHO
+            Act(org_id=0, **WHO), (gpu_type, "default"), lambda *_, given=weights: given
         )
-    await pools.remove(Act(org_id=0), "b200", "default", **WHO)
+    await pools.remove(Act(org_id=0, **WHO), "b200", "default")
 
 
 async def change_limits(stage: Scene) -> None:
@@ -316,21 +315,16 @@ async def ask_for_more(stage: Scene) -> None:
     }
     asked: dict[str, Any] = {"kind": RequestKind.CREDITS, "amount": 5 * CREDIT}
     made = [
-        (
-            await budget_requests.ask(
-                stage.pool, Act(org_id=1), STAFF, BudgetRequest(**usual, **asked)
-            )
-        )[0]
+        (await budget_requests.ask(stage.pool, STAFF, BudgetRequest(**usual, **asked)))[0]
         for _ in range(3)
     ]
     _, approved, declined = made
     terms = RequestTerms(amount=4 * CREDIT)
     await budget_requests.approve(
-        stage.ledger, Act(org_id=1), STAFF, approved.request_id, terms=terms, note="fine"
+        stage.ledger, STAFF, approved.request_id, terms=terms, note="fine"
     )
     await budget_requests.close(
         stage.pool,
-        Act(org_id=1),
         STAFF,
         declined.request_id,
         state=RequestState.DECLINED,

@@ -55,8 +55,6 @@ async def post_clock_repair(call: ApiRequest[ClockRepairRequest, NoQuery]) -> Cl
         call.services.ledger.cache.clock_check,
         act_of(call, await org_number(call, org)),
         str(call.body.reason),
-        actor=call.actor,
-        request_id=call.request_id,
     )
     return answer
 

@@ -68,9 +68,9 @@ async def post_test_clock(call: ApiRequest[ClockRequest, NoQuery]) -> ClockAnswe
     if call.dry_run or not call.body.advance_seconds:
         offset = await read_offset(pool)
     else:
-        act = Act(org_id=SYSTEM)
+        act = Act(org_id=SYSTEM, actor=call.actor, request_id=call.request_id)
         step = call.body.advance_seconds * SECOND_US
-        offset = await move_clock(pool, act, step, actor=call.actor, request_id=call.request_id)
+        offset = await move_clock(pool, act, step)
         call.services.keyring.forget_all()  # some may have expired
     now = await read_clock(pool)
     return ClockAnswer(now=format_instant(now), offset_seconds=offset // SECOND_US)

@@ -122,7 +122,7 @@ async def seed_price(ledger: Ledger) -> None:
         credits_per_gpu_hour=PRICE_PER_GPU_HOUR,
         effective_from=None,
     )
-    await add_price(ledger.pool, Act(org_id=0), price, actor=SYSTEM, request_id="")
+    await add_price(ledger.pool, Act(org_id=0, actor=SYSTEM), price)
 
 
 async def seed_org(ledger: Ledger, org: int, jobs: list[Job]) -> list[Running]:

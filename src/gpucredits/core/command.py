@@ -1,7 +1,8 @@
 """Commands: what callers ask of the ledger, already well formed.
 
-Amounts are micro-credits, instants are microseconds since 1970 UTC, durations are milliseconds.
-Shapes are checked at the edge before a command is made; rules check it against the rows.
+Amounts are micro-credits, instants are microseconds since 1970 UTC, durations are milliseconds. The
+edge checks shapes before it makes a command; rules check the command against the rows. The module
+of a command's noun in ``core.rules`` declares how the command is decided and audited.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class CreateAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateAccount:
-    """Suspend or resume, or change the terms; None leaves a field as it is.
+    """Suspend or resume an account, or change its terms; None leaves a field as it is.
 
-    ``labels`` changes some labels, and takes away those that are None; ``metadata`` replaces all.
-    ``window_max_ms`` bounds the leases of the account and of those below it, 0 lifts the bound.
+    ``labels`` changes some labels, and removes labels that are None; ``metadata`` replaces all.
+    ``window_max_ms`` bounds leases of the account and of accounts below it; 0 lifts the bound.
     ``by`` is the scope of the key that suspends or resumes.
     """
 
@@ -61,7 +62,7 @@ class UpdateAccount:
 class ReviewStanding:
     """Pause an account whose bills are overdue, or resume it.
 
-    ``refunded`` is what was given back to it of all it was ever charged.
+    ``refunded`` is what was ever given back to the account of its charges.
     """
 
     path: str
@@ -84,10 +85,10 @@ class Issue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopUp:
-    """Record a payment; only a confirmed one makes a grant.
+    """Record a payment; only a confirmed payment makes a grant.
 
-    One for a statement has its ``bill``, and what was ever ``refunded`` to the account: a bill that
-    is paid cannot be paid again.
+    The payment of a statement names its ``bill``, and what was ever ``refunded`` to the account: a
+    bill that is paid cannot be paid again.
     """
 
     account: str
@@ -117,7 +118,7 @@ class FailTopUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReverseTopUp:
-    """The payment was taken back: unspent credits go wherever they are, what was spent is owed."""
+    """The payment was taken back: unspent credits go, and the account owes what was spent."""
 
     topup_id: int
 
@@ -136,10 +137,10 @@ class Transfer:
 class Reserve:
     """Ask for a lease: GPUs of one type for a job on one node.
 
-    ``exhaustion`` says what becomes of the job when it cannot be renewed in full; ``fair_share`` is
-    what the pool's dispatcher says of it, where there is one. ``scope`` is that of the key which
-    asks, empty for the whole system: an account inside it may be named as ``payer``. Without
-    ``window_ms`` the window is the default, or what the bounds on leases allow if that is less.
+    ``exhaustion`` says what happens to the job when its lease cannot be renewed in full;
+    ``fair_share`` is the verdict of the pool's dispatcher, if the pool has one. ``scope`` is the
+    scope of the key, empty for the whole system: ``payer`` may name an account inside the scope.
+    Without ``window_ms`` the window is the default, or less where bounds on leases allow less.
     """
 
     account: str
@@ -187,7 +188,7 @@ class Cancel:
 class StopLease:
     """Tell a lease to end within ``grace_ms`` from now, whatever it could still pay for.
 
-    ``stopping_for`` is the number of the request in the queue that needs its room, 0 for none.
+    ``stopping_for`` is the number of the queued request that needs the GPUs, 0 for none.
     """
 
     reservation_id: int
@@ -197,7 +198,7 @@ class StopLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeLease:
-    """Let a lease go on that was told to stop for a request which no longer needs its room."""
+    """Let a lease go on after all: the request it was to stop for no longer needs its GPUs."""
 
     reservation_id: int
     stopping_for: int
@@ -223,7 +224,7 @@ class Adjust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """Write down what the clock has already made true of an account."""
+    """Post the entries of an account that are due by now: lapses, expiries, budget periods."""
 
     account_id: int
 
@@ -232,10 +233,10 @@ class Sweep:
 class SetQuota:
     """Set the limit of an account's quota, making it if need be.
 
-    A quota is known by everything but its limit, and by the scope that set it. ``by`` is the scope
-    of the key that asks, here and in what follows. ``used`` is what the ledger says was settled in
-    the window that is open, for a quota that is new, and ``past`` (start, end, used) of the cells
-    before it that a rolling window counts.
+    Everything but the limit identifies the quota, and so does the scope that set it. ``by`` is the
+    scope of the key that asks, here and below. For a new quota, ``used`` is what was settled in the
+    window that is open, and ``past`` holds (start, end, used) of earlier cells that a rolling
+    window counts.
     """
 
     account: str
@@ -260,7 +261,7 @@ class EndQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceQuotas:
-    """Let an account have these quotas and no others, but for those that were set above."""
+    """Let an account have these quotas and no others; quotas that were set above stay."""
 
     account: str
     quotas: tuple[SetQuota, ...]
@@ -271,7 +272,7 @@ class ReplaceQuotas:
 class SetRateLimit:
     """Set how many credits an account may authorise at once, and how fast it gains more.
 
-    What is not ``named`` stays as it is.
+    Terms that are not ``named`` stay as they are.
     """
 
     account: str
@@ -315,8 +316,8 @@ class EndBoost:
 class SetBudget:
     """Set an account's budget by its name; the first period begins now, or at ``starts_at``.
 
-    A budget that is open changes from its next period on, and what is not ``named`` of it stays as
-    it is. Without a calendar there is one period.
+    An open budget changes from its next period on; terms that are not ``named`` stay as they are.
+    Without a calendar there is one period.
     """
 
     account: str

@@ -150,7 +150,12 @@ class GateReport:
         return count_of(self._number(value), self.unit)
 
     def _number(self, value: int) -> str:
-        return format_credits(value) if self.unit is GateUnit.CREDITS else str(value)
+        return quantity(value, self.unit)
+
+
+def quantity(amount: int, unit: GateUnit) -> str:
+    """A number of credits, GPUs, jobs or requests as text."""
+    return format_credits(amount) if unit is GateUnit.CREDITS else str(amount)
 
 
 def first_failing(reports: tuple[GateReport, ...]) -> GateReport | None:

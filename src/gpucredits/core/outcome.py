@@ -21,7 +21,7 @@ from gpucredits.core.topup import TopUpRow
 class AccountSaved:
     """The account as it now is.
 
-    ``stands``: why it still admits nothing though its own suspension was lifted.
+    ``stands`` says why the account still admits nothing after its own suspension was lifted.
     """
 
     account: Account
@@ -30,7 +30,7 @@ class AccountSaved:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """The account as it now is, what came in in all, and what is overdue since when."""
+    """The account as it now is, what it received in all, and what is overdue since when."""
 
     account: Account
     received: int
@@ -81,7 +81,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A reservation that has ended, what its end released, and why it was not charged as told."""
+    """A reservation that has ended, what its end released, and why a report was not charged."""
 
     reservation_id: int
     state: ReservationState
@@ -101,7 +101,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A lease that goes on after an order to stop was taken back, and its present end."""
+    """A lease that goes on because its order to stop was withdrawn, and its present end."""
 
     reservation_id: int
     expires_at: int
@@ -109,7 +109,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """Requests that wait for their turn in a pool; the queue knows where they stand."""
+    """Requests that wait in the queue of a pool."""
 
     queue_id: int
     others: tuple[int, ...] = ()
@@ -135,9 +135,9 @@ class Adjusted:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many entries the clock had made due, and whether the account is next due later now.
+    """How many entries were due, and whether the account is next due later than before.
 
-    One whose leases were renewed moves on without an entry.
+    An account whose leases were renewed moves on without an entry.
     """
 
     entries: int
@@ -157,10 +157,11 @@ class Funder:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What a request would be told: by every gate, at what price, and from which grants it is paid.
+    """The answer that a request would get: from every gate, the price, and the grants that pay.
 
-    ``lots`` are (grant, amount) of the first hold, as if it were settled now. ``refusal`` is what
-    the request would be refused with, and ``funders`` are the accounts that may pay, nearest first.
+    ``lots`` are (grant, amount) of the first hold, as if it were settled now. ``refusal`` is
+    what the request would be refused with; ``funders`` are the accounts that may pay, nearest
+    first.
     """
 
     admitted: bool

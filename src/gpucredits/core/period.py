@@ -12,6 +12,8 @@ from enum import IntEnum
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from gpucredits.core.bounds import NEVER_US
+
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -47,6 +49,16 @@ def period_at(calendar: Calendar, zone: str, at: int) -> tuple[int, int]:
         starts_at, following = ends_at, _next_first_day(calendar, following)
         ends_at = _begins_at(following, tz)
     return starts_at, ends_at
+
+
+def format_instant(micros: int) -> str:
+    """RFC 3339 in UTC, with microseconds where there are any."""
+    return (EPOCH + micros * MICROSECOND).isoformat().removesuffix("+00:00") + "Z"
+
+
+def format_end(micros: int) -> str | None:
+    """An instant that may be never."""
+    return None if micros >= NEVER_US else format_instant(micros)
 
 
 def instant_text(at: int) -> str:

@@ -6,13 +6,12 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from gpucredits.core import ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.boost import Boost
 from gpucredits.core.gate import GateUnit
-from gpucredits.core.money import format_credits
+from gpucredits.core.limit_states import boost_state
 from gpucredits.core.outcome import Boosted
-from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
+from gpucredits.wire.gate import QuantityText, UnitName
 from gpucredits.wire.scalars import (
     Credits,
     CreditsText,
@@ -22,7 +21,6 @@ from gpucredits.wire.scalars import (
     Name,
     Note,
     Zone,
-    format_instant,
 )
 
 AuthorityName = Literal["system", "org", "project", "user"]
@@ -109,17 +107,5 @@ def boost_to_wire(
     org_id: int, path: str, boost: Boost, *, unit: GateUnit, is_rate_limit: bool
 ) -> BoostAnswer:
     """A boost as it is shown."""
-    prefix = ids.RATE_LIMIT if is_rate_limit else ids.QUOTA
-    return BoostAnswer(
-        boost_id=ids.format_id(ids.BOOST, org_id, boost.boost_id),
-        account=path,
-        target_id=ids.format_id(prefix, org_id, boost.target_id),
-        unit=unit_name(unit),
-        amount=format_quantity(boost.amount, unit),
-        refill_per_hour=format_credits(boost.refill_per_hour) if is_rate_limit else None,
-        starts_at=format_instant(boost.starts_at),
-        ends_at=format_instant(boost.ends_at),
-        note=boost.note,
-        created_at=format_instant(boost.created_at),
-        set_by_scope=AUTHORITY_NAMES[boost.set_by],
-    )
+    state = boost_state(org_id, path, boost, unit=unit, is_rate_limit=is_rate_limit)
+    return BoostAnswer(**state)

@@ -9,11 +9,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 from gpucredits.core import bounds, ids
 from gpucredits.core.budget import Budget, BudgetPeriod, Rollover
 from gpucredits.core.command import ReplaceBudgets, SetBudget
+from gpucredits.core.limit_states import budget_state
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
 from gpucredits.wire.change import given, named_in
 from gpucredits.wire.credit import Priority
-from gpucredits.wire.quota import CALENDARS, ZONE_DEFAULT, CalendarName, calendar_name, check_window
+from gpucredits.wire.quota import CALENDARS, ZONE_DEFAULT, CalendarName, check_window
 from gpucredits.wire.scalars import (
     Amount,
     CreditsText,
@@ -21,7 +22,6 @@ from gpucredits.wire.scalars import (
     InstantText,
     Slug,
     Zone,
-    format_end,
     format_instant,
 )
 
@@ -37,7 +37,6 @@ _ROLLOVERS: dict[RolloverName, Rollover] = {
     "capped": Rollover.CAPPED,
 }
 _TERMS = {"rollover_seconds": "rollover_us"}  # as the core calls them
-_ROLLOVER_NAMES = {rollover: name for name, rollover in _ROLLOVERS.items()}
 
 
 class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -231,22 +230,7 @@ def budgets_replaced_to_wire(org_id: int, outcome: BudgetsReplaced) -> BudgetsTe
 
 def budget_to_wire(org_id: int, path: str, budget: Budget) -> BudgetTerms:
     """A budget as it was set."""
-    return BudgetTerms(
-        budget_id=ids.format_id(ids.BUDGET, org_id, budget.budget_id),
-        account=path,
-        name=budget.name,
-        allowance=format_credits(budget.allowance),
-        calendar=calendar_name(budget.calendar),
-        zone=None if budget.calendar is None else budget.zone,
-        ends_at=format_end(budget.ends_at),
-        rollover=_ROLLOVER_NAMES[budget.rollover],
-        rollover_cap=format_credits(budget.rollover_cap) if budget.rollover_cap else None,
-        rollover_seconds=budget.rollover_us // bounds.SECOND_US or None,
-        priority=budget.priority,
-        warn_percent=list(budget.warn_percent),
-        next_at=format_instant(budget.next_at) if budget.is_open else None,
-        created_at=format_instant(budget.created_at),
-    )
+    return BudgetTerms(**budget_state(org_id, path, budget))
 
 
 def budget_standing_to_wire(

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from gpucredits.core.gate import Gate, GateReport, GateUnit
-from gpucredits.core.money import format_credits
+from gpucredits.core.gate import Gate, GateReport, GateUnit, quantity
 from gpucredits.wire.scalars import InstantText, format_instant
 
 GateName = Literal["budget", "quota", "rate_limit", "fair_share"]
@@ -81,4 +80,4 @@ def unit_name(unit: GateUnit) -> UnitName:
 
 def format_quantity(value: int, unit: GateUnit) -> str:
     """A number of credits, GPUs, jobs or requests as text."""
-    return format_credits(value) if unit is GateUnit.CREDITS else str(value)
+    return quantity(value, unit)

@@ -11,12 +11,13 @@ from gpucredits.core.authority import Authority
 from gpucredits.core.command import ReplaceQuotas, SetQuota
 from gpucredits.core.gate import GateUnit
 from gpucredits.core.limit_standing import QuotaStanding
+from gpucredits.core.limit_states import quota_state
 from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension, Quota, unit_of
-from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName, BoostAnswer, boost_to_wire
-from gpucredits.wire.gate import QuantityText, UnitName, format_quantity, unit_name
+from gpucredits.wire.boost import AuthorityName, BoostAnswer, boost_to_wire
+from gpucredits.wire.gate import QuantityText, UnitName, format_quantity
 from gpucredits.wire.scalars import Credits, GpuType, InstantText, Zone, format_instant
 
 DimensionName = Literal[
@@ -39,8 +40,6 @@ CALENDARS: dict[CalendarName, Calendar] = {
     "week": Calendar.WEEK,
     "month": Calendar.MONTH,
 }
-_DIMENSION_NAMES = {dimension: name for name, dimension in DIMENSIONS.items()}
-_CALENDAR_NAMES = {calendar: name for name, calendar in CALENDARS.items()}
 
 
 class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -169,21 +168,7 @@ def quotas_replaced_to_wire(org_id: int, outcome: QuotasReplaced) -> QuotasTerms
 
 def quota_to_wire(org_id: int, path: str, quota: Quota) -> QuotaTerms:
     """A quota as it was set."""
-    unit = unit_of(quota.dimension)
-    return QuotaTerms(
-        quota_id=ids.format_id(ids.QUOTA, org_id, quota.quota_id),
-        account=path,
-        dimension=_DIMENSION_NAMES[quota.dimension],
-        unit=unit_name(unit),
-        limit=format_quantity(quota.limit, unit),
-        gpu_type=quota.gpu_type or None,
-        calendar=calendar_name(quota.calendar),
-        zone=None if quota.calendar is None else quota.zone,
-        rolling_hours=quota.rolling_hours or None,
-        created_at=format_instant(quota.created_at),
-        set_by_scope=AUTHORITY_NAMES[quota.set_by],
-        ended_at=format_instant(quota.ended_at) if quota.ended_at else None,
-    )
+    return QuotaTerms(**quota_state(org_id, path, quota))
 
 
 def quota_standing_to_wire(org_id: int, path: str, standing: QuotaStanding) -> QuotaAnswer:
@@ -205,8 +190,3 @@ def quota_standing_to_wire(org_id: int, path: str, standing: QuotaStanding) -> Q
             for boost in standing.boosts
         ],
     )
-
-
-def calendar_name(calendar: Calendar | None) -> CalendarName | None:
-    """The word for a calendar."""
-    return None if calendar is None else _CALENDAR_NAMES[calendar]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from gpucredits.core import ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.command import SetRateLimit
 from gpucredits.core.gate import GateUnit
 from gpucredits.core.limit_standing import RateLimitStanding
+from gpucredits.core.limit_states import rate_limit_state
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName, BoostAnswer, boost_to_wire
+from gpucredits.wire.boost import AuthorityName, BoostAnswer, boost_to_wire
 from gpucredits.wire.change import given, named_in
 from gpucredits.wire.scalars import Amount, Credits, CreditsText, InstantText, format_instant
 
@@ -87,14 +87,7 @@ def rate_limit_saved_to_wire(org_id: int, outcome: RateLimitSaved) -> RateLimitT
 
 def rate_limit_to_wire(org_id: int, path: str, bucket: TokenBucket) -> RateLimitTerms:
     """A rate limit as it was set."""
-    return RateLimitTerms(
-        limit_id=ids.format_id(ids.RATE_LIMIT, org_id, bucket.bucket_id),
-        account=path,
-        capacity=format_credits(bucket.capacity),
-        refill_per_hour=format_credits(bucket.refill_per_hour),
-        set_by_scope=AUTHORITY_NAMES[bucket.set_by],
-        ended_at=format_instant(bucket.ended_at) if bucket.ended_at else None,
-    )
+    return RateLimitTerms(**rate_limit_state(org_id, path, bucket))
 
 
 def rate_limit_standing_to_wire(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta
 
-from gpucredits.core import bounds
+from gpucredits.core import bounds, period
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.gpu_type import POOL_WORDS, check_gpu_type, check_region
 from gpucredits.core.money import AMOUNT_MAX, format_credits, parse_credits
@@ -24,6 +24,9 @@ from gpucredits.core.period import EPOCH, MICROSECOND
 from gpucredits.wire.number_schema import number_schema
 
 T = TypeVar("T")
+
+format_instant = period.format_instant  # the audit log has them too
+format_end = period.format_end
 
 METADATA_KEY_LENGTH_MAX: Final = 64
 NOTE_LENGTH_MAX: Final = 500
@@ -164,17 +167,6 @@ def schema_of(kind: type) -> dict[str, Any]:
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
     """A decoder that reads the types above and keeps numbers exact."""
     return msgspec.json.Decoder(kind, dec_hook=from_wire, float_hook=Decimal)
-
-
-def format_instant(micros: int) -> str:
-    """RFC 3339 in UTC, with microseconds where there are any."""
-    moment = EPOCH + timedelta(microseconds=micros)
-    return moment.isoformat().removesuffix("+00:00") + "Z"
-
-
-def format_end(micros: int) -> str | None:
-    """An instant that may be never."""
-    return None if micros >= bounds.NEVER_US else format_instant(micros)
 
 
 def parse_instant(value: Any) -> Instant:

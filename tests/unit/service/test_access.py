@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpucredits.service.access.permissions import Principal, Role
-from gpucredits.service.write.batch_keys import item_key
+from gpucredits.service.write.acts import item_key
 
 SCOPES = st.sampled_from(["", "acme", "acme/vision", "request", "anomaly", "queue", "system"])
 KEYS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=8)

@@ -10,6 +10,8 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from gpucredits.core.outcome import Transferred
+from gpucredits.service.reads.verify_answers import ROWS, told_by
 from gpucredits.service.write.stored_answers import KINDS
 
 
@@ -49,3 +51,16 @@ CLASSES = {name: each for kind in KINDS.values() for name, each in classes_withi
 def test_fields_have_the_types_that_the_source_says(kind: type[Any]) -> None:
     """What reads JSON sees every type in full: no tuple becomes a list, no number a text."""
     assert get_type_hints(kind) == annotations_of(kind)
+
+
+def test_every_answer_is_checked_against_the_rows_that_it_tells_of() -> None:
+    """Verify finds a row in each kind of answer, but for those that tell of none."""
+    blind = {
+        name
+        for name, kind in KINDS.items()
+        if not ROWS.keys() & set(classes_within(kind, {}).values())
+        and "reservation_id" not in annotations_of(kind)
+    }
+    assert blind == {"Refused", "BeatResult", "Explained", "Queued", "Swept", "Transferred"}
+    moved = Transferred(1, "acme", "acme/p", 5, ((3, 4, 5),))
+    assert [number for _, number, _ in told_by(moved)] == [3, 4]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
-from gpucredits.api.http.scope import AnyCall, account_exists, org_number, unknown_key, visible
+from gpucredits.api.http.scope import account_exists, org_number, unknown_key, visible
 from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.service.access.audit import AuditFilter, AuditRow, list_acts
 from gpucredits.service.access.key_acts import (
-    Caller,
     Expired,
     create_key,
     list_keys,
@@ -73,7 +72,6 @@ async def post_key(call: ApiRequest[KeyRequest, NoQuery]) -> NewKeyAnswer:
         made = await create_key(
             call.services.pool,
             act_of(call, org_id),
-            _caller(call),
             role=call.body.role,
             scope=scope,
             name=str(call.body.name or ""),
@@ -127,7 +125,6 @@ async def post_key_revoke(call: ApiRequest[None, NoQuery]) -> KeyAnswer:
     revoked = await revoke_key(
         call.services.pool,
         act_of(call, org_id),
-        _caller(call),
         call.services.keyring,
         key_id=number,
         scope=call.principal.scope,
@@ -187,10 +184,6 @@ def audit_to_wire(row: AuditRow) -> AuditAnswer:
         new=row.new,
         request_id=row.request_id,
     )
-
-
-def _caller(call: AnyCall) -> Caller:
-    return Caller(actor=call.actor, request_id=call.request_id)
 
 
 ROUTES = [

@@ -111,8 +111,6 @@ async def _set(call: AnyCall, path: str, terms: TermsRow, named: Named) -> Anoma
         account,
         terms,
         named=named,
-        actor=call.actor,
-        request_id=call.request_id,
     )
     if done is None:
         raise unknown_account(account)

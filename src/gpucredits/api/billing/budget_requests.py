@@ -24,7 +24,7 @@ from gpucredits.core import ids
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.billing import budget_requests
-from gpucredits.service.billing.budget_requests import Asker, RequestFilter, RequestRefused
+from gpucredits.service.billing.budget_requests import RequestFilter, RequestRefused
 from gpucredits.wire.request import (
     KINDS,
     STATES,
@@ -79,7 +79,7 @@ async def post_request(call: ApiRequest[AskRequest, NoQuery]) -> RequestAnswer:
     )
     try:
         row, call.replayed = await budget_requests.ask(
-            call.services.pool, act_of(call, org_id), _asker(call), wanted
+            call.services.pool, act_of(call, org_id), wanted
         )
     except RequestRefused as error:
         raise RefusedError(error.refused) from error
@@ -130,10 +130,10 @@ async def post_request_approve(call: ApiRequest[ApproveRequest | None, NoQuery])
         row, call.replayed = await budget_requests.approve(
             call.services.ledger,
             act_of(call, row.org_id),
-            _asker(call),
             row.request_id,
             terms=terms,
             note=str(body.note or ""),
+            by=call.principal.authority,
         )
     except RequestRefused as error:
         raise RefusedError(error.refused) from error
@@ -163,7 +163,6 @@ async def _close(
         row, call.replayed = await budget_requests.close(
             call.services.pool,
             act_of(call, row.org_id),
-            _asker(call),
             row.request_id,
             state=state,
             note=note,
@@ -227,10 +226,6 @@ def _check(body: AskRequest) -> None:
             raise invalid(field, f"must be given to ask for more of a {body.kind}")
         if is_given and not is_allowed:
             raise invalid(field, f"does not belong to a request about {body.kind}")
-
-
-def _asker(call: AnyCall) -> Asker:
-    return Asker(call.actor, call.request_id, call.principal.authority)
 
 
 ROUTES = [

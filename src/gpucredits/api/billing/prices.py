@@ -58,8 +58,6 @@ async def post_price(call: ApiRequest[PriceRequest, NoQuery]) -> NewPriceAnswer:
                 effective_to=NEVER_US if body.effective_to is None else int(body.effective_to),
                 account=account,
             ),
-            actor=call.actor,
-            request_id=call.request_id,
         )
     except PriceRefused as error:
         raise RefusedError(error.refused) from error
@@ -80,8 +78,6 @@ async def post_price_end(call: ApiRequest[PriceEndRequest, NoQuery]) -> PriceAns
                 effective_to=None if body.effective_to is None else int(body.effective_to),
                 account=account,
             ),
-            actor=call.actor,
-            request_id=call.request_id,
         )
     except PriceRefused as error:
         raise RefusedError(error.refused) from error

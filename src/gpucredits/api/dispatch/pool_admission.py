@@ -180,9 +180,7 @@ async def _join(
     refused = await never_admitted(call.services, org_id, wishes) if waits else None
     try:
         with naming_deadlines():
-            outcome, is_replay = await call.services.line.join(
-                act, wishes, actor=call.actor, request_id=call.request_id, refused=refused
-            )
+            outcome, is_replay = await call.services.line.join(act, wishes, refused=refused)
     except QueueFull as full:
         raise ProblemError(
             "queue_full",

@@ -75,7 +75,7 @@ async def _set(call: AnyCall, whole: PoolRequest, named: Named) -> PoolAnswer:
     wanted = pool_from_wire(*pool_param(call), whole)
     try:
         saved, call.replayed = await call.services.gpu_pools.set(
-            act_of(call, 0), wanted, named=named, actor=call.actor, request_id=call.request_id
+            act_of(call, 0), wanted, named=named
         )
     except NoCapacity as error:
         raise invalid("capacity", "must be given with other resources") from error
@@ -98,7 +98,7 @@ async def delete_pool(call: ApiRequest[None, NoQuery]) -> PoolAnswer:
     """Take a pool away; who waits in it no longer waits for capacity."""
     try:
         pool, call.replayed = await call.services.gpu_pools.remove(
-            act_of(call, 0), *pool_param(call), actor=call.actor, request_id=call.request_id
+            act_of(call, 0), *pool_param(call)
         )
     except PoolMissing as missing:
         raise unknown_pool() from missing
@@ -150,7 +150,7 @@ async def _weigh(
         raise invalid("weights", "must name each account once")
     try:
         (pool, saved), call.replayed = await call.services.gpu_pools.weigh(
-            act_of(call, 0), pool_param(call), wanted, actor=call.actor, request_id=call.request_id
+            act_of(call, 0), pool_param(call), wanted
         )
     except PoolMissing as missing:
         raise unknown_pool() from missing

@@ -97,9 +97,7 @@ async def post_queue_cancel(call: ApiRequest[None, NoQuery]) -> QueueAnswer:
     """Wait no more; with a member of a gang the whole gang gives up."""
     ticket = await _visible(call)
     key = (ticket.org_id, ticket.queue_id)
-    is_closed, call.replayed = await call.services.line.cancel(
-        act_of(call, ticket.org_id), key, actor=call.actor, request_id=call.request_id
-    )
+    is_closed, call.replayed = await call.services.line.cancel(act_of(call, ticket.org_id), key)
     seen = await call.services.line.wait(key, has_ended, timeout_s=0 if call.dry_run else 10)
     if not is_closed and (seen is None or seen.state != QueueState.CANCELED):
         now = _STATES[QueueState((seen or ticket).state)]

@@ -19,7 +19,7 @@ from gpucredits.core.account import org_of
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.service.write.batch_keys import claim
+from gpucredits.service.write.acts import claim
 
 Item = tuple[str, Command]  # the account it is about, and what to do
 Orgs = Mapping[str, int | None]  # the numbers of the orgs that a batch names, if they exist

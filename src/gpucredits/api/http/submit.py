@@ -14,8 +14,7 @@ from gpucredits.api.http.scope import AnyCall
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused, invariant
-from gpucredits.service.write.acts import Act
-from gpucredits.service.write.batch_keys import item_key
+from gpucredits.service.write.acts import Act, item_key
 from gpucredits.service.write.ledger import Answers, Request
 
 Wanted = TypeVar("Wanted")
@@ -62,7 +61,14 @@ async def rehearse(call: AnyCall, org_id: int, command: Command) -> Outcome:
 
 def act_of(call: AnyCall, org_id: int) -> Act:
     """The frame of an administrative act that moves no money."""
-    return Act(org_id=org_id, key=call.key, fingerprint=call.fingerprint, dry_run=call.dry_run)
+    return Act(
+        org_id=org_id,
+        key=call.key,
+        fingerprint=call.fingerprint,
+        dry_run=call.dry_run,
+        actor=call.actor,
+        request_id=call.request_id,
+    )
 
 
 def accepted(outcome: Outcome, kind: type[Wanted]) -> Wanted:

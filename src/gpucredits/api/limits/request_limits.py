@@ -19,7 +19,7 @@ from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.change import Named
 from gpucredits.core.request_limit import HOUR_S, Holder, RequestLimit, limit_of
-from gpucredits.service.access.key_acts import Caller, KeyUnknown
+from gpucredits.service.access.key_acts import KeyUnknown
 from gpucredits.service.access.permissions import Permission, sees_org
 from gpucredits.service.limits.request_limits import InForce, LimitTarget, change_limit, read_limit
 from gpucredits.wire.change import given, named_in
@@ -136,11 +136,10 @@ async def _change(
     call: AnyCall, target: LimitTarget, wanted: RequestLimit | None, named: Named = None
 ) -> RequestLimitAnswer:
     services = call.services
-    caller = Caller(actor=call.actor, request_id=call.request_id)
     act = act_of(call, target.org_id)
     try:
         changed = await change_limit(
-            services.pool, services.keyring, act, caller, target, wanted=wanted, named=named
+            services.pool, services.keyring, act, target, wanted=wanted, named=named
         )
     except KeyUnknown as error:
         raise unknown_key() from error

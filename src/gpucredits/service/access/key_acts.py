@@ -22,14 +22,6 @@ from gpucredits.store.database.errors import driver_errors
 from gpucredits.wire.scalars import format_instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Who asks, in which call."""
-
-    actor: str
-    request_id: str
-
-
 @dataclass(frozen=True, slots=True)
 class NewKey:
     """A key that was just made, with its secret; None when an earlier call has made the key."""
@@ -46,7 +38,6 @@ class NewKey:
 async def create_key(  # one argument for each fact about the key
     pool: Pool,
     act: Act,
-    caller: Caller,
     *,
     role: str,
     scope: str,
@@ -68,13 +59,8 @@ async def create_key(  # one argument for each fact about the key
         )
         if expires_at <= row.created_at:
             raise Expired
-        note = AuditNote(
-            caller.actor,
-            "key.create",
-            ids.format_id(ids.KEY, row.org_id, row.key_id),
-            caller.request_id,
-            new=made(row, hash_of(secret)),
-        )
+        key_id = ids.format_id(ids.KEY, row.org_id, row.key_id)
+        note = act.note("key.create", key_id, new=made(row, hash_of(secret)))
         return msgspec.json.encode(row), note
 
     done = await perform(pool, act, work)
@@ -83,7 +69,7 @@ async def create_key(  # one argument for each fact about the key
 
 
 async def revoke_key(
-    pool: Pool, act: Act, caller: Caller, keyring: Keyring, *, key_id: int, scope: str
+    pool: Pool, act: Act, keyring: Keyring, *, key_id: int, scope: str
 ) -> tuple[KeyRow, bool] | None:
     """End a key at once in this process, and within its memory's seconds in the others.
 
@@ -97,11 +83,9 @@ async def revoke_key(
             raise KeyUnknown
         row, secret_hash = found
         evicted.append(secret_hash)
-        note = AuditNote(
-            caller.actor,
+        note = act.note(
             "key.revoke",
             ids.format_id(ids.KEY, row.org_id, row.key_id),
-            caller.request_id,
             old={"role": row.role, "scope": row.scope, "name": row.name},
             new={"revoked_at": format_instant(row.revoked_at)},
         )

@@ -138,8 +138,6 @@ async def set_terms(
     wanted: TermsRow,
     *,
     named: Named = None,
-    actor: str,
-    request_id: str,
 ) -> tuple[TermsRow, bool] | None:
     """Set the terms of an account, or of them what is named; None: no such account.
 
@@ -149,18 +147,16 @@ async def set_terms(
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         account_id = await acts.find_account(db, act.org_id, account)
         if account_id is None:
-            raise AccountMissing(account)
+            raise _AccountMissing(account)
         before = await anomalies.terms_of(db, act.org_id, account_id)
         terms = merged(wanted, before, named)
         await anomalies.set_terms(db, act.org_id, account_id, terms)
-        note = AuditNote(
-            actor, "anomaly_terms.set", account, request_id, old=shown(before), new=shown(terms)
-        )
+        note = act.note("anomaly_terms.set", account, old=shown(before), new=shown(terms))
         return msgspec.json.encode(terms), note
 
     try:
         done = await perform(pool, act, work)
-    except AccountMissing:
+    except _AccountMissing:
         return None
     return msgspec.json.decode(done.answer, type=TermsRow), done.is_replay
 
@@ -174,5 +170,5 @@ def shown(terms: TermsRow) -> dict[str, str | int | bool]:
     }
 
 
-class AccountMissing(Exception):  # noqa: N818  # it states what happened
+class _AccountMissing(Exception):  # noqa: N818  # it states what happened
     """There is no account at the path."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -26,7 +26,6 @@ from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, Re
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.service.write.ledger import Request as LedgerRequest
-from gpucredits.store.access import acts, audit
 from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.billing import budget_requests
 from gpucredits.store.billing.budget_requests import RequestFilter
@@ -38,7 +37,7 @@ from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.ledger import outbox
 from gpucredits.wire.scalars import format_end
 
-__all__ = ["Asker", "RequestFilter", "RequestRefused"]
+__all__ = ["RequestFilter", "RequestRefused"]
 
 ACTIONS = {
     RequestState.APPROVING: "request.approve",
@@ -58,18 +57,7 @@ class RequestRefused(Exception):  # noqa: N818  # it states what happened
         self.refused = refused
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """Who asks or decides, in which call, and the scope of the key that does."""
-
-    actor: str
-    request_id: str = ""
-    by: Authority = Authority.SYSTEM
-
-
-async def ask(
-    pool: Pool, act: Act, asker: Asker, wanted: BudgetRequest
-) -> tuple[BudgetRequest, bool]:
+async def ask(pool: Pool, act: Act, wanted: BudgetRequest) -> tuple[BudgetRequest, bool]:
     """Put a request before those who decide; also whether that was done before."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -85,43 +73,51 @@ async def ask(
         timed = replace(aimed, asked_at=now, expires_at=now + request.OPEN_US)
         row = await budget_requests.insert(db, timed)
         await outbox.announce(db, row.org_id, "request.asked", row.request_id, facts(row))
-        note = AuditNote(asker.actor, "request.ask", row.account, asker.request_id, new=shown(row))
-        return msgspec.json.encode(row), note
+        return msgspec.json.encode(row), act.note("request.ask", row.account, new=shown(row))
 
     done = await perform(pool, act, work)
     return msgspec.json.decode(done.answer, type=BudgetRequest), done.is_replay
 
 
 async def close(  # which request, what becomes of it, and who says so
-    pool: Pool, act: Act, asker: Asker, request_id: int, *, state: RequestState, note: str
+    pool: Pool, act: Act, request_id: int, *, state: RequestState, note: str
 ) -> tuple[BudgetRequest, bool]:
     """Decline or cancel a request."""
 
     def decide(row: BudgetRequest, now: int) -> BudgetRequest | Refused:
-        return request.close(row, state, actor=asker.actor, note=note, now=now)
+        return request.close(row, state, actor=act.actor, note=note, now=now)
 
-    return await change(pool, act, asker, request_id, decide)
+    return await change(pool, act, request_id, decide)
 
 
 async def approve(  # which request, on which terms, and who says so
-    ledger: Ledger, act: Act, asker: Asker, request_id: int, *, terms: RequestTerms, note: str
+    ledger: Ledger,
+    act: Act,
+    request_id: int,
+    *,
+    terms: RequestTerms,
+    note: str,
+    by: Authority = Authority.SYSTEM,
 ) -> tuple[BudgetRequest, bool]:
-    """Approve a request and carry it out; a refusal of the ledger opens it again."""
+    """Approve a request and carry it out; a refusal of the ledger opens it again.
+
+    ``by`` is the scope of the key that approves.
+    """
 
     def decide(row: BudgetRequest, now: int) -> BudgetRequest | Refused:
-        return request.approve(row, terms, actor=asker.actor, by=asker.by, note=note, now=now)
+        return request.approve(row, terms, actor=act.actor, by=by, note=note, now=now)
 
-    pinned, is_replay = await change(ledger.pool, act, asker, request_id, decide)
+    pinned, is_replay = await change(ledger.pool, act, request_id, decide)
     if act.dry_run:
-        outcome = await submit(ledger, pinned, asker, dry_run=True)
+        outcome = await submit(ledger, pinned, act, dry_run=True)
         if isinstance(outcome, Refused):
             raise RequestRefused(outcome)
         return replace(request.applied(pinned, ""), result=""), False
-    return await carry_out(ledger, pinned, asker), is_replay
+    return await carry_out(ledger, pinned, act), is_replay
 
 
 async def change(
-    pool: Pool, act: Act, asker: Asker, request_id: int, decide: Decide
+    pool: Pool, act: Act, request_id: int, decide: Decide
 ) -> tuple[BudgetRequest, bool]:
     """Change a request under its org's lock, once for each key."""
 
@@ -132,25 +128,25 @@ async def change(
         after = decide(before, await read_clock(db))
         if isinstance(after, Refused):
             raise RequestRefused(after)
-        return msgspec.json.encode(after), await record(db, before, after, asker)
+        return msgspec.json.encode(after), await record(db, before, after, act)
 
     done = await perform(pool, act, work)
     return msgspec.json.decode(done.answer, type=BudgetRequest), done.is_replay
 
 
-async def carry_out(ledger: Ledger, pinned: BudgetRequest, asker: Asker) -> BudgetRequest:
+async def carry_out(ledger: Ledger, pinned: BudgetRequest, act: Act) -> BudgetRequest:
     """Do what an approval stands for, unless it was done, and write that down."""
     current = await find(ledger.pool, pinned.org_id, pinned.request_id)
     if current is None:
         raise RequestRefused(UNKNOWN)
     if current.attempt != pinned.attempt or current.state is not RequestState.APPROVING:
         return settled(current, pinned)
-    outcome = await submit(ledger, pinned, asker)
+    outcome = await submit(ledger, pinned, act)
     if isinstance(outcome, Refused):
-        await finish(ledger.pool, request.reopened(pinned, encode_refusal(outcome)), asker)
+        await finish(ledger.pool, request.reopened(pinned, encode_refusal(outcome)), act)
         raise RequestRefused(outcome)
     after = request.applied(pinned, result_of(pinned, outcome))
-    await finish(ledger.pool, after, asker)
+    await finish(ledger.pool, after, act)
     return after
 
 
@@ -170,30 +166,29 @@ def settled(current: BudgetRequest, pinned: BudgetRequest) -> BudgetRequest:
     )
 
 
-async def submit(
-    ledger: Ledger, ask: BudgetRequest, asker: Asker, *, dry_run: bool = False
-) -> Outcome:
+async def submit(ledger: Ledger, ask: BudgetRequest, act: Act, *, dry_run: bool = False) -> Outcome:
     """Hand what an approval stands for to the ledger, under the request's own key."""
     command = request.command_of(ask)
     fingerprint = hashlib.sha256(ask.key.encode()).digest()
-    wanted = LedgerRequest(command, ask.key, fingerprint, ask.decided_by, asker.request_id)
+    wanted = LedgerRequest(command, ask.key, fingerprint, ask.decided_by, act.request_id)
     return await ledger.submit(ask.org_id, wanted, dry_run=dry_run)
 
 
-async def finish(pool: Pool, after: BudgetRequest, asker: Asker) -> None:
-    """Write down how an approval ended, unless somebody has."""
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            await acts.lock_orgs(db, [after.org_id])
-            before = await budget_requests.find(db, after.org_id, after.request_id)
-            if (
-                before is None
-                or before.state is not RequestState.APPROVING
-                or before.attempt != after.attempt
-            ):
-                return
-            actor = replace(asker, actor=before.decided_by)
-            await audit.insert(db, after.org_id, [await record(db, before, after, actor)])
+async def finish(pool: Pool, after: BudgetRequest, act: Act) -> None:
+    """Write down how an approval ended, unless another process has."""
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        before = await budget_requests.find(db, after.org_id, after.request_id)
+        if (
+            before is None
+            or before.state is not RequestState.APPROVING
+            or before.attempt != after.attempt
+        ):
+            return b"", None
+        decider = replace(act, actor=before.decided_by)
+        return b"", await record(db, before, after, decider)
+
+    await perform(pool, Act(org_id=after.org_id), work)
 
 
 async def repair(ledger: Ledger, *, limit: int) -> int:
@@ -204,7 +199,7 @@ async def repair(ledger: Ledger, *, limit: int) -> int:
     for row in rows:
         if row.state is RequestState.APPROVING:
             try:
-                await carry_out(ledger, row, Asker(row.decided_by))
+                await carry_out(ledger, row, Act(org_id=row.org_id, actor=row.decided_by))
             except RequestRefused:
                 continue  # it is open again and says why
         else:
@@ -214,23 +209,24 @@ async def repair(ledger: Ledger, *, limit: int) -> int:
 
 async def expire(pool: Pool, row: BudgetRequest) -> None:
     """Write down that nobody decided in time."""
-    with driver_errors():
-        async with pool.acquire() as db, db.transaction():
-            await acts.lock_orgs(db, [row.org_id])
-            before = await budget_requests.find(db, row.org_id, row.request_id)
-            now = await read_clock(db)
-            if (
-                before is None
-                or before.state is not RequestState.OPEN
-                or request.state_at(before, now) is not RequestState.EXPIRED
-            ):
-                return
-            note = await record(db, before, request.expired(before), Asker(SYSTEM))
-            await audit.insert(db, row.org_id, [note])
+    act = Act(org_id=row.org_id, actor=SYSTEM)
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        before = await budget_requests.find(db, row.org_id, row.request_id)
+        now = await read_clock(db)
+        if (
+            before is None
+            or before.state is not RequestState.OPEN
+            or request.state_at(before, now) is not RequestState.EXPIRED
+        ):
+            return b"", None
+        return b"", await record(db, before, request.expired(before), act)
+
+    await perform(pool, act, work)
 
 
 async def record(
-    db: Connection, before: BudgetRequest, after: BudgetRequest, asker: Asker
+    db: Connection, before: BudgetRequest, after: BudgetRequest, act: Act
 ) -> AuditNote:
     """Store a change, announce it, and give what the audit log is to say."""
     await budget_requests.update(db, after)
@@ -242,9 +238,7 @@ async def record(
         action = ACTIONS[after.state]
     kind = f"request.{after.state.name.lower()}"
     await outbox.announce(db, after.org_id, kind, after.request_id, facts(after))
-    return AuditNote(
-        asker.actor, action, after.account, asker.request_id, old=shown(before), new=shown(after)
-    )
+    return act.note(action, after.account, old=shown(before), new=shown(after))
 
 
 async def find(pool: Pool, org_id: int, request_id: int) -> BudgetRequest | None:

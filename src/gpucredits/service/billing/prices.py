@@ -65,9 +65,7 @@ class Added:
     is_behind: bool = False
 
 
-async def add_price(
-    pool: Pool, act: Act, new: NewPrice, *, actor: str, request_id: str
-) -> tuple[Added, bool]:
+async def add_price(pool: Pool, act: Act, new: NewPrice) -> tuple[Added, bool]:
     """Add a version; running reservations keep theirs. Also whether it was added before."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -94,7 +92,7 @@ async def add_price(
             "effective_from": format_instant(start),
             "effective_to": format_end(new.effective_to),
         }
-        note = AuditNote(actor, "price.set", resource_of(price), request_id, new=shown)
+        note = act.note("price.set", resource_of(price), new=shown)
         is_behind = start < now and not await prices.is_in_force(db, price, act.org_id, now)
         added = Added(price, is_backdated=start < now, is_behind=is_behind)
         return msgspec.json.encode(added), note
@@ -104,9 +102,7 @@ async def add_price(
     return msgspec.json.decode(done.answer, type=Added), done.is_replay
 
 
-async def end_price(
-    pool: Pool, act: Act, end: PriceEnd, *, actor: str, request_id: str
-) -> tuple[Price, bool]:
+async def end_price(pool: Pool, act: Act, end: PriceEnd) -> tuple[Price, bool]:
     """End the price in force; the version with its end, and whether it was ended before.
 
     Versions that begin later still do. Running reservations keep their price.
@@ -130,8 +126,7 @@ async def end_price(
             "price_id": ids.format_id(ids.PRICE, 0, last.price_id),
             "effective_to": format_instant(at),
         }
-        note = AuditNote(actor, "price.end", resource_of(price), request_id, new=shown)
-        return msgspec.json.encode(ended), note
+        return msgspec.json.encode(ended), act.note("price.end", resource_of(price), new=shown)
 
     numbered = replace(act, also_locks=(0,))  # prices are numbered there
     done = await perform(pool, numbered, work)

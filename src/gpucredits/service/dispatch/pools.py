@@ -122,9 +122,7 @@ class GpuPools:
                 found = await _found(db, gpu_type, region)
                 return found, await pools.list_weights(db, found.pool_id)
 
-    async def set(
-        self, act: Act, wanted: GpuPool, *, named: Named = None, actor: str, request_id: str
-    ) -> tuple[GpuPool, bool]:
+    async def set(self, act: Act, wanted: GpuPool, *, named: Named = None) -> tuple[GpuPool, bool]:
         """Set a pool, or what is named of it; also whether that was done before.
 
         NoCapacity when it would have other resources without GPUs.
@@ -136,31 +134,21 @@ class GpuPools:
             if whole.gpus is None and (whole.cpus or whole.memory):
                 raise NoCapacity
             saved = await pools.save_pool(db, whole)
-            note = AuditNote(
-                actor,
-                "pool.set",
-                f"pool:{wanted.name}",
-                request_id,
-                old=None if before is None else _shown(before),
-                new=_shown(saved),
-            )
+            old = None if before is None else _shown(before)
+            note = act.note("pool.set", f"pool:{wanted.name}", old=old, new=_shown(saved))
             return msgspec.json.encode(saved), note
 
         done = await perform(self._pool, act, work)
         await self.refresh()
         return msgspec.json.decode(done.answer, type=GpuPool), done.is_replay
 
-    async def remove(
-        self, act: Act, gpu_type: str, region: str, *, actor: str, request_id: str
-    ) -> tuple[GpuPool, bool]:
+    async def remove(self, act: Act, gpu_type: str, region: str) -> tuple[GpuPool, bool]:
         """Take a pool away; also whether that was done before."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             found = await _found(db, gpu_type, region)
             await pools.remove_pool(db, found.pool_id)
-            note = AuditNote(
-                actor, "pool.remove", f"pool:{found.name}", request_id, old=_shown(found)
-            )
+            note = act.note("pool.remove", f"pool:{found.name}", old=_shown(found))
             return msgspec.json.encode(found), note
 
         done = await perform(self._pool, act, work)
@@ -168,13 +156,7 @@ class GpuPools:
         return msgspec.json.decode(done.answer, type=GpuPool), done.is_replay
 
     async def weigh(
-        self,
-        act: Act,
-        place: tuple[str, str],
-        wanted: Reweigh,
-        *,
-        actor: str,
-        request_id: str,
+        self, act: Act, place: tuple[str, str], wanted: Reweigh
     ) -> tuple[tuple[GpuPool, list[Weight]], bool]:
         """Set the weights of a pool to what is ``wanted`` of those it has.
 
@@ -190,11 +172,9 @@ class GpuPools:
             if unknown is not None:
                 raise AccountMissing(unknown)
             await pools.replace_weights(db, found.pool_id, weights)
-            note = AuditNote(
-                actor,
+            note = act.note(
                 "pool.weights",
                 f"pool:{found.name}",
-                request_id,
                 old=[each._asdict() for each in before],
                 new=[each._asdict() for each in weights],
             )

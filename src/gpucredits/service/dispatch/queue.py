@@ -116,8 +116,6 @@ class RequestQueue:
         act: Act,
         wishes: Sequence[QueueOptions],
         *,
-        actor: str,
-        request_id: str,
         refused: Refused | None = None,
     ) -> tuple[Outcome, bool]:
         """Write down requests that wait together: ``Queued``, or what the key was told before.
@@ -137,7 +135,7 @@ class RequestQueue:
                 raise QueueFull
             numbers = []
             for wish in wishes:
-                ticket = _ticket(act.org_id, wish, actor, request_id)
+                ticket = _ticket(act.org_id, wish, act.actor, act.request_id)
                 patience_us = PATIENCE_US if wish.is_patient else QUICK_US
                 number = await queue.insert(
                     db, ticket, patience_us=patience_us, deadline=wish.deadline
@@ -198,7 +196,7 @@ class RequestQueue:
             ticket = seen
         return ticket
 
-    async def cancel(self, act: Act, key: Key, *, actor: str, request_id: str) -> tuple[bool, bool]:
+    async def cancel(self, act: Act, key: Key) -> tuple[bool, bool]:
         """Give up waiting: (whether it was still waiting, whether this key had done so before)."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -209,7 +207,7 @@ class RequestQueue:
                 return msgspec.json.encode(closed), None
             [ticket] = (await queue.find(db, [key])).values()
             state = {"account": ticket.account, "job_id": ticket.job_id}
-            note = AuditNote(actor, "queue.cancel", f"queue:{key[1]}", request_id, old=state)
+            note = act.note("queue.cancel", f"queue:{key[1]}", old=state)
             return msgspec.json.encode(closed), note
 
         done = await perform(self._pool, act, work)

@@ -22,7 +22,7 @@ from gpucredits.core.request_limit import (
     changed_limit,
     standing_of,
 )
-from gpucredits.service.access.key_acts import Caller, KeyUnknown
+from gpucredits.service.access.key_acts import KeyUnknown
 from gpucredits.service.access.keys import Keyring
 from gpucredits.service.access.permissions import Principal
 from gpucredits.service.limits.limiter import Limiter
@@ -90,7 +90,6 @@ async def change_limit(
     pool: Pool,
     keyring: Keyring,
     act: Act,
-    caller: Caller,
     target: LimitTarget,
     *,
     wanted: RequestLimit | None,
@@ -115,11 +114,9 @@ async def change_limit(
             await request_limits.end_limit(db, holder=target.holder, **where)
         else:
             await request_limits.set_limit(db, limit, holder=target.holder, **where)
-        note = AuditNote(
-            caller.actor,
+        note = act.note(
             "request_limit.end" if limit is None else "request_limit.set",
             target.resource,
-            caller.request_id,
             old=_state(before, scope),
             new=_state(limit, scope),
         )

@@ -13,11 +13,11 @@ from gpucredits.store.clock import advance_clock
 from gpucredits.store.database.connection import Connection, Pool
 
 
-async def move_clock(pool: Pool, act: Act, step_us: int, *, actor: str, request_id: str) -> int:
+async def move_clock(pool: Pool, act: Act, step_us: int) -> int:
     """Move time on by so many microseconds; the new offset."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        after = await advance_clock(db, step_us, actor=actor, request_id=request_id)
+        after = await advance_clock(db, step_us, actor=act.actor, request_id=act.request_id)
         return msgspec.json.encode(after), None
 
     done = await perform(pool, act, work)

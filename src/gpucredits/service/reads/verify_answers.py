@@ -1,35 +1,28 @@
-"""Checking that the answers kept for keys can still be given, and tell the truth.
+"""Checking that the answers kept for keys can still be given, and are still true.
 
-Owns: which rows an answer tells of. An answer is what a retry gets, so one that cannot be read, or
-that tells of something that is not there or is not as it was told, is broken.
+Owns: which rows an answer tells of: every row among its fields, and the lease that it names. A
+retry gets the kept answer, so an answer is broken when it cannot be read, or when a row that it
+tells of is gone or has changed in a column that never changes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import msgspec
 
-from gpucredits.core.outcome import (
-    AccountSaved,
-    Adjusted,
-    Boosted,
-    BudgetSaved,
-    Closed,
-    Granted,
-    Outcome,
-    QuotaSaved,
-    RateLimitSaved,
-    Refunded,
-    Reserved,
-    Resumed,
-    Stopping,
-    ToppedUp,
-    Transferred,
-)
-from gpucredits.core.reservation import ReservationState
+from gpucredits.core.account import Account
+from gpucredits.core.boost import Boost
+from gpucredits.core.budget import Budget
+from gpucredits.core.grant import Grant
+from gpucredits.core.outcome import Closed, Outcome, Transferred
+from gpucredits.core.quota import Quota
+from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.token_bucket import TokenBucket
+from gpucredits.core.topup import TopUpRow
 from gpucredits.service.write.stored_answers import KINDS, Stored
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.verify import answers as store
@@ -37,21 +30,15 @@ from gpucredits.store.verify.answers import SEPARATOR, StoredAnswer, Thing, Told
 
 Row = dict[str, Any]
 
-# Where answers have the rows that they tell of; without a name the answer itself is of one.
-ROWS: dict[type, tuple[tuple[Thing, str], ...]] = {
-    Reserved: ((store.LEASE, "reservation"),),
-    Closed: ((store.ENDED_LEASE, ""),),
-    Stopping: ((store.LEASE_THERE, ""),),
-    Resumed: ((store.LEASE_THERE, ""),),
-    Refunded: ((store.LEASE_THERE, ""),),
-    Adjusted: ((store.LEASE_THERE, ""),),
-    Granted: ((store.GRANT, "grant"),),
-    ToppedUp: ((store.TOPUP, "topup"), (store.GRANT, "grant")),
-    AccountSaved: ((store.ACCOUNT, "account"),),
-    QuotaSaved: ((store.QUOTA, "quota"),),
-    RateLimitSaved: ((store.BUCKET, "bucket"),),
-    Boosted: ((store.BOOST, "boost"),),
-    BudgetSaved: ((store.BUDGET, "budget"),),
+ROWS: dict[type, Thing] = {
+    Account: store.ACCOUNT,
+    Boost: store.BOOST,
+    Budget: store.BUDGET,
+    Grant: store.GRANT,
+    Quota: store.QUOTA,
+    Reservation: store.LEASE,
+    TokenBucket: store.BUCKET,
+    TopUpRow: store.TOPUP,
 }
 
 
@@ -117,16 +104,20 @@ def unknown_field(stored: Any, read_as: Any) -> str:
 
 def told_by(outcome: Outcome) -> Iterator[tuple[Thing, int, str]]:
     """The rows that an answer tells of: their sort, number and what was told."""
+    for each in fields(outcome):
+        value = getattr(outcome, each.name)
+        for row in value if isinstance(value, tuple) else (value,):
+            if type(row) in ROWS:
+                yield of(ROWS[type(row)], row)
     if isinstance(outcome, Transferred):
         for left, arrived, _ in outcome.lots:
             yield store.GRANT_THERE, left, ""
             yield store.GRANT_THERE, arrived, ""
-    for thing, name in ROWS.get(type(outcome), ()):
-        row = getattr(outcome, name) if name else outcome
-        if isinstance(row, Closed) and row.state is ReservationState.EXPIRED:
-            yield of(store.LAPSED_LEASE, row)
-        elif row is not None:
-            yield of(thing, row)
+    elif isinstance(outcome, Closed):
+        lapsed = outcome.state is ReservationState.EXPIRED
+        yield of(store.LAPSED_LEASE if lapsed else store.ENDED_LEASE, outcome)
+    elif hasattr(outcome, "reservation_id"):
+        yield of(store.LEASE_THERE, outcome)
 
 
 def of(thing: Thing, row: Any) -> tuple[Thing, int, str]:

@@ -1,17 +1,21 @@
-"""Administrative acts that go through no batch: done once for each key, and recorded.
+"""The frame of everything that is done once for each idempotency key.
 
-Owns: one transaction for the act, its idempotency record and its audit row; taking all of it
-back for a dry run.
-Must not: know what the acts are.
+Owns: one transaction in which orgs are locked, the key is looked up and compared with what is
+asked, and either the stored answer is replayed, or the work is done and its audit row and answer
+are stored. Administrative acts and the keys of batches run in it. A batch of ledger commands stores
+many keys in one transaction of its own; it compares each with ``recall``.
+Must not: know what the work is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from gpucredits.service.write.errors import KeyReused
 from gpucredits.store.access import acts, audit
+from gpucredits.store.access.acts import KeyRecord
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import Conflict, driver_errors
@@ -19,13 +23,25 @@ from gpucredits.store.database.errors import Conflict, driver_errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """Which org is acted upon, and the caller's key with a hash of what was asked."""
+    """Which org is acted upon, by whom in which call, and the key with a hash of what was asked.
+
+    The key is bound in the org, and in those of ``also_binds``; the org and those of ``also_locks``
+    are locked, unless the act says otherwise. A dry run does the work and takes it back.
+    """
 
     org_id: int
     key: str | None = None
     fingerprint: bytes = b""
     dry_run: bool = False
+    actor: str = ""
+    request_id: str = ""
     also_locks: tuple[int, ...] = ()
+    also_binds: tuple[int, ...] = ()
+    locks: bool = True
+
+    def note(self, action: str, resource: str, *, old: Any = None, new: Any = None) -> AuditNote:
+        """The audit row of this act."""
+        return AuditNote(self.actor, action, resource, self.request_id, old=old, new=new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +56,44 @@ Work = Callable[[Connection], Awaitable[tuple[bytes, AuditNote | None]]]
 
 
 async def perform(pool: Pool, act: Act, work: Work) -> Done:
-    """Do the work once. Acts on one org take turns, so equal keys in flight meet here.
+    """Do the work once for each key; KeyReused, and nothing changed, for another request's key.
 
-    What stood in the way of the first attempt, such as a batch that took the key, has the second
-    see it.
+    A key that another transaction stored meanwhile fails the first attempt; the second sees it.
     """
     try:
         return await _attempt(pool, act, work)
     except Conflict:
         return await _attempt(pool, act, work)
+
+
+async def claim(pool: Pool, org_ids: Iterable[int], key: str, *, fingerprint: bytes) -> None:
+    """Bind the key of a batch to the whole batch in several orgs, before any item is begun.
+
+    The items are answered under keys of their own, so the batch's key has an empty answer. No org
+    is locked: heartbeats must not wait for a batch over many orgs.
+    """
+    first, *others = sorted(set(org_ids))
+    act = Act(org_id=first, key=key, fingerprint=fingerprint, also_binds=tuple(others), locks=False)
+    await perform(pool, act, _nothing)
+
+
+def item_key(key: str, fingerprint: bytes, position: int) -> str:
+    """The key of one item of a batch. No key of a caller has a space in it.
+
+    The batch's content is part of the key, so that records of an older batch under the same key
+    never answer a new one.
+    """
+    return f"{key} {fingerprint.hex()[:16]} #{position}"
+
+
+def recall(
+    key: str, fingerprint: bytes, record: tuple[bytes, bytes] | None
+) -> bytes | KeyReused | None:
+    """The stored answer of a key, KeyReused where the key has another request, None if unused."""
+    if record is None:
+        return None
+    request_hash, answer = record
+    return answer if request_hash == fingerprint else KeyReused(key)
 
 
 async def _attempt(pool: Pool, act: Act, work: Work) -> Done:
@@ -69,18 +114,26 @@ async def _attempt(pool: Pool, act: Act, work: Work) -> Done:
 
 
 async def _once(db: Connection, act: Act, work: Work) -> Done:
-    await acts.lock_orgs(db, sorted({act.org_id, *act.also_locks}))
+    if act.locks:
+        await acts.lock_orgs(db, sorted({act.org_id, *act.also_locks}))
+    unbound = [act.org_id, *act.also_binds]
     if act.key is not None:
-        record = await acts.find_record(db, act.org_id, act.key)
-        if record is not None:
-            if record.request_hash != act.fingerprint:
-                raise KeyReused(act.key)
-            return Done(record.outcome, is_replay=True)
+        records = await acts.find_records(db, unbound, act.key)
+        answers = [recall(act.key, act.fingerprint, each) for each in records.values()]
+        for answer in answers:
+            if isinstance(answer, KeyReused):
+                raise answer
+        unbound = [each for each in unbound if each not in records]
+        if not unbound:
+            return Done(records[act.org_id].outcome, is_replay=True)
     answer, note = await work(db)
     if note is not None:
         await audit.insert(db, act.org_id, [note])
     if act.key is not None:
-        await acts.insert_record(
-            db, act.org_id, act.key, request_hash=act.fingerprint, outcome=answer
-        )
+        await acts.insert_records(db, unbound, act.key, KeyRecord(act.fingerprint, answer))
     return Done(answer)
+
+
+async def _nothing(db: Connection) -> tuple[bytes, AuditNote | None]:
+    del db
+    return b"", None

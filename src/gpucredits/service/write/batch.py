@@ -16,10 +16,10 @@ from gpucredits.core.command import Explain
 from gpucredits.core.decide import decide, decide_beats
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
-from gpucredits.service.write.batch_record import Request, note
+from gpucredits.service.write.acts import recall
+from gpucredits.service.write.batch_record import Request, note, state_before
 from gpucredits.service.write.errors import KeyReused
 from gpucredits.service.write.heartbeats import BEATS_DECIDED_AT_ONCE, BeatJob
-from gpucredits.service.write.ledger_audit import state_before
 from gpucredits.service.write.loop_turns import long_step
 from gpucredits.service.write.new_windows import opens_windows, with_spending
 from gpucredits.service.write.stored_answers import decode, detached
@@ -294,8 +294,5 @@ def replay(cached: CachedBook, request: Request) -> Outcome | KeyReused | None:
     """The stored answer of a key, or None if the key is new."""
     if request.key is None:
         return None
-    known = cached.answers.get(request.key)
-    if known is None:
-        return None
-    fingerprint, stored = known
-    return decode(stored) if fingerprint == request.fingerprint else KeyReused(request.key)
+    known = recall(request.key, request.fingerprint, cached.answers.get(request.key))
+    return decode(known) if isinstance(known, bytes) else known

@@ -1,6 +1,8 @@
 """What is recorded of a batch besides the money: answers by key, refusals, drains, acts.
 
-Owns: what of a decision is worth a row.
+Owns: which decisions get a row. An administrative act gets a row in the audit log, with the state
+before and after as the command's rule declares it. The end of a lease is such an act: the log says
+who settled or canceled it.
 Must not: write (store/book/save.py does, with everything else of the batch).
 """
 
@@ -10,17 +12,20 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gpucredits.core.account import Funding
+from gpucredits.core.book import Book
 from gpucredits.core.command import Command, Explain, UpdateAccount
+from gpucredits.core.decide import RULES
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.core.reservation import Decision, ReservationState
-from gpucredits.service.write.ledger_audit import State, act_of, became_own
+from gpucredits.core.rule import State
 from gpucredits.service.write.stored_answers import encode
 from gpucredits.store.book.cached_book import CachedBook
-from gpucredits.store.book.save import BatchRecord
+from gpucredits.store.book.save import ActRow, BatchRecord
 
-ATTEMPT = b"queue"  # the fingerprint of an attempt of the queue's, under a key of its own
+ATTEMPT = b"queue"  # the fingerprint of an attempt of the queue, under a key of its own
 ENDED = frozenset(state.name.lower() for state in ReservationState)
 
 
@@ -36,49 +41,31 @@ class Request:
 
 
 def note(
-    page: CachedBook, request: Request, outcome: Outcome, minutes: BatchRecord, before: State | None
+    cached: CachedBook,
+    request: Request,
+    outcome: Outcome,
+    record: BatchRecord,
+    before: State | None,
 ) -> None:
     """Record the answer to a key, a refusal with its reason, and an administrative act.
 
-    A question leaves no trace. An attempt of the queue's is answered once, whatever the answer:
-    whoever asks about the same attempt again must not be told anything else.
+    A question leaves no record. An attempt of the queue keeps even an answer that asks to wait:
+    a repeat of the same attempt must get the same answer.
     """
     if isinstance(request.command, Explain):
         return
-    org_id = page.book.org.org_id
-    act = act_of(
-        org_id,
-        page.now,
-        request.command,
-        outcome,
-        before=before,
-        actor=request.actor,
-        request_id=request.request_id,
-    )
-    if act is not None:
-        minutes.acts.append(act)
-    is_told = isinstance(request.command, UpdateAccount)  # its own act says so
-    for path in () if is_told else page.book.became_own:
-        minutes.acts.append(
-            became_own(
-                org_id,
-                page.now,
-                request.command,
-                path,
-                actor=request.actor,
-                request_id=request.request_id,
-            )
-        )
-    page.book.became_own.clear()
+    org_id = cached.book.org.org_id
+    record.acts.extend(acts_of(cached, request, outcome, before))
+    cached.book.became_own.clear()
     if request.key is not None and (request.fingerprint == ATTEMPT or is_remembered(outcome)):
         stored = encode(outcome)
-        page.answers[request.key] = (request.fingerprint, stored)
-        minutes.answers.append((org_id, request.key, request.fingerprint, stored, page.now))
+        cached.answers[request.key] = (request.fingerprint, stored)
+        record.answers.append((org_id, request.key, request.fingerprint, stored, cached.now))
     if isinstance(outcome, Refused):
-        minutes.decisions.append(
+        record.decisions.append(
             (
                 org_id,
-                page.now,
+                cached.now,
                 type(request.command).__name__,
                 "refuse",
                 outcome.reason.value,
@@ -88,19 +75,55 @@ def note(
             )
         )
     elif isinstance(outcome, BeatResult) and isinstance(request.command, Beat):
-        note_beat(org_id, page.now, request.command, outcome, minutes)
+        note_beat(org_id, cached.now, request.command, outcome, record)
+
+
+def state_before(book: Book, command: Command) -> State | None:
+    """The state that a command is about to change, where the audit log keeps it."""
+    before = RULES[type(command)].before
+    return None if before is None else before(book, command)
+
+
+def acts_of(
+    cached: CachedBook, request: Request, outcome: Outcome, before: State | None
+) -> list[ActRow]:
+    """The rows of the audit log: the act, and projects that spend only their own credits now."""
+    org_id = cached.book.org.org_id
+    rule = RULES[type(request.command)]
+    rows: list[ActRow] = []
+
+    def add(action: str, resource: str, old: State | None, new: State) -> None:
+        states = (None if old is None else _json(old), _json(new))
+        rows.append(
+            (org_id, cached.now, request.actor, action, resource, *states, request.request_id)
+        )
+
+    if rule.after is not None and not isinstance(outcome, Refused):
+        told = rule.after(org_id, outcome)
+        if told is not None:
+            add(rule.audit, told[0], before, told[1])
+    if not isinstance(request.command, UpdateAccount):  # the act of an update says it already
+        shared, own = Funding.SHARED.name.lower(), Funding.OWN.name.lower()
+        for path in cached.book.became_own:
+            new = {"funding": own, "because": rule.audit}
+            add("account.funding", path, {"funding": shared}, new)
+    return rows
+
+
+def _json(state: State) -> str:
+    return msgspec.json.encode(state).decode()
 
 
 def is_remembered(outcome: Outcome | None) -> bool:
-    """Whether the same key is to get the same answer: to be asked to wait is no answer yet."""
+    """Whether a key keeps this answer; a request that was told to wait may try again."""
     return not isinstance(outcome, Refused) or kind_of(outcome.reason) is not Kind.THROTTLED
 
 
-def note_beat(org_id: int, now: int, beat: Beat, outcome: BeatResult, minutes: BatchRecord) -> None:
-    """Record that a running job was told to drain or stop; a job that had ended is no news."""
+def note_beat(org_id: int, now: int, beat: Beat, outcome: BeatResult, record: BatchRecord) -> None:
+    """Record that a running job was told to drain or stop, unless the job had ended already."""
     if outcome.duplicate or outcome.decision is Decision.CONTINUE or outcome.reason in ENDED:
         return
     lease_id = beat.reservation_id
-    minutes.decisions.append(
+    record.decisions.append(
         (org_id, now, "Beat", outcome.decision.value, outcome.reason, lease_id, "", "{}")
     )

@@ -34,7 +34,7 @@ async def orgs_ahead(pool: Pool, *, after: str, limit: int) -> list[OrgAhead]:
 
 
 async def repair_clock(
-    pool: Pool, clock_check: ClockCheck, act: Act, reason: str, *, actor: str, request_id: str
+    pool: Pool, clock_check: ClockCheck, act: Act, reason: str
 ) -> tuple[ClockRepairAnswer, bool]:
     """Bring an org's clock back to now; the answer, and whether it was given to this key before.
 
@@ -54,14 +54,7 @@ async def repair_clock(
         first_entry_id = book.org.next_entry_id - len(book.entries)
         await store.save(db, book, done)
         old, new = states(act.org_id, done, first_entry_id)
-        note = AuditNote(
-            actor=actor,
-            action="clock.repair",
-            resource=done.org,
-            request_id=request_id,
-            old=old,
-            new=new | {"reason": reason},
-        )
+        note = act.note("clock.repair", done.org, old=old, new=new | {"reason": reason})
         return msgspec.json.encode(repair_to_wire(act.org_id, done)), note
 
     done = await perform(pool, act, work)

@@ -17,7 +17,7 @@ from gpucredits.core.outcome import Outcome
 from gpucredits.core.quota import Quota
 from gpucredits.core.reservation import Reservation
 
-# Compiled classes know their fields' types only roughly; where JSON needs more it is said here.
+# Compiled classes keep only rough types of their fields; JSON needs these in full.
 for row in (Account, Grant, Reservation):
     row.__annotations__["metadata"] = "dict[str, str]"
 for items in ("paid", "payers"):

@@ -1,19 +1,19 @@
-"""What every administrative act needs of the database: the org's lock and the key's record.
+"""What everything with an idempotency key needs of the database: locks of orgs, records of keys.
 
-Must not: touch money; service.write has its own batched forms of these.
+Must not: touch money; the ledger loads and saves the records of a batch with the batch's rows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import key_conflicts
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
-    """What was asked under a key, and the answer."""
+class KeyRecord(NamedTuple):
+    """A hash of what was asked under a key, and the answer; empty where the key is a batch's."""
 
     request_hash: bytes
     outcome: bytes
@@ -26,31 +26,33 @@ async def lock_orgs(db: Connection, org_ids: list[int]) -> None:
     )
 
 
-async def find_record(db: Connection, org_id: int, key: str) -> KeyRecord | None:
-    """The record of a key."""
-    row = await db.fetchrow(
-        "SELECT request_hash, outcome FROM idempotency WHERE org_id = $1 AND key = $2", org_id, key
+async def find_records(db: Connection, org_ids: Sequence[int], key: str) -> dict[int, KeyRecord]:
+    """The records of a key in some orgs."""
+    rows = await db.fetch(
+        "SELECT org_id, request_hash, outcome FROM idempotency"
+        " WHERE org_id = ANY ($1::int[]) AND key = $2",
+        org_ids,
+        key,
     )
-    return None if row is None else KeyRecord(row["request_hash"], row["outcome"])
+    return {row["org_id"]: KeyRecord(row["request_hash"], row["outcome"]) for row in rows}
 
 
-async def insert_record(
-    db: Connection, org_id: int, key: str, *, request_hash: bytes, outcome: bytes
+async def insert_records(
+    db: Connection, org_ids: Sequence[int], key: str, record: KeyRecord
 ) -> None:
-    """Remember the answer given under a key; Conflict when it was bound in the meantime."""
+    """Store the answer to a key in some orgs; Conflict when the key was stored in the meantime."""
     with key_conflicts():
         await db.execute(
             "INSERT INTO idempotency (org_id, key, request_hash, outcome, created_at)"
-            " VALUES ($1, $2, $3, $4, ledger_now())",
-            org_id,
+            " SELECT o, $2, $3, $4, ledger_now() FROM unnest($1::int[]) AS o ORDER BY o",
+            org_ids,
             key,
-            request_hash,
-            outcome,
+            *record,
         )
 
 
 async def forget_record(db: Connection, org_id: int, key: str, *, outcome: bytes) -> None:
-    """Forget a key under which this was answered, so that it is as good as new."""
+    """Forget a key that has this answer, so that the key can be used again."""
     await db.execute(
         "DELETE FROM idempotency WHERE org_id = $1 AND key = $2 AND outcome = $3",
         org_id,

@@ -1,6 +1,6 @@
-"""Answers that are kept for keys, beside the rows that they tell of.
+"""Stored answers of idempotency keys, compared with the rows that they tell of.
 
-Owns: reading the answers in bounded pieces, and what of a row never changes once it was told.
+Owns: reading the answers in bounded pieces, and the columns of each table that never change.
 Must not: know what an answer looks like (the service does).
 """
 
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from gpucredits.store.database.connection import Connection
 
-ANSWERS_MAX = 20_000  # about so many are looked at: jobs make as many answers as leases
+ANSWERS_MAX = 20_000  # a sample of about this size is checked: every lease leaves answers
 PIECE = 5_000
-# A key that is bound to a batch has no answer of its own.
+# The key of a batch has no answer of its own.
 KEPT = "SELECT org_id, key, outcome FROM idempotency TABLESAMPLE SYSTEM ($1) WHERE outcome <> ''"
-# From here on rows are looked up one by one: a few thousand of all there are.
+# Then rows are looked up one by one: a few thousand out of very many.
 LOOK_UP = (
     "SET LOCAL enable_nestloop = on; SET LOCAL enable_hashjoin = off;"
     " SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = off"
@@ -33,7 +33,7 @@ class StoredAnswer(NamedTuple):
 
 
 class Thing(NamedTuple):
-    """A sort of row that answers tell of: its number, and the columns that stay as they were."""
+    """A table that answers tell of: its number, and columns that never change."""
 
     table: str
     number: str
@@ -82,7 +82,7 @@ BUDGET = Thing("budgets", "budget_id", ("account_id", "name"))
 
 
 async def kept_answers(connection: Connection) -> AsyncIterator[list[StoredAnswer]]:
-    """Every answer, a bounded number at a time; of very many a sample, another one each time."""
+    """Every answer, in bounded pieces; above ANSWERS_MAX a random sample."""
     count: int = await connection.fetchval("SELECT count(*) FROM idempotency", timeout=None)
     await connection.execute(LOOK_UP)
     share = min(100.0, 100.0 * ANSWERS_MAX / max(count, 1))
@@ -104,7 +104,7 @@ def restamped_by(thing: Thing) -> str:
 
 
 async def otherwise(connection: Connection, thing: Thing, told: Sequence[Told]) -> list[int]:
-    """Places of those of which the row is gone, or is not as it was told."""
+    """Places of the answers whose row is gone or differs."""
     columns = "".join(f", {AS_TOLD.get(column, f'r.{column}')}" for column in thing.columns)
     rows = await connection.fetch(
         "SELECT w.place FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY"  # noqa: S608  # constant texts only

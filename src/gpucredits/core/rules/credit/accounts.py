@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Account, Funding, Model, Status, lineage, scope_of
-from gpucredits.core.authority import Authority, refuse_from_below
+from gpucredits.core.authority import Authority, refuse_from_below, scope_word
 from gpucredits.core.book import Book
-from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
+from gpucredits.core.command import CreateAccount, ReviewStanding, Sweep, UpdateAccount
 from gpucredits.core.gate import Gate, GateReport, GateUnit
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.funding import allot, funding_invalid, funding_of
 from gpucredits.core.rules.credit.suspensions import shorten_below
 from gpucredits.core.rules.upkeep.budget_periods import note_warnings
@@ -270,3 +271,48 @@ def insufficient(account: Account, available: int, needed: int) -> Refused:
             ),
         ),
     )
+
+
+def touches_lineage(command: CreateAccount | UpdateAccount | ReviewStanding) -> Touches:
+    """The account with those above it; where it is suspended, the leases below it too."""
+    return Touches(paths=lineage(command.path), counted=(command.path,))
+
+
+def account_before(book: Book, command: UpdateAccount) -> State | None:
+    """The terms that an update is about to change."""
+    account = book.paths.get(command.path)
+    return None if account is None else account_state(account)
+
+
+def account_after(org_id: int, outcome: AccountSaved) -> tuple[str, State]:
+    """The account and its terms."""
+    del org_id
+    return outcome.account.path, account_state(outcome.account)
+
+
+def account_state(account: Account) -> State:
+    """The terms of an account as the audit log keeps them."""
+    is_suspended = account.status is Status.SUSPENDED
+    return {
+        "model": account.model.name.lower(),
+        "credit_limit": format_credits(account.credit_limit),
+        "overdraft_limit": format_credits(account.overdraft_limit),
+        "window_max_seconds": account.window_max_ms // 1_000,
+        "status": account.status.name.lower(),
+        "suspended_by_scope": scope_word(account.suspended_by) if is_suspended else None,
+        "funding": account.funding.name.lower(),
+        "delinquent": account.delinquent,
+        "metadata": dict(account.metadata),
+    }
+
+
+def touches_swept(command: Sweep) -> Touches:
+    """The account that is brought up to date."""
+    return Touches(account_ids=(command.account_id,))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(CreateAccount, create, touches_lineage, "account.create", after=account_after),
+    Rule(UpdateAccount, update, touches_lineage, "account.update", account_before, account_after),
+    Rule(Sweep, sweep, touches_swept),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpucredits.core import ids
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import Adjust, Refund
@@ -11,6 +12,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
 from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
+from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.funding import own_since, stretches
 from gpucredits.core.rules.upkeep.lots import absorb, consume, expire, join_paid
 from gpucredits.core.rules.upkeep.roll import roll
@@ -209,3 +211,35 @@ def adjust(book: Book, command: Adjust, now: int) -> Adjusted | Refused:
     account.spent += command.amount
     account.version += 1
     return Adjusted(lease.reservation_id, command.amount, tuple(taken))
+
+
+def touches_charges(command: Refund | Adjust) -> Touches:
+    """The lease, and the entries that charged it."""
+    lease = (command.reservation_id,)
+    return Touches(leases=lease, corrected=lease)
+
+
+def charge_before(book: Book, command: Refund | Adjust) -> State | None:
+    """What the lease has cost, and whom the correction concerns."""
+    lease = book.reservations.get(command.reservation_id)
+    if lease is None:
+        return None
+    return {
+        "account": lease.account,
+        "payer": book.accounts[lease.payer_id].path,
+        "settled": format_credits(lease.settled),
+        "adjusted": format_credits(lease.adjusted),
+        "refunded": format_credits(lease.refunded),
+    }
+
+
+def charge_after(org_id: int, outcome: Refunded | Adjusted) -> tuple[str, State]:
+    """The lease, and the amount of the correction."""
+    lease_id = ids.format_id(ids.RESERVATION, org_id, outcome.reservation_id)
+    return lease_id, {"amount": format_credits(outcome.amount)}
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(Refund, refund, touches_charges, "credits.refund", charge_before, charge_after),
+    Rule(Adjust, adjust, touches_charges, "credits.adjust", charge_before, charge_after),
+)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from gpucredits.core import bounds
+from gpucredits.core import bounds, ids
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import Issue
 from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Granted
+from gpucredits.core.period import format_end, format_instant
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rule import Rule, State, touches_account
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.credit.funding import allot
 from gpucredits.core.rules.upkeep.lots import start
@@ -71,3 +74,19 @@ def grants_full(book: Book, account: Account) -> Refused | None:
         "use fewer, larger grants.",
         {"account": account.path, "limit": bounds.GRANTS_LIVE_MAX},
     )
+
+
+def grant_after(org_id: int, outcome: Granted) -> tuple[str, State]:
+    """The account and the grant that it was given."""
+    grant = outcome.grant
+    return outcome.path, {
+        "grant_id": ids.format_id(ids.GRANT, org_id, grant.grant_id),
+        "amount": format_credits(grant.amount),
+        "source": grant.source.name.lower(),
+        "starts_at": format_instant(grant.starts_at),
+        "expires_at": format_end(grant.expires_at),
+        "priority": grant.priority,
+    }
+
+
+RULES: tuple[Rule, ...] = (Rule(Issue, issue, touches_account, "credits.issue", after=grant_after),)

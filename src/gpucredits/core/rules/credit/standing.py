@@ -10,7 +10,9 @@ from gpucredits.core.book import Book
 from gpucredits.core.command import ReviewStanding
 from gpucredits.core.outcome import Reviewed
 from gpucredits.core.reasons import Refused
-from gpucredits.core.rules.credit.accounts import find, note_suspension
+from gpucredits.core.risk import Standing
+from gpucredits.core.rule import Rule, State
+from gpucredits.core.rules.credit.accounts import find, note_suspension, touches_lineage
 from gpucredits.core.rules.credit.suspensions import shorten_below
 from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.core.statement import received_by, standing_of
@@ -34,3 +36,31 @@ def review(book: Book, command: ReviewStanding, now: int) -> Reviewed | Refused:
         if account.path in book.suspended and not was_suspended:
             shorten_below(book, account, now)
     return Reviewed(account, received, judged.overdue, judged.since, now, changes)
+
+
+def standing_before(book: Book, command: ReviewStanding) -> State | None:
+    """Whether the account was paused for unpaid bills."""
+    account = book.paths.get(command.path)
+    return None if account is None else {"delinquent": account.delinquent}
+
+
+def standing_after(org_id: int, outcome: Reviewed) -> tuple[str, State] | None:
+    """The account's new standing and the reason; None for a review that changed nothing."""
+    del org_id
+    if not outcome.changed:
+        return None
+    judged = Standing(outcome.overdue, outcome.since)
+    account = outcome.account
+    return account.path, {"delinquent": account.delinquent, "why": judged.sentence}
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        ReviewStanding,
+        decide=review,
+        touches=touches_lineage,
+        audit="account.standing",
+        before=standing_before,
+        after=standing_after,
+    ),
+)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from gpucredits.core import ids
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
 from gpucredits.core.command import ConfirmTopUp, FailTopUp, ReverseTopUp, TopUp
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN, Grant, GrantState, Source
+from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.credit.grants import grants_full, open_grant
 from gpucredits.core.rules.upkeep.lots import consume, draw
@@ -225,3 +228,38 @@ def pay_out(book: Book, account: Account, payment: TopUpRow, now: int) -> Grant:
     payment.grant_id = grant.grant_id
     open_grant(book, account, grant, now)
     return grant
+
+
+def touches_payment(command: TopUp) -> Touches:
+    """The account, and the payment that has the same reference."""
+    return Touches(paths=(command.account,), references=(command.payment_reference,))
+
+
+def touches_topup(command: ConfirmTopUp | FailTopUp | ReverseTopUp) -> Touches:
+    """The top-up with its account."""
+    return Touches(topups=(command.topup_id,))
+
+
+def topup_before(book: Book, command: ConfirmTopUp | FailTopUp | ReverseTopUp) -> State | None:
+    """The status that the top-up is about to leave."""
+    row = book.topups.get(command.topup_id)
+    return None if row is None else {"status": row.status.name.lower()}
+
+
+def topup_after(org_id: int, outcome: ToppedUp) -> tuple[str, State]:
+    """The account and its top-up."""
+    topup = outcome.topup
+    return outcome.path, {
+        "topup_id": ids.format_id(ids.TOPUP, org_id, topup.topup_id),
+        "amount": format_credits(topup.amount),
+        "payment_reference": topup.payment_reference,
+        "status": topup.status.name.lower(),
+    }
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(TopUp, top_up, touches_payment, "topup.record", after=topup_after),
+    Rule(ConfirmTopUp, confirm_top_up, touches_topup, "topup.confirm", topup_before, topup_after),
+    Rule(FailTopUp, fail_top_up, touches_topup, "topup.fail", topup_before, topup_after),
+    Rule(ReverseTopUp, reverse_top_up, touches_topup, "topup.reverse", topup_before, topup_after),
+)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from gpucredits.core import ids
 from gpucredits.core.account import Account, org_of
 from gpucredits.core.book import Book
 from gpucredits.core.command import Transfer
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Transferred
 from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.accounts import find, insufficient
 from gpucredits.core.rules.credit.funding import allot
 from gpucredits.core.rules.credit.grants import grants_full
@@ -119,3 +122,23 @@ def find_sides(book: Book, command: Transfer) -> tuple[Account, Account] | Refus
             {"account": command.source},
         )
     return source, target
+
+
+def touches_sides(command: Transfer) -> Touches:
+    """The two accounts."""
+    return Touches(paths=(command.source, command.target))
+
+
+def transfer_after(org_id: int, outcome: Transferred) -> tuple[str, State]:
+    """The account that gave, and what went where."""
+    return outcome.source, {
+        "transfer_id": ids.format_id(ids.TRANSFER, org_id, outcome.transfer_id),
+        "to": outcome.target,
+        "amount": format_credits(outcome.amount),
+        "metadata": outcome.metadata,
+    }
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(Transfer, transfer, touches_sides, "credits.transfer", after=transfer_after),
+)

@@ -24,6 +24,7 @@ from gpucredits.core.reservation import (
     elapsed_ms,
     lease_end,
 )
+from gpucredits.core.rule import Rule, touches_lease
 from gpucredits.core.rules.credit.accounts import suspended_above
 from gpucredits.core.rules.credit.funding import own_since, take_over
 from gpucredits.core.rules.leases.authorised import within_authorised
@@ -351,3 +352,6 @@ def charge_late(  # a report, and whose
         tell_job(book, lease, due, now)
     lease.used_ms = used_ms
     lease.beat_at = lease.ended_at
+
+
+RULES: tuple[Rule, ...] = (Rule(Beat, beat, touches_lease),)

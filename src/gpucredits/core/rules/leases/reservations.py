@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpucredits.core import ids
-from gpucredits.core.account import Account
+from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book
 from gpucredits.core.command import Cancel, Explain, Reserve, Settle
 from gpucredits.core.entry import EntryType
@@ -23,6 +23,7 @@ from gpucredits.core.reservation import (
     job_cap,
     lease_end,
 )
+from gpucredits.core.rule import Rule, State, Touches, touches_lease
 from gpucredits.core.rules.credit.accounts import find, suspension
 from gpucredits.core.rules.credit.funding import allowing, choose, funders_of
 from gpucredits.core.rules.leases.authorised import within_authorised
@@ -314,3 +315,47 @@ def ended(lease: Reservation) -> Refused:
         f"The reservation is {lease.state.name.lower()} already.",
         {"state": lease.state.name.lower()},
     )
+
+
+def touches_reserve(command: Reserve) -> Touches:
+    """The accounts that may pay, the prices that may hold, and the other leases of the job."""
+    owners = lineage(command.account)
+    return Touches(
+        paths=owners,
+        prices=[(command.gpu_type, command.region, owner) for owner in (*owners, "")],
+        jobs=((command.account, command.job_id),),
+        from_cache=True,
+    )
+
+
+def touches_explained(command: Explain) -> Touches:
+    """What the reserve would touch, all of it read: nothing is saved that could be guarded."""
+    return replace(touches_reserve(command.reserve), from_cache=False)
+
+
+def ending_before(book: Book, command: Settle | Cancel) -> State | None:
+    """Whose job the lease is for, and who pays."""
+    lease = book.reservations.get(command.reservation_id)
+    if lease is None:
+        return None
+    return {"account": lease.account, "payer": book.accounts[lease.payer_id].path}
+
+
+def ending_after(org_id: int, outcome: Closed) -> tuple[str, State] | None:
+    """How the lease was ended; None for a lapsed lease, which nobody ended."""
+    if outcome.state is ReservationState.EXPIRED:
+        return None
+    return ids.format_id(ids.RESERVATION, org_id, outcome.reservation_id), {
+        "state": outcome.state.name.lower(),
+        "settled": format_credits(outcome.settled),
+        "used_ms": outcome.used_ms,
+    }
+
+
+# Reserves are no administrative acts: the ledger is their record.
+RULES: tuple[Rule, ...] = (
+    Rule(Reserve, reserve, touches_reserve),
+    Rule(Explain, explain, touches_explained),
+    Rule(Settle, settle, touches_lease, "reservation.settle", ending_before, ending_after),
+    Rule(Cancel, cancel, touches_lease, "reservation.cancel", ending_before, ending_after),
+)

@@ -12,6 +12,7 @@ from gpucredits.core.command import ResumeLease, StopLease
 from gpucredits.core.outcome import Resumed, Stopping
 from gpucredits.core.reasons import LEASE_UNKNOWN, Refused
 from gpucredits.core.reservation import Decision, Reservation, ReservationState, Why, lease_end
+from gpucredits.core.rule import Rule, touches_lease
 from gpucredits.core.rules.credit.accounts import suspension
 from gpucredits.core.rules.leases.reservations import ended
 from gpucredits.core.rules.upkeep.roll import lapse, roll
@@ -80,3 +81,9 @@ def live_lease(book: Book, reservation_id: int, now: int) -> Reservation | Refus
         return LEASE_UNKNOWN
     roll(book, book.accounts[lease.payer_id], now)
     return lease if lease.state is ReservationState.ACTIVE else ended(lease)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(StopLease, stop_lease, touches_lease),
+    Rule(ResumeLease, resume_lease, touches_lease),
+)

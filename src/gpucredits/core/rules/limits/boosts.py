@@ -11,9 +11,11 @@ from gpucredits.core.authority import refuse_from_below
 from gpucredits.core.book import Book
 from gpucredits.core.boost import Boost, bucket_terms
 from gpucredits.core.command import AddBoost, EndBoost
+from gpucredits.core.limit_states import boost_state
 from gpucredits.core.outcome import Boosted
 from gpucredits.core.quota import Quota, unit_of
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rule import Rule, State, Touches, without_nulls
 from gpucredits.core.rules.limits.quotas import find_quota
 from gpucredits.core.rules.limits.setting import too_many
 from gpucredits.core.rules.upkeep.roll import roll_due
@@ -100,3 +102,31 @@ def told(book: Book, boost: Boost, target: Quota | TokenBucket) -> Boosted:
     if isinstance(target, TokenBucket):
         return Boosted(boost, path, is_rate_limit=True)
     return Boosted(boost, path, unit_of(target.dimension))
+
+
+def touches_target(command: AddBoost | EndBoost) -> Touches:
+    """The quota or the rate limit that is boosted, with its boosts."""
+    return Touches(limits=(command.target_id,))
+
+
+def boost_before(book: Book, command: EndBoost) -> State | None:
+    """The boost that is about to end."""
+    target = find_target(book, command.target_id)
+    boosts = book.limits.boosts.get(command.target_id, ())
+    boost = next((each for each in boosts if each.boost_id == command.boost_id), None)
+    if boost is None or target is None:
+        return None
+    return boost_after(book.org.org_id, told(book, boost, target))[1]
+
+
+def boost_after(org_id: int, outcome: Boosted) -> tuple[str, State]:
+    """The account and its boost."""
+    path, unit, is_rate_limit = outcome.path, outcome.unit, outcome.is_rate_limit
+    state = boost_state(org_id, path, outcome.boost, unit=unit, is_rate_limit=is_rate_limit)
+    return path, without_nulls(state)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(AddBoost, add_boost, touches_target, "boost.add", after=boost_after),
+    Rule(EndBoost, end_boost, touches_target, "boost.end", boost_before, boost_after),
+)

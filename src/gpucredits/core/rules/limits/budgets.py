@@ -12,8 +12,10 @@ from gpucredits.core.book import Book
 from gpucredits.core.budget import Budget, Rollover
 from gpucredits.core.change import is_named, merged
 from gpucredits.core.command import EndBudget, SetBudget
+from gpucredits.core.limit_states import budget_state
 from gpucredits.core.outcome import BudgetSaved
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rule import Rule, State, touches_account, without_nulls
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.credit.funding import allot
 from gpucredits.core.rules.limits.setting import too_many, zone_unknown
@@ -141,3 +143,24 @@ def end_budget(book: Book, command: EndBudget, now: int) -> BudgetSaved | Refuse
     budget.ends_at = budget.next_at
     account.version += 1
     return BudgetSaved(budget, account.path)
+
+
+def budget_before(book: Book, command: SetBudget | EndBudget) -> State | None:
+    """The budget that is about to change."""
+    account = book.paths.get(command.account)
+    budgets = () if account is None else book.budgets.get(account.account_id, ())
+    budget = next((each for each in budgets if each.name == command.name), None)
+    if budget is None:
+        return None
+    return without_nulls(budget_state(book.org.org_id, command.account, budget))
+
+
+def budget_after(org_id: int, outcome: BudgetSaved) -> tuple[str, State]:
+    """The account and its budget."""
+    return outcome.path, without_nulls(budget_state(org_id, outcome.path, outcome.budget))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(SetBudget, set_budget, touches_account, "budget.set", budget_before, budget_after),
+    Rule(EndBudget, end_budget, touches_account, "budget.end", budget_before, budget_after),
+)

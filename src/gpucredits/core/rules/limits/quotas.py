@@ -11,13 +11,22 @@ from gpucredits.core.account import Account, is_below
 from gpucredits.core.authority import refuse_from_below
 from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.boost import boosted
-from gpucredits.core.command import EndQuota, SetQuota
-from gpucredits.core.gate import GateUnit
-from gpucredits.core.money import format_credits
+from gpucredits.core.command import EndQuota, ReplaceQuotas, SetQuota
+from gpucredits.core.gate import quantity
+from gpucredits.core.limit_states import quota_state
 from gpucredits.core.outcome import QuotaSaved
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, unit_of, window_at
+from gpucredits.core.quota import (
+    Counter,
+    Dimension,
+    JobLeases,
+    Quota,
+    Tally,
+    unit_of,
+    window_at,
+)
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.rule import Rule, State, Touches, without_nulls
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.limits.gates import quota_name
 from gpucredits.core.rules.limits.job_caps import begin_anew
@@ -130,11 +139,6 @@ def higher_than_above(book: Book, account: Account, command: SetQuota, now: int)
     return None
 
 
-def quantity(amount: int, unit: GateUnit) -> str:
-    """An amount of what a quota counts, as it is written for people."""
-    return format_credits(amount) if unit is GateUnit.CREDITS else str(amount)
-
-
 def count_anew(book: Book, account: Account, quota: Quota) -> Counter:
     """What a quota counts, from the live leases below its account."""
     counter = Counter(quota.quota_id)
@@ -204,3 +208,38 @@ def find_quota(book: Book, quota_id: int) -> Quota | None:
     """A quota that has not ended, by its id."""
     every = (quota for quotas in book.limits.quotas.values() for quota in quotas)
     return next((q for q in every if q.quota_id == quota_id and not q.ended_at), None)
+
+
+def touches_quotas(command: SetQuota | ReplaceQuotas) -> Touches:
+    """The account; where a quota is new, the leases below it too."""
+    account = (command.account,)
+    return Touches(paths=account, counted=account, sets_limits=True)
+
+
+def touches_quota(command: EndQuota) -> Touches:
+    """The quota."""
+    return Touches(limits=(command.quota_id,))
+
+
+def quota_before(book: Book, command: SetQuota | EndQuota) -> State | None:
+    """The quota that is about to change."""
+    if isinstance(command, EndQuota):
+        quota = find_quota(book, command.quota_id)
+    else:
+        account = book.paths.get(command.account)
+        quota = None if account is None else same_quota(book, account, command)
+    if quota is None:
+        return None
+    path = book.accounts[quota.account_id].path
+    return without_nulls(quota_state(book.org.org_id, path, quota))
+
+
+def quota_after(org_id: int, outcome: QuotaSaved) -> tuple[str, State]:
+    """The account and its quota."""
+    return outcome.path, without_nulls(quota_state(org_id, outcome.path, outcome.quota))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(SetQuota, set_quota, touches_quotas, "quota.set", quota_before, quota_after),
+    Rule(EndQuota, end_quota, touches_quota, "quota.end", quota_before, quota_after),
+)

@@ -14,8 +14,10 @@ from gpucredits.core.book import Book
 from gpucredits.core.boost import bucket_terms
 from gpucredits.core.change import is_named, merged
 from gpucredits.core.command import EndRateLimit, SetRateLimit
+from gpucredits.core.limit_states import rate_limit_state
 from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rule import Rule, State, Touches, touches_account, without_nulls
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.upkeep.roll import roll_due
 from gpucredits.core.token_bucket import TokenBucket, advance
@@ -99,3 +101,42 @@ def end_rate_limit(book: Book, command: EndRateLimit, now: int) -> RateLimitSave
     bucket.ended_at = now
     book.limits.lanes.clear()
     return RateLimitSaved(bucket, account.path)
+
+
+def touches_bucket(command: SetRateLimit) -> Touches:
+    """The account with its bucket."""
+    return Touches(paths=(command.account,), sets_limits=True)
+
+
+def rate_limit_before(book: Book, command: SetRateLimit | EndRateLimit) -> State | None:
+    """The rate limit that is about to change."""
+    account = book.paths.get(command.account)
+    bucket = None if account is None else book.limits.buckets.get(account.account_id)
+    if bucket is None:
+        return None
+    return without_nulls(rate_limit_state(book.org.org_id, command.account, bucket))
+
+
+def rate_limit_after(org_id: int, outcome: RateLimitSaved) -> tuple[str, State]:
+    """The account and its rate limit."""
+    return outcome.path, without_nulls(rate_limit_state(org_id, outcome.path, outcome.bucket))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        SetRateLimit,
+        decide=set_rate_limit,
+        touches=touches_bucket,
+        audit="rate_limit.set",
+        before=rate_limit_before,
+        after=rate_limit_after,
+    ),
+    Rule(
+        EndRateLimit,
+        decide=end_rate_limit,
+        touches=touches_account,
+        audit="rate_limit.end",
+        before=rate_limit_before,
+        after=rate_limit_after,
+    ),
+)

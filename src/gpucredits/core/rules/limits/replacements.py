@@ -7,15 +7,18 @@ Must not: set or end any in a way of its own; the rules of each do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 
 from gpucredits.core import bounds
 from gpucredits.core.book import Book
 from gpucredits.core.budget import Budget
 from gpucredits.core.command import EndBudget, EndQuota, ReplaceBudgets, ReplaceQuotas
+from gpucredits.core.limit_states import budget_state, quota_state
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced, QuotaSaved, QuotasReplaced
 from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.rule import Rule, State, touches_account, without_nulls
 from gpucredits.core.rules.credit.accounts import find
 from gpucredits.core.rules.limits.budgets import check_budget, end_budget, set_budget
 from gpucredits.core.rules.limits.quotas import (
@@ -25,6 +28,7 @@ from gpucredits.core.rules.limits.quotas import (
     open_quotas,
     same_quota,
     set_quota,
+    touches_quotas,
 )
 
 
@@ -88,3 +92,66 @@ def saved_budget(outcome: BudgetSaved | Refused) -> Budget:
     invariant(isinstance(outcome, BudgetSaved), "a budget that was checked is saved")
     assert isinstance(outcome, BudgetSaved)  # for the type checker
     return copy(outcome.budget)
+
+
+def quotas_before(book: Book, command: ReplaceQuotas) -> State | None:
+    """The quotas that are about to be replaced."""
+    account = book.paths.get(command.account)
+    if account is None:
+        return None
+    quotas = open_quotas(book, account)
+    return {"quotas": quota_states(book.org.org_id, account.path, quotas)}
+
+
+def quotas_after(org_id: int, outcome: QuotasReplaced) -> tuple[str, State]:
+    """The account, its quotas, and those that ended."""
+    return outcome.path, {
+        "quotas": quota_states(org_id, outcome.path, outcome.quotas),
+        "ended": quota_states(org_id, outcome.path, outcome.ended),
+    }
+
+
+def quota_states(org_id: int, path: str, quotas: Iterable[Quota]) -> list[State]:
+    """Quotas as the audit log keeps them."""
+    return [without_nulls(quota_state(org_id, path, quota)) for quota in quotas]
+
+
+def budgets_before(book: Book, command: ReplaceBudgets) -> State:
+    """The open budgets that are about to be replaced."""
+    account = book.paths.get(command.account)
+    budgets = () if account is None else book.budgets.get(account.account_id, ())
+    there = [budget for budget in budgets if budget.is_open]
+    return {"budgets": budget_states(book.org.org_id, command.account, there)}
+
+
+def budgets_after(org_id: int, outcome: BudgetsReplaced) -> tuple[str, State]:
+    """The account, its budgets, and those that ended."""
+    return outcome.path, {
+        "budgets": budget_states(org_id, outcome.path, outcome.budgets),
+        "ended": budget_states(org_id, outcome.path, outcome.ended),
+    }
+
+
+def budget_states(org_id: int, path: str, budgets: Iterable[Budget]) -> list[State]:
+    """Budgets as the audit log keeps them."""
+    return [without_nulls(budget_state(org_id, path, budget)) for budget in budgets]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        ReplaceQuotas,
+        decide=replace_quotas,
+        touches=touches_quotas,
+        audit="quota.replace",
+        before=quotas_before,
+        after=quotas_after,
+    ),
+    Rule(
+        ReplaceBudgets,
+        decide=replace_budgets,
+        touches=touches_account,
+        audit="budget.replace",
+        before=budgets_before,
+        after=budgets_after,
+    ),
+)
