@@ -385,7 +385,7 @@ def test_audit(terminal: Terminal, client: Client, org: str) -> None:
     lines = terminal.text("audit", org).splitlines()
     assert "credits.issue" in lines[1]
     assert "amount=5" in lines[1]
-    assert lines[2].endswith("status=suspended")
+    assert lines[2].endswith("status=suspended suspended_by_scope=system")
     issued = terminal.json("audit", org, "--action", "credits.issue", "--actor", "key_0_1")["audit"]
     assert [act["resource"] for act in issued] == [org]
     assert terminal.text("audit", org, "--until", "2026-01-02").strip() == "No acts."

@@ -51,7 +51,12 @@ TABLES = [
     "audit {org}",
     "explain {org}/computer-vision --type {type} --gpus 4",
 ]
-ELSEWHERE = {"statement list", "anomaly list"}  # below, with rows of their own
+ELSEWHERE = {
+    "statement list",
+    "anomaly list",
+    "clock status",
+    "clock repair",
+}  # below, with rows of their own
 
 
 def lists(group: click.Group, words: tuple[str, ...] = ()) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -41,7 +42,8 @@ async def visited(act: Callable[[], Awaitable[None]]) -> list[str]:
     return [name for name in trace.files if not name.startswith(BESIDE)]
 
 
-async def always_visited(acts: Callable[[int], Awaitable[None]], times: int = 5) -> list[str]:
-    """The files that every one of several acts visits: work beside them is in few of the traces."""
-    traces = [await visited(partial(acts, number)) for number in range(times)]
-    return [name for name in traces[-1] if all(name in trace for trace in traces)]
+async def usually_visited(act: Callable[[int], Awaitable[None]], times: int = 9) -> list[str]:
+    """The files that most of several acts visit: work beside them is in few of the traces."""
+    traces = [await visited(partial(act, number)) for number in range(times)]
+    counts = Counter(name for trace in traces for name in trace)
+    return [name for name, count in counts.items() if count > times // 2]

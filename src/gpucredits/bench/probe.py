@@ -49,8 +49,12 @@ def time_reserves(target: Target, *, orgs: int, seconds: float, name: str) -> La
 
 
 def time_reports(target: Target, leases: list[Lease], *, seconds: float) -> Latency:
-    """Report 8 heartbeats every 15 ms, as one small node does; seqs run from 1 to ``samples``."""
-    post = Post(target, "node-0", leases[:REPORT_BEATS])
+    """Report every 15 ms, as one small node does; nobody else may report these leases afterwards.
+
+    A report tells the use since the last admission among its leases, so these leases in the reports
+    of another node would seem to have used less.
+    """
+    post = Post(target, "node-0", leases)
     taken: list[float] = []
     due = time.monotonic()
     until = due + seconds

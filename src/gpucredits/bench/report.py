@@ -83,7 +83,7 @@ def details(ours: Ours) -> list[tuple[str, str]]:
             f"{ours.reserve_loaded_p50_ms:.2f} / {ours.reserve_loaded_p95_ms:.2f} ms",
         ),
         (
-            "8 heartbeats every 15 ms, p50 / p95",
+            "8 beats every 15 ms, p50 / p95",
             f"{ours.small_report_p50_ms:.2f} / {ours.small_report_p95_ms:.2f} ms",
         ),
         ("admissions (reserve + settle)", f"{ours.admissions_per_second:,.0f} /s"),
