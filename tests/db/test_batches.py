@@ -16,6 +16,7 @@ from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
 from gpucredits.service.access.permissions import Principal, Role
 from gpucredits.service.reads.orgs import Directory
+from gpucredits.service.services import UseCases
 from gpucredits.service.write import batch, batch_worker
 from gpucredits.service.write.acts import Act, claim, perform
 from gpucredits.service.write.batch import Job, Result
@@ -200,7 +201,7 @@ def test_a_batch_without_room_binds_no_key(database: str) -> None:
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
         services: Any = SimpleNamespace(
-            pool=stage.pool, ledger=stage.ledger, directory=Directory(stage.pool)
+            run=UseCases(stage.pool), ledger=stage.ledger, directory=Directory(stage.pool)
         )
         call: ApiRequest[None, None] = ApiRequest(
             services=services,
