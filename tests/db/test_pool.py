@@ -77,7 +77,7 @@ def test_pool_waits_for_a_server_that_starts_later(made_dir: Path) -> None:
 
 def test_mistakes_that_waiting_does_not_cure_pass_at_once(postgres: TestServer) -> None:
     """Proves that an unknown database is reported as such and not retried to the deadline."""
-    with pytest.raises(asyncpg.InvalidCatalogNameError):
+    with pytest.raises(DatabaseAddressError, match='"absent" does not exist'):
         asyncio.run(open_pool(postgres.server.dsn("absent")))
 
 
