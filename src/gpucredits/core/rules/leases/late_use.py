@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from gpucredits.core import bounds
 from gpucredits.core.book import Book, NotInBook
-from gpucredits.core.limits import LimitChain
+from gpucredits.core.limits import NO_CAP, LimitChain
 from gpucredits.core.money import time_covered_ms
 from gpucredits.core.reservation import NO_PART, Reservation, ReservationState, elapsed_ms
-from gpucredits.core.rules.limits.job_caps import left_of_cap, others
+from gpucredits.core.rules.limits.job_caps import others, taken_of_cap
 from gpucredits.core.rules.upkeep.counting import job_row, lane_of
 
 
@@ -38,8 +38,22 @@ def late_ms(  # a report, and whose
     if book.gated and (lane := lane_of(book, lease, now)).caps:
         if book.partial:
             raise NotInBook
-        most = min(most, lease.settled + left_of_cap(book, lease, lane))
+        most = min(most, cap_of(book, lease, lane))
     return told_ms, min(told_ms, time_covered_ms(rate, most))
+
+
+def cap_of(book: Book, lease: Reservation, lane: LimitChain) -> int:
+    """The most that a lease which has ended may cost by the caps on its job.
+
+    The row of a job counts the lease itself. The only lease of a job may have no row.
+    """
+    most = NO_CAP
+    for limit, quota in lane.caps:
+        left = limit - taken_of_cap(book, lease, quota)
+        if (lease.account_id, lease.job_id, quota.gpu_type) in book.limits.jobs:
+            left = max(left, 0) + lease.settled
+        most = min(most, max(left, lease.settled))
+    return most
 
 
 def tell_job(book: Book, lease: Reservation, due: int, now: int) -> None:
