@@ -66,6 +66,7 @@ def test_who_ended_a_lease_is_recorded_and_shown(admin: Caller, org: str, gpu_ty
     for caller in (admin, admin.with_key("operator", project)):
         [act] = caller.read("/v1/audit", params={"resource": leases[0]})["audit"]
         assert (act["actor"], act["action"]) == (key, "reservation.settle")
+        assert act["resource"] == leases[0]
         assert act["new"] == {"state": "settled", "settled": "0.04", "used_ms": 4_000}
     assert acts(admin, resource=leases[1]) == ["reservation.cancel"]
     assert acts(admin, resource=leases[2]) == []
@@ -82,6 +83,8 @@ def test_keys_are_found_by_the_account_they_are_for(admin: Caller, org: str) -> 
     expected = ["key.revoke", "request_limit.set", "key.create"]
     for found in (acts(admin, account=user), acts(operator)):
         assert found[:3] == expected
+    made = operator.read("/v1/audit", params={"action": "key.create"})["audit"]
+    assert key in [act["resource"] for act in made]
     assert "key.create" not in acts(operator, account=f"{org}/vision/alice", action="x")
     admin.made("/v1/accounts", {"path": f"{org}/vis"})
     assert acts(admin, account=f"{org}/vis") == ["account.create"]  # not what begins alike
@@ -102,6 +105,21 @@ def test_transfers_are_found_by_both_sides(admin: Caller, org: str) -> None:
         assert act["new"]["transfer_id"] == moved
     assert acts(admin, account=project, metadata="why=other") == []
     assert "credits.transfer" not in acts(admin, account=other)
+
+
+def test_where_approved_credits_came_from_is_told_to_who_sees_it(admin: Caller, org: str) -> None:
+    """Acts about a request name the account that gave only to a key that reaches it."""
+    project, user = f"{org}/vision", f"{org}/vision/alice"
+    admin.made("/v1/credits/issue", {"account": org, "amount": "5"})
+    asked = {"account": user, "kind": "credits", "amount": "3", "reason": "more"}
+    request = admin.made("/v1/requests", asked)["request_id"]
+    staff = admin.with_key("operator", org)
+    staff.made(f"/v1/requests/{request}:approve", {"take_from": org})
+    narrow = admin.with_key("operator", project)
+    for caller, giver in ((staff, org), (narrow, "an account above")):
+        wanted = {"account": user, "action": "request.approve"}
+        [act] = caller.read("/v1/audit", params=wanted)["audit"]
+        assert (act["resource"], act["new"]["taken_from"]) == (user, giver)
 
 
 def test_giving_up_a_turn_is_found_by_its_account(admin: Caller, org: str, gpu_type: str) -> None:

@@ -12,7 +12,8 @@ from gpucredits.api.routes import routes
 from support.http import Caller, problem
 
 ABOVE = "an account above"
-SECRETS = ("7919", "104729")  # what the org and the project were given: nobody else may see it
+SECRETS = ("7919.271828", "104729.314159")  # what the org and the project were given
+SECRET = re.compile(r"\.(?:271828|314159)(?![\dZ])")  # and what is left of it; ids have no point
 
 
 def lease_of(account: str, gpu_type: str, **fields: Any) -> dict[str, Any]:
@@ -160,6 +161,25 @@ def test_numbers_of_gates_above_are_not_told(admin: Caller, org: str, gpu_type: 
     assert refused.get("clears_at") == whole.get("clears_at")
 
 
+def test_what_is_out_of_sight_is_told_in_the_callers_words(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """A mistyped account is named as it was asked for, there or not; a bound says how much."""
+    user = f"{org}/vision/alice"
+    member = admin.with_key("member", user)
+    for path in (org, f"{org}/vision", f"{org}/visoin", "nobody"):
+        for answer in (
+            member.get(f"/v1/accounts/{path}"),
+            member.post("/v1/reservations", lease_of(path, gpu_type)),
+        ):
+            assert problem(answer) == (404, "account_unknown")
+            assert answer.json()["detail"] == f"There is no account {path}."
+    admin.call("PATCH", f"/v1/accounts/{org}", {"window_max_seconds": 45})
+    refused = member.post("/v1/reservations", lease_of(user, gpu_type)).json()
+    assert (refused["reason"], refused["numbers"]["set_by"]) == ("window_too_long", ABOVE)
+    assert "an account above allows at most 45" in refused["detail"]
+
+
 SKIPPED = {"/v1/openapi.json", "/v1/audit"}  # of nobody; for staff only, below
 
 
@@ -179,8 +199,7 @@ def leaks(answer: httpx.Response, org: str, grants: list[str]) -> list[str]:
     """What of an answer a user of the org must not see."""
     text = re.sub(rf"{org}/vision/alice\b", "", answer.text)
     named = re.findall(rf"(?<![\w/-]){org}(?:/vision)?(?![\w/-])", text)
-    numbers = [each for each in SECRETS if each in text]
-    return [*named, *numbers, *(each for each in grants if f'"{each}"' in text)]
+    return [*named, *SECRET.findall(text), *(each for each in grants if f'"{each}"' in text)]
 
 
 @pytest.mark.parametrize("role", ["member", "operator", "read-only", "agent"])

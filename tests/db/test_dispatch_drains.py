@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from gpucredits.core.account import Status
+from gpucredits.core.command import Command, CreateAccount, Issue, Transfer, UpdateAccount
 from gpucredits.core.heartbeat import Beat, Beaten
 from gpucredits.service.acts import Act
+from gpucredits.service.demand import BELIEVED_US
 from gpucredits.store import dispatch
 from gpucredits.store.pools import NO_POOL, GpuPool
 from gpucredits.store.queue import QueueState
-from support.scene import Scene, play
+from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage, stage_on, told_to_stop
 
 Key = tuple[int, int]
@@ -98,6 +101,37 @@ def test_work_goes_on_when_the_request_is_admitted_otherwise(database: str) -> N
             await stage.dispatcher("one").cycle(stage.pool_id)
             assert await told_to_stop(stage) == 0
             assert (await beat(stage, jobs[stopping], 1)).decision == "continue"
+
+    play(database, act)
+
+
+@pytest.mark.parametrize("way", ["suspended", "out of credits"])
+def test_work_goes_on_while_another_gate_holds_the_request(database: str, way: str) -> None:
+    """The request still waits, but could not be let in: nobody is stopped for it until it could."""
+    lost: dict[str, Command] = {
+        "suspended": UpdateAccount(path="meek", status=Status.SUSPENDED),
+        "out of credits": Transfer(source="meek", target="meek/other", amount=1_000_000 * CREDIT),
+    }
+    again: dict[str, Command] = {
+        "suspended": UpdateAccount(path="meek", status=Status.ACTIVE),
+        "out of credits": Issue(account="meek", amount=1_000_000 * CREDIT),
+    }
+
+    async def act(base: Scene) -> None:
+        async with stage_on(base, min_runtime_ms=0, grace_ms=60_000) as stage:
+            job, request = await draining(stage)
+            await base.do(CreateAccount(path="meek/other"), org="meek")
+            await base.do(lost[way], org="meek")
+            await base.advance(BELIEVED_US // 1_000_000 + 1)
+            await stage.dispatcher("one").cycle(stage.pool_id)
+            assert (await stage.ticket(request)).held_by
+            assert await told_to_stop(stage) == 0
+            assert (await beat(stage, job, 1)).decision == "continue"
+            await base.do(again[way], org="meek")
+            await base.advance(600)  # beyond the time at which it is looked at again
+            for _ in range(2):
+                await stage.dispatcher("one").cycle(stage.pool_id)
+            assert await told_to_stop(stage) == 1
 
     play(database, act)
 

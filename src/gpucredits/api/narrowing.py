@@ -115,6 +115,8 @@ def _gate(gate: GateAnswer, scope: str) -> None:
 
 
 def _problem(problem: Problem, scope: str) -> None:
+    if problem.reason == "account_unknown":
+        return  # it tells the caller's own words, and the same of all that is out of sight
     numbers = problem.numbers or {}
     if is_foreign(numbers.get("account"), scope):
         problem.account = told(str(numbers["account"]), scope)
@@ -128,6 +130,11 @@ def _problem(problem: Problem, scope: str) -> None:
         problem.numbers["payer"] = told(str(problem.numbers["payer"]), scope)
     if problem.numbers is not None and mentions_above(str(problem.numbers.get("set_by")), scope):
         problem.numbers["set_by"] = ABOVE
+        problem.detail = (  # the bound itself is told: it says what to ask for
+            f"This lease could last {numbers['requested_seconds']} seconds without a report (the "
+            f"window and its escrow windows); {ABOVE} allows at most "
+            f"{numbers['window_max_seconds']}. Ask for a shorter window, or for none."
+        )
     if problem.limit is not None and is_foreign(problem.limit.name, scope):
         problem.limit.name = told(problem.limit.name, scope)
 
@@ -197,10 +204,11 @@ def _grant(grant: GrantAnswer, _: str) -> None:
 
 
 def _audit(act: AuditAnswer, scope: str) -> None:
-    act.resource = told(act.resource, scope)
+    if "/" in act.resource or is_below(scope, act.resource):  # no id of a lease or a key
+        act.resource = told(act.resource, scope)
     for state in (act.old, act.new):
         if isinstance(state, dict):
-            for name in ("account", "payer", "to", "scope"):
+            for name in ("account", "payer", "to", "scope", "taken_from"):
                 if is_foreign(state.get(name), scope):
                     state[name] = told(state[name], scope)
 

@@ -89,16 +89,17 @@ def freeze(picture: Picture, *, without: Collection[str] = ()) -> PoolSnapshot:
 
 
 def needless(picture: Picture) -> list[Drain]:
-    """Leases that make room for a request which no longer waits: it left, or was admitted.
+    """Leases that make room for a request which no longer waits for room.
 
-    Where there is no capacity, nobody needs room. Of a queue that is too long to be looked at as a
-    whole nothing is known.
+    It left, was admitted, or another gate holds it: its account was suspended, say, or ran out of
+    credits. Where there is no capacity, nobody needs room. Of a queue that is too long to be looked
+    at as a whole nothing is known.
     """
     if not picture.pool.gates:
         return picture.drains
     if len(picture.waiting) >= WAITING_MAX:
         return []
-    waiting = {ticket.queue_id for ticket in picture.waiting}
+    waiting = {ticket.queue_id for ticket in picture.waiting if not ticket.held_by}
     return [drain for drain in picture.drains if drain.stopping_for not in waiting]
 
 
