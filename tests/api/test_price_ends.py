@@ -74,6 +74,19 @@ def test_an_ended_price_is_price_unknown_and_says_when(
     assert rate(admin, paying, gpu_type) == "9"
 
 
+def test_a_version_that_was_ended_early_ended_then(
+    admin: Caller, paying: str, gpu_type: str
+) -> None:
+    """Refusals tell the instant of the end, and not the one that the version had before."""
+    body = {"gpu_type": gpu_type, "credits_per_gpu_hour": "18"}
+    admin.made("/v1/prices", {**body, "effective_to": admin.instant(seconds=600)})
+    ended = admin.made("/v1/prices:end", {"gpu_type": gpu_type})
+    for seconds in (0, 1_200):
+        admin.advance(seconds)
+        refusal = reserve(admin, paying, gpu_type).json()
+        assert refusal["numbers"]["ended_at"] == ended["effective_to"]
+
+
 def test_a_discount_ends_into_the_list_price(admin: Caller, paying: str, gpu_type: str) -> None:
     """A discount may have an end from the start, or be ended later."""
     discount = {"gpu_type": gpu_type, "credits_per_gpu_hour": "10", "account": paying}
@@ -117,6 +130,13 @@ def test_a_price_with_effect_in_the_past_says_what_it_does_not_change(
     for _ in range(2):
         made = admin.made("/v1/prices", body, key=key)
         assert "changes nothing that is already pinned" in made["note"]
+        assert "is not in force now: a version or an end with a later start" in made["note"]
+    assert rate(admin, paying, gpu_type) == "36"
+    body |= {"effective_from": admin.instant(), "credits_per_gpu_hour": "73"}
+    admin.advance(1)
+    made = admin.made("/v1/prices", body)
+    assert made["note"].startswith("The price is in force from ")
+    assert rate(admin, paying, gpu_type) == "73"
     kept = admin.read(f"/v1/reservations/{lease['reservation_id']}")
     assert kept["rate_per_hour"] == "36"
     with Client(server.url, admin.secret) as client:

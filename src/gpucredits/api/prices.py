@@ -63,7 +63,7 @@ async def post_price(call: Call[PriceRequest, NoQuery]) -> NewPriceAnswer:
         )
     except PriceRefused as error:
         raise RefusedError(error.refused) from error
-    return added_to_wire(added.price, is_backdated=added.is_backdated)
+    return added_to_wire(added.price, is_backdated=added.is_backdated, is_behind=added.is_behind)
 
 
 async def post_price_end(call: Call[PriceEndRequest, NoQuery]) -> PriceAnswer:

@@ -55,10 +55,14 @@ class PriceEnd:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A version that was added, and whether its start had passed by then."""
+    """A version that was added, and whether its start had passed by then.
+
+    ``is_behind`` says that a version or an end with a later start stands in front of it.
+    """
 
     price: Price
     is_backdated: bool
+    is_behind: bool = False
 
 
 async def add_price(
@@ -91,7 +95,9 @@ async def add_price(
             "effective_to": format_end(new.effective_to),
         }
         note = AuditNote(actor, "price.set", resource_of(price), request_id, new=shown)
-        return msgspec.json.encode(Added(price, is_backdated=start < now)), note
+        is_behind = start < now and not await price_list.is_in_force(db, price, act.org_id, now)
+        added = Added(price, is_backdated=start < now, is_behind=is_behind)
+        return msgspec.json.encode(added), note
 
     numbered = replace(act, also_locks=(0,))  # prices are numbered there
     done = await perform(pool, numbered, work)

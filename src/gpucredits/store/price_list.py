@@ -114,6 +114,14 @@ async def in_force(db: Connection, what: Priced, at: int) -> Price | None:
     return None if found is None or found.is_end else found
 
 
+async def is_in_force(db: Connection, price: Price, org_id: int, at: int) -> bool:
+    """Whether a version is the one of its owner that is in force at an instant."""
+    what = Priced(
+        org_id=org_id, gpu_type=price.gpu_type, region=price.region, account=price.account
+    )
+    return await in_force(db, what, at) == price
+
+
 async def page(
     db: Connection, which: PriceFilter, *, before: int, limit: int
 ) -> list[tuple[Price, str]]:

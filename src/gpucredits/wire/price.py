@@ -32,6 +32,12 @@ PINNED = (
     "pinned: leases that were admitted before now keep the price they were admitted at."
 )
 
+BEHIND = (
+    "The price is from {since}, which has passed, and is not in force now: a version or an end "
+    "with a later start stands in front of it. It changes nothing that is already pinned. Add the "
+    "price with effect from now if it is to be in force."
+)
+
 
 class PriceRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A new version of a price; an account makes it a discount for that subtree.
@@ -105,10 +111,11 @@ def price_to_wire(price: Price) -> PriceAnswer:
     )
 
 
-def added_to_wire(price: Price, *, is_backdated: bool) -> NewPriceAnswer:
+def added_to_wire(price: Price, *, is_backdated: bool, is_behind: bool) -> NewPriceAnswer:
     """The answer to a new version."""
     shown = price_to_wire(price)
-    note = PINNED.format(since=shown.effective_from) if is_backdated else None
+    text = BEHIND if is_behind else PINNED
+    note = text.format(since=shown.effective_from) if is_backdated else None
     return NewPriceAnswer(**msgspec.structs.asdict(shown), note=note)
 
 

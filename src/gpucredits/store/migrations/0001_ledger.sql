@@ -799,6 +799,8 @@ BEGIN
                 AND v.org_id = CASE w.account WHEN '' THEN 0 ELSE w.org_id END
                 AND v.gpu_type = w.gpu_type AND v.region = w.region AND v.account = w.account
                 AND v.effective_to <= greatest(instant_now, o.clock)
+                AND (p.price_id IS NULL -- an end has ended all that began before it
+                    OR (v.effective_from, v.price_id) > (p.effective_from, p.price_id))
         ) AS e ON true
         WHERE p.price_id IS NOT NULL OR e.ended_at IS NOT NULL;
     END IF;
