@@ -90,6 +90,31 @@ def test_a_users_key_does_not_name_the_org_past_its_project(
         assert problem(queued) == (422, "payer_invalid")
 
 
+def test_a_request_that_waits_is_told_why_without_a_name(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """A suspension above, and a payer that the chain has lost since, are not a lack of room."""
+    user = f"{org}/vision/alice"
+    admin.made("/v1/credits/issue", {"account": org, "amount": "5"})
+    admin.call("PUT", f"/v1/pools/{gpu_type}/default", {"capacity": 1})
+    member = admin.with_key("member", user)
+    running = member.made("/v1/reservations", lease_of(user, gpu_type))["reservation_id"]
+    waiting = lease_of(user, gpu_type, payer=org, wait=True, job_id="w")
+    where = f"/v1/queue/{member.post('/v1/reservations', waiting).json()['queue_id']}"
+    admin.made(f"/v1/accounts/{org}/suspend")
+    held = lease_of(user, gpu_type, wait=True, job_id="x")
+    told = member.post("/v1/reservations", held).json()
+    assert told["sentence"] == f"It waits for suspension: {ABOVE} is suspended."
+    member.post(f"/v1/queue/{told['queue_id']}:cancel")
+    admin.made(f"/v1/accounts/{org}/resume")
+    admin.made("/v1/credits/issue", {"account": f"{org}/vision", "amount": "5"})
+    admin.post(f"/v1/reservations/{running}:cancel")
+    admin.advance(3_600)  # beyond the time at which what was held is looked at again
+    ended = member.read(where, params={"wait_seconds": 60})
+    assert ended["state"] == "refused"
+    assert ended["sentence"] == f"It was refused: {ABOVE} does not allow it."
+
+
 def test_a_receipt_shows_who_paid_how_much(admin: Caller, org: str, gpu_type: str) -> None:
     """A lease that moved up says so, account by account, as far as the key sees them."""
     user = f"{org}/vision/alice"

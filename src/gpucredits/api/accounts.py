@@ -27,7 +27,11 @@ from gpucredits.wire.account import (
 )
 from gpucredits.wire.change import named_in
 
-_TERMS = "Only the system's own staff may give credit: use a prepaid account without a limit."
+_CREDIT = "Only the system's own staff may give credit: use a prepaid account without a limit."
+_TERMS = (
+    "Only the system's own staff may set model, credit_limit, overdraft_limit and "
+    "window_max_seconds; this key may set metadata, and funding of accounts below its own."
+)
 
 
 async def post_account(call: Call[AccountRequest, NoQuery]) -> AccountAnswer:
@@ -36,7 +40,7 @@ async def post_account(call: Call[AccountRequest, NoQuery]) -> AccountAnswer:
     if "/" not in path:
         require(call.principal, Permission.CREATE_ORG, "Only a key for the system may open an org.")
     if call.body.model != "prepaid" or call.body.credit_limit:
-        require(call.principal, Permission.SET_TERMS, _TERMS)
+        require(call.principal, Permission.SET_TERMS, _CREDIT)
     if call.body.model == "prepaid" and call.body.credit_limit:
         raise _no_credit()
     outcome = await submit(call, org_of(path), create_from_wire(call.body), AccountSaved)

@@ -225,12 +225,19 @@ def _request(request: RequestAnswer, scope: str) -> None:
 
 def _queue(queued: QueueAnswer, scope: str) -> None:
     if mentions_above(queued.sentence, scope):
-        waits = f"It waits for {queued.waits_for}: " if queued.waits_for else ""
-        queued.sentence = f"{waits}{ABOVE} has no room for it."
+        queued.sentence = _why_queued(queued)
     own = queued.queue_id
     queued.sentence = _QUEUE_ID.sub(
         lambda found: own if found.group() == own else "another request", queued.sentence
     )
+
+
+def _why_queued(queued: QueueAnswer) -> str:
+    """Why a request waits, or what ended it, without a name."""
+    if queued.state != "waiting":
+        return f"It was {queued.state}: {ABOVE} does not allow it."
+    why = "is suspended" if queued.waits_for == "suspension" else "has no room for it"
+    return f"It waits for {queued.waits_for or 'its turn'}: {ABOVE} {why}."
 
 
 _RULES: dict[type, Callable[[Any, str], None]] = {
