@@ -23,7 +23,7 @@ from gpucredits.store.embedded import DATABASE
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import migrate, read_migrations
 from gpucredits.store.pool import PoolOptions, open_pool
-from gpucredits.store.primary import Primary
+from gpucredits.store.primary import Primary, open_note
 from support.postgres import sql
 from support.replicas import Pair, host_of, replicated
 from support.scene import CREDIT, QUICK, Scene, scene
@@ -149,7 +149,7 @@ def test_an_old_primary_that_was_not_stopped_is_refused(pair: Pair) -> None:
 
 def test_the_newest_primary_is_remembered_over_a_restart(pair: Pair) -> None:
     """A server that starts again refuses the old primary, since it has written down the new one."""
-    note = pair.folders[0].parent / "seen"
+    note = open_note(pair.folders[0].parent / "seen")
 
     async def look(dsn: str) -> None:
         pool = await open_pool(dsn, SMALL_POOL, Primary(note))
