@@ -12,12 +12,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gpucredits.bench.processes import processes_of
 from gpucredits.store import leftovers, run_as
 from gpucredits.store.cluster import ROLE
 from gpucredits.store.embedded import EmbeddedPostgres
 from gpucredits.store.primary import socket_directory, through
-from support.http import Caller, RunningServer, running_server
+from support.http import Caller, running_server
 from support.postgres import sql, temporary_directory
 from support.users import SOMEBODY, act_as, as_root
 from support.waiting import HANGS_S, until
@@ -32,12 +31,6 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
         timeout=HANGS_S,
         check=False,
     )
-
-
-def serving_process(server: RunningServer) -> int:
-    """The process that serves HTTP below the one that root started."""
-    [_, child] = processes_of(server.process.pid)[0]
-    return child
 
 
 def status_of(pid: int) -> dict[str, list[str]]:
@@ -60,7 +53,7 @@ def test_http_is_served_without_root(data_dir: Path) -> None:
     """The serving process has no root id, no capability, and is closed to others of its user."""
     with running_server(data_dir) as server, httpx.Client(base_url=server.url) as http:
         Caller(http, server.admin_secret).made("/v1/accounts", {"path": "acme"})
-        child = serving_process(server)
+        child = server.serving_pid
         user = run_as.unprivileged(data_dir / "postgres")
         require_no_root(child, user)
         assert status_of(server.process.pid)["Uid"] == ["0"] * 4  # so that this can be seen
@@ -86,7 +79,7 @@ def test_http_is_served_without_root_beside_a_database_of_ones_own(
         with httpx.Client(base_url=server.url) as http:
             Caller(http, server.admin_secret).made("/v1/accounts", {"path": "acme"})
             assert http.get("/healthz").status_code == 200
-        require_no_root(serving_process(server), run_as.unprivileged(None))
+        require_no_root(server.serving_pid, run_as.unprivileged(None))
         for name in ("admin.key", "primary.seen"):
             found = (data_dir / name).stat()
             assert (found.st_uid, found.st_mode & 0o777) == (0, 0o600)
@@ -137,13 +130,13 @@ def test_an_address_is_led_through_another_directory() -> None:
 def test_neither_process_outlives_the_other(data_dir: Path) -> None:
     """Killed with -9, the child ends the parent in order, and the parent takes the child along."""
     with running_server(data_dir) as server:
-        os.kill(serving_process(server), signal.SIGKILL)
+        os.kill(server.serving_pid, signal.SIGKILL)
         assert server.process.wait(HANGS_S) == 1
         assert server.process.stdout is not None
         assert "ended by signal 9" in server.process.stdout.read()
         assert not leftovers.server_processes(data_dir / "postgres")
     with running_server(data_dir) as server:
-        child = serving_process(server)
+        child = server.serving_pid
         server.process.kill()
         server.process.wait(HANGS_S)
         until(lambda: not Path(f"/proc/{child}").exists())
