@@ -13,7 +13,6 @@ import select
 import socket
 import struct
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -234,14 +233,14 @@ def test_who_does_not_finish_a_head_is_not_waited_for() -> None:
 def test_a_head_that_trickles_in_buys_no_time() -> None:
     """One byte after the other is sent for longer than a head may take; then it is 408."""
     with place(IMPATIENT) as quick, quick.connect() as caller:
-        began = time.monotonic()
-        trickle = itertools.chain(GET + b"x-a: ", itertools.repeat(ord("a"), 4_000))
+        trickle = itertools.chain(GET + b"x-a: ", itertools.repeat(ord("a"), 1_000))
         with suppress(BrokenPipeError, ConnectionResetError):
-            for byte in trickle:
+            for byte in trickle:  # at least 20 s of it
                 caller.sendall(bytes([byte]))
                 if select.select([caller], [], [], 0.02)[0]:
                     break
-        assert time.monotonic() - began >= IMPATIENT.head_s
+            else:
+                pytest.fail("the head was waited for as long as it trickled in")
         told, body, closed = answer(caller)
         assert (told, reason(body), closed) == (408, "too_slow", True)
 
