@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -49,8 +50,8 @@ from gpucredits.store.connection import Pool
 from gpucredits.store.embedded import EmbeddedPostgres, make_data_dir
 from gpucredits.store.migrate import migrate, read_migrations
 from gpucredits.store.pool import PoolOptions, open_pool
-from gpucredits.store.primary import Primary
-from gpucredits.store.run_as import sealed_advice
+from gpucredits.store.primary import Primary, open_note, socket_directory
+from gpucredits.store.run_as import RunAs, sealed_advice, serving_advice, serving_user
 from gpucredits.store.shelf import LEASES_MAX
 
 logger = logging.getLogger(__name__)
@@ -75,9 +76,10 @@ class Config:
 
     data_dir: Path
     database_url: str | None = None
-    is_apart: bool = (
-        False  # a process of root has prepared the database, and has the data directory
-    )
+    # A process of root has prepared the database, and has the data directory; it lends a
+    # descriptor of the file in which the newest primary is noted.
+    is_apart: bool = False
+    primary_note: int | None = None
     host: str = "127.0.0.1"
     port: int = 8437
     test_clock: bool = False
@@ -115,12 +117,11 @@ async def running(config: Config) -> AsyncIterator[App]:
         url = config.database_url
         if url is None:
             url = await _embedded(config, stack)
-        elif not config.is_apart:
-            private.make_directory(config.data_dir)
-            private.check_secret(config.admin_key_path)
-        has_note = config.database_url and not config.is_apart
-        primary = Primary(config.data_dir / PRIMARY_FILE if has_note else None)
-        pool = await open_pool(url, config.pool, primary)
+        note = config.primary_note
+        if config.database_url and not config.is_apart:
+            note = _open_directory(config)
+            stack.callback(os.close, note)
+        pool = await open_pool(url, config.pool, Primary(note))
         stack.push_async_callback(_close, pool)
         if not config.is_apart:
             await _prepare(pool, config)
@@ -208,20 +209,52 @@ async def _embedded(config: Config, stack: AsyncExitStack) -> str:
     return url
 
 
-@contextmanager
-def database_for_another(config: Config) -> Iterator[EmbeddedPostgres]:
-    """Run the embedded database, prepared, for a server in a process of another user."""
-    make_data_dir(config.data_dir)
+def _open_directory(config: Config) -> int:
+    """Check the data directory beside a database of somebody else; its note of the primary."""
+    private.make_directory(config.data_dir)
     private.check_secret(config.admin_key_path)
-    with EmbeddedPostgres(config.data_dir) as server:
-        if server.user.is_sealed:
-            logger.warning(sealed_advice(Layout(config.data_dir).cluster))
-        asyncio.run(_prepare_alone(config, server.dsn()))
-        yield server
+    return open_note(config.data_dir / PRIMARY_FILE)
 
 
-async def _prepare_alone(config: Config, url: str) -> None:
-    pool = await open_pool(url, PREPARING, Primary(None))
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What a process of root lends to the one that serves: a user, and descriptors.
+
+    ``sockets`` is the directory of the database's socket, which lies behind directories that the
+    user cannot pass; ``note`` is where the newest primary is noted.
+    """
+
+    user: RunAs
+    sockets: int | None = None
+    note: int | None = None
+
+
+@contextmanager
+def database_for_another(config: Config) -> Iterator[Lent]:
+    """Prepare the database for a server in a process of another user; run it if it is ours."""
+    with ExitStack() as stack:
+        if config.database_url is None:
+            make_data_dir(config.data_dir)
+            private.check_secret(config.admin_key_path)
+            server = stack.enter_context(EmbeddedPostgres(config.data_dir))
+            url, user, note = server.dsn(), server.user, None
+            advice = sealed_advice(Layout(config.data_dir).cluster)
+        else:
+            url, note = config.database_url, _open_directory(config)
+            stack.callback(os.close, note)
+            user, advice = serving_user(), serving_advice()
+        if user.is_sealed:
+            logger.warning(advice)
+        asyncio.run(_prepare_alone(config, url, note))
+        sockets = None
+        if folder := socket_directory(url):
+            sockets = os.open(folder, private.DIRECTORY)
+            stack.callback(os.close, sockets)
+        yield Lent(user, sockets, note)
+
+
+async def _prepare_alone(config: Config, url: str, note: int | None) -> None:
+    pool = await open_pool(url, PREPARING, Primary(note))
     try:
         await _prepare(pool, config)
     finally:

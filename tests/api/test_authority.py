@@ -125,3 +125,21 @@ def test_request_limits_say_who_set_them(admin: Caller, operator: Caller, org: s
     speed = {"refill_per_second": 1_000}
     assert admin.call("PUT", path, speed).json()["set_by_scope"] == "system"
     assert problem(operator.call("DELETE", path)) == (403, "forbidden")
+
+
+def test_an_operator_cannot_resume_what_the_systems_staff_suspended(
+    admin: Caller, operator: Caller, org: str, place: str
+) -> None:
+    """Nor can it make the suspension its own by suspending again; its own it resumes."""
+    assert admin.read(place)["suspended_by_scope"] is None
+    assert admin.post(f"{place}/suspend").json()["suspended_by_scope"] == "system"
+    told = refused(operator.post(f"{place}/resume"))
+    assert f"The suspension of {org}/vision was set at system scope" in told["detail"]
+    assert operator.post(f"{place}/suspend").json()["suspended_by_scope"] == "system"
+    refused(operator.post(f"{place}/resume"))
+    shown = operator.read(place)
+    assert (shown["status"], shown["suspended_by_scope"]) == ("suspended", "system")
+    assert admin.post(f"{place}/resume").json()["status"] == "active"
+    assert operator.post(f"{place}/suspend").json()["suspended_by_scope"] == "org"
+    resumed = operator.post(f"{place}/resume").json()
+    assert (resumed["status"], resumed["suspended_by_scope"]) == ("active", None)

@@ -7,8 +7,11 @@ asked; bounds of time are short, so that nobody waits for them.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import select
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,17 +26,20 @@ from gpucredits.api.connections import BoundedConnection, Connected, ConnectionB
 from support.waiting import until
 
 GET = b"GET /echo HTTP/1.1\r\nhost: localhost\r\n"
-BOUNDS = ConnectionBounds(head_s=0.3, idle_s=60.0, unread_s=0.3)
+BOUNDS = ConnectionBounds(head_s=60.0, idle_s=60.0, unread_s=0.3)
+IMPATIENT = ConnectionBounds(head_s=0.3, idle_s=60.0)  # for heads that are never whole
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
-    """Answer with the headers that the application saw, at length or unread if so asked."""
+    """Answer with the headers that the application saw, at length, late or unread if so asked."""
     more = scope["path"] != "/unread"
     while more:
         message = await receive()
         if message["type"] != "http.request":
             return
         more = message.get("more_body", False)
+    if scope["path"] == "/held":  # until the caller has gone; the answer is then for nobody
+        await receive()
     seen = [[name.decode(), value.decode()] for name, value in scope["headers"]]
     body = json.dumps(seen).encode()
     if scope["path"] == "/large":
@@ -48,14 +54,20 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 class Place:
     """A server in a thread, and what it knows of its connections."""
 
-    def __init__(self, bounds: ConnectionBounds, protocol: Any = BoundedConnection) -> None:
+    def __init__(self, bounds: ConnectionBounds, protocol: Any, keep_alive_s: int) -> None:
         self.connected = Connected()
         made = protocol
         if protocol is BoundedConnection:
             made = partial(BoundedConnection, bounds=bounds, connected=self.connected)
         self.server = uvicorn.Server(
             uvicorn.Config(
-                echo, http=made, lifespan="off", access_log=False, log_config=None, port=0
+                echo,
+                http=made,
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                port=0,
+                timeout_keep_alive=keep_alive_s,
             )
         )
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -71,9 +83,11 @@ class Place:
 
 
 @contextmanager
-def place(bounds: ConnectionBounds = BOUNDS, protocol: Any = BoundedConnection) -> Iterator[Place]:
+def place(
+    bounds: ConnectionBounds = BOUNDS, protocol: Any = BoundedConnection, keep_alive_s: int = 60
+) -> Iterator[Place]:
     """A server that is ended with the test."""
-    made = Place(bounds, protocol)
+    made = Place(bounds, protocol, keep_alive_s)
     made.thread.start()
     try:
         yield made
@@ -156,6 +170,7 @@ def test_an_ordinary_request_is_served_and_its_connection_kept(bounded: Place) -
         ([GET + b"host: other\r\n\r\n"], 400, "malformed_request"),
         ([b"nonsense\r\n\r\n"], 400, "malformed_request"),
         ([GET + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n"], 400, "malformed_request"),
+        ([GET + b"transfer-encoding: gzip, chunked\r\n\r\n"], 400, "malformed_request"),
     ],
     ids=[
         "one long header",
@@ -168,6 +183,7 @@ def test_an_ordinary_request_is_served_and_its_connection_kept(bounded: Place) -
         "two hosts",
         "no HTTP",
         "another protocol",
+        "another encoding",
     ],
 )
 def test_heads_beyond_their_bounds_end_the_connection(
@@ -207,10 +223,75 @@ def test_a_chunked_body_without_trailers_is_taken(bounded: Place) -> None:
     assert status == 200
 
 
-def test_who_does_not_finish_a_head_is_not_waited_for(bounded: Place) -> None:
+def test_who_does_not_finish_a_head_is_not_waited_for() -> None:
     """A half-sent head is answered 408 after its time, and the connection closed."""
-    told, body, closed = ask(bounded, GET)
+    with place(IMPATIENT) as quick:
+        told, body, closed = ask(quick, GET)
     assert (told, reason(body), closed) == (408, "too_slow", True)
+
+
+def test_a_head_that_trickles_in_buys_no_time() -> None:
+    """One byte after the other is sent for longer than a head may take; then it is 408."""
+    with place(IMPATIENT) as quick, quick.connect() as caller:
+        trickle = itertools.chain(GET + b"x-a: ", itertools.repeat(ord("a"), 1_000))
+        with suppress(BrokenPipeError, ConnectionResetError):
+            for byte in trickle:  # at least 20 s of it
+                caller.sendall(bytes([byte]))
+                if select.select([caller], [], [], 0.02)[0]:
+                    break
+            else:
+                pytest.fail("the head was waited for as long as it trickled in")
+        told, body, closed = answer(caller)
+        assert (told, reason(body), closed) == (408, "too_slow", True)
+
+
+@pytest.mark.parametrize("before", [b"", GET + b"\r\n"], ids=["at first", "after an answer"])
+def test_empty_lines_buy_no_time(before: bytes) -> None:
+    """A connection that has sent nothing but line ends is idle, and ends as one."""
+    bounds = ConnectionBounds(idle_s=0.2)
+    with place(bounds, keep_alive_s=1) as quick, quick.connect() as caller:
+        if before:
+            caller.sendall(before)
+            assert answer(caller)[::2] == (200, False)
+        caller.sendall(b"\r\n\r\n")
+        assert receive(caller) == b""
+
+
+CHUNKED = GET.replace(b"GET", b"POST") + b"transfer-encoding: chunked\r\n\r\n"
+
+
+def test_the_frame_of_a_body_is_bounded(bounded: Place) -> None:
+    """Extensions of chunks are not part of a body, and have a bound of their own."""
+    told, body, closed = ask(bounded, CHUNKED + b"2;", *[b"a" * 65_536] * 40)
+    assert (told, reason(body), closed) == (400, "malformed_request", True)
+    assert ask(bounded, CHUNKED + b"2;a=b\r\n{}\r\n0\r\n\r\n")[0] == 200
+
+
+def test_requests_ahead_of_their_answers_are_bounded_and_never_mixed_up(
+    bounded: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Too many end the connection; no request gets another's answer, and nothing is a traceback."""
+    held = GET.replace(b"/echo", b"/held") + b"\r\n"
+    with bounded.connect() as caller:
+        caller.sendall(held * 40)
+        assert answer(caller) == (0, b"", True)
+    with bounded.connect() as caller:
+        caller.sendall(held + b"nonsense\r\n\r\n")
+        assert answer(caller) == (0, b"", True)
+    for _ in range(2):
+        with bounded.connect() as caller:
+            caller.sendall(held * 3)
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    with bounded.connect() as caller:
+        caller.sendall((GET + b"\r\n") * 5)
+        known = b""
+        while known.count(b"HTTP/1.1 200 OK") < 5:
+            more = receive(caller)
+            assert more
+            known += more
+    assert until(lambda: bounded.connected.in_all == 0)
+    assert ask(bounded, GET + b"\r\n")[0] == 200
+    assert "Traceback" not in caplog.text
 
 
 def test_who_sends_nothing_is_hung_up_on() -> None:

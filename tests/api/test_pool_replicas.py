@@ -113,7 +113,7 @@ def test_killing_the_dispatcher_loses_and_doubles_nothing(
     assert len({each.queue_id for each in queued}) == CALLERS
     scene.settle(lease)
     holder = until(lambda: sql(dsn, HOLDER, gpu_type))
-    by_pid = {str(each.process.pid): each for each in replicas}
+    by_pid = {str(each.serving_pid): each for each in replicas}
     victim = by_pid.pop(holder.partition("-")[0])
     os.kill(victim.process.pid, signal.SIGKILL)
     victim.process.wait(HANGS_S)
@@ -134,4 +134,4 @@ def test_killing_the_dispatcher_loses_and_doubles_nothing(
                 admin.post(f"/v1/reservations/{each}:settle")
     assert sql(dsn, "SELECT count(*) FROM reservations WHERE gpu_type = $1", gpu_type) == len(seen)
     taken_over = until(lambda: sql(dsn, HOLDER, gpu_type))
-    assert taken_over.startswith(f"{survivor.process.pid}-")
+    assert taken_over.startswith(f"{survivor.serving_pid}-")

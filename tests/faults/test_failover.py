@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 import asyncpg
@@ -17,13 +18,14 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.service.ledger import Ledger, Request
 from gpucredits.service.verify import verify
 from gpucredits.store import book_save
+from gpucredits.store.bell import Bell
 from gpucredits.store.cluster import ROLE
 from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.embedded import DATABASE
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.migrate import migrate, read_migrations
 from gpucredits.store.pool import PoolOptions, open_pool
-from gpucredits.store.primary import Primary
+from gpucredits.store.primary import Primary, open_note
 from support.postgres import sql
 from support.replicas import Pair, host_of, replicated
 from support.scene import CREDIT, QUICK, Scene, scene
@@ -149,7 +151,7 @@ def test_an_old_primary_that_was_not_stopped_is_refused(pair: Pair) -> None:
 
 def test_the_newest_primary_is_remembered_over_a_restart(pair: Pair) -> None:
     """A server that starts again refuses the old primary, since it has written down the new one."""
-    note = pair.folders[0].parent / "seen"
+    note = open_note(pair.folders[0].parent / "seen")
 
     async def look(dsn: str) -> None:
         pool = await open_pool(dsn, SMALL_POOL, Primary(note))
@@ -183,6 +185,34 @@ def test_while_there_is_no_primary_callers_are_told_to_come_back(pair: Pair) -> 
             await open_pool(there, SMALL_POOL)
         await asyncio.to_thread(pair.promote)
         assert await pool.fetchval("SELECT 1") == 1
+        await pool.close()
+
+    asyncio.run(run())
+
+
+def test_listeners_come_back_after_a_failover(pair: Pair) -> None:
+    """Whoever listens hears what the new primary announces, without a restart."""
+    heard: list[str] = []
+
+    async def run() -> None:
+        pool = await open_pool(pair.address(pair.primary, pair.standby), SMALL_POOL)
+        bell = Bell(pool, {"news": lambda: heard.append("news")})
+        await bell.start()
+
+        def announced(dsn: str, known: int) -> bool:
+            sql(dsn, "NOTIFY news")
+            return len(heard) >= known + 2  # one comes whenever it begins to listen
+
+        listening = "SELECT count(*) FROM pg_stat_activity WHERE query ILIKE 'LISTEN %'"
+        for server in (pair.primary, pair.standby):
+            if server is pair.standby:
+                await asyncio.to_thread(pair.primary.stop)
+                await asyncio.to_thread(pair.promote)
+            there = partial(sql, server.dsn(), listening)
+            await asyncio.to_thread(until, there, timeout_s=60)
+            hears = partial(announced, server.dsn(), len(heard))
+            await asyncio.to_thread(until, hears, timeout_s=60)
+        await bell.stop()
         await pool.close()
 
     asyncio.run(run())

@@ -75,6 +75,7 @@ def test_a_database_that_is_slow_holds_no_request_for_long(
 
     async def act(pool: Pool) -> None:
         limiter = ProcessLimiter(Levels(pool))
+        monkeypatch.setattr(bucket_levels, "LOAD_TIMEOUT_S", HANGS_S)
         async with pool.acquire() as other, other.transaction():
             await other.execute("LOCK TABLE request_buckets IN ACCESS EXCLUSIVE MODE")
             with monkeypatch.context() as patch:

@@ -40,7 +40,7 @@ def test_two_servers_share_a_limit_and_an_outage_is_seen(
         temporary_directory() as folder,
         temporary_directory() as other_folder,
     ):
-        options = ("--database-url", dsn, "--redis-url", own_redis.url, *PATIENT, *TEN)
+        options = ("--database-url", dsn, "--redis-url", own_redis.tcp_url, *PATIENT, *TEN)
         with (
             running_server(folder, *options) as one,
             httpx.Client(base_url=one.url, timeout=HANGS_S) as http,
@@ -60,7 +60,7 @@ def test_two_servers_share_a_limit_and_an_outage_is_seen(
                     two.terminate()
                     two.wait(HANGS_S)
             outage(Caller(http, one.admin_secret), own_redis)
-        assert own_redis.url not in (folder / "server.log").read_text()
+        assert own_redis.tcp_url not in (folder / "server.log").read_text()
 
 
 def share(secret: str, http: httpx.Client, url: str) -> None:

@@ -30,6 +30,10 @@ LEAKY: dict[str, Any] = {
             "ranges": [
                 {"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "0.16.0"}]},
                 {"type": "ECOSYSTEM", "events": [{"introduced": "2.0"}]},
+                {
+                    "type": "ECOSYSTEM",
+                    "events": [{"introduced": "1.0"}, {"last_affected": "1.2"}],
+                },
             ],
         },
         {"package": {"ecosystem": "npm", "name": "h11"}, "versions": ["1"]},
@@ -61,18 +65,63 @@ def test_packages_have_licences_that_are_allowed() -> None:
 
 
 def test_a_snapshot_that_proves_nothing_says_so(tool: ModuleType) -> None:
-    """An empty or old snapshot is no check, and the words give its date and size."""
+    """One that was never taken, or long ago, is no check; a new one without findings is."""
     today = date(2026, 2, 1)
-    empty = {"taken_on": "2026-01-31", "advisories": []}
-    assert "could not check: the snapshot is of 2026-01-31 and holds 0" in tool.doubts(empty, today)
-    old = {"taken_on": "2025-01-31", "advisories": [LEAKY]}
-    assert "could not check" in tool.doubts(old, today)
-    fresh = {"taken_on": "2026-01-31", "advisories": [LEAKY]}
+    empty: dict[str, Any] = {"taken_on": None, "documents": 0, "advisories": []}
+    assert "could not check: the snapshot is empty" in tool.doubts(empty, today)
+    old = {"taken_on": "2025-12-31", "documents": 9, "advisories": [LEAKY]}
+    assert "could not check: the snapshot knows advisories up to 2025-12-31" in tool.doubts(
+        old, today
+    )
+    fresh = {"taken_on": "2026-01-31", "documents": 9, "advisories": []}
     assert tool.doubts(fresh, today) == ""
 
 
+def test_a_snapshot_is_made_of_what_an_operator_downloads(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OSV's export and pip-audit's report; its date is that of the files, not of the refresh."""
+    monkeypatch.setattr(tool, "SNAPSHOT", tmp_path / "advisories.json")
+    packages = [tool.Package("h11", "0.15.9"), tool.Package("click", "8.1")]
+    export = tmp_path / "all.zip"
+    with zipfile.ZipFile(export, "w") as archive:
+        for number, modified in enumerate(("2025-03-01T10:00:00Z", "2025-03-04T23:00:00Z")):
+            document = LEAKY | {"id": f"OSV-{number}", "modified": modified}
+            archive.writestr(f"{number}.json", json.dumps(document))
+    tool.refresh(packages, export, None)
+    snapshot = json.loads(tool.SNAPSHOT.read_text())
+    assert (snapshot["taken_on"], snapshot["documents"]) == ("2025-03-04", 2)
+    assert len(tool.vulnerable(packages, snapshot["advisories"])) == 2
+    report = tmp_path / "report.json"
+    found = {"name": "h11", "version": "0.15.9", "vulns": [{"id": "PYSEC-1"}]}
+    clean = {"name": "click", "version": "8.1", "vulns": []}
+    skipped = {"name": "nowhere", "skip_reason": "not on an index"}
+    report.write_text(json.dumps({"dependencies": [found, clean, skipped]}))
+    with pytest.raises(ValueError, match="--taken-on"):
+        tool.refresh(packages, report, None)
+    tool.refresh(packages, report, date(2025, 3, 5))
+    snapshot = json.loads(tool.SNAPSHOT.read_text())
+    assert (snapshot["taken_on"], snapshot["documents"]) == ("2025-03-05", 2)
+    assert [line.split(": ")[0] for line in tool.vulnerable(packages, snapshot["advisories"])] == [
+        "h11 0.15.9"
+    ]
+
+
+def test_what_cannot_be_used_leaves_the_snapshot(tmp_path: Path) -> None:
+    """A folder without advisories, and a file that is none, change nothing and say so."""
+    before = (TOOLS / "advisories.json").read_bytes()
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(b"no zip")
+    for source in (tmp_path / "absent", broken, tmp_path):
+        done = run("audit.py", "--refresh", str(source))
+        assert (done.returncode, "The snapshot is as it was." in done.stdout) == (1, True)
+        assert done.stderr == ""
+    assert (TOOLS / "advisories.json").read_bytes() == before
+
+
 @pytest.mark.parametrize(
-    ("version", "is_found"), [("0.15.9", True), ("0.16.0", False), ("2.0", True)]
+    ("version", "is_found"),
+    [("0.15.9", True), ("0.16.0", False), ("1.2", True), ("1.2.1", False), ("2.0", True)],
 )
 def test_an_advisory_names_the_versions_it_is_about(
     tool: ModuleType, version: str, is_found: bool

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+from gpucredits.bench.processes import processes_of
 from gpucredits.client import AsyncClient, Call, Refused
 from support.mornings import until_morning
 from support.waiting import HANGS_S
@@ -32,6 +33,11 @@ class RunningServer:
     admin_secret: str
     process: subprocess.Popen[str]
     data_dir: Path
+
+    @property
+    def serving_pid(self) -> int:
+        """The process that serves HTTP: a child without root where root started the server."""
+        return processes_of(self.process.pid)[0][-1]
 
 
 @contextmanager

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpucredits.core.account import Status
+from gpucredits.core.authority import Authority
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.core.command import (
     AddBoost,
+    CreateAccount,
     EndBoost,
     EndBudget,
     EndQuota,
@@ -19,6 +22,7 @@ from gpucredits.core.command import (
     SetBudget,
     SetQuota,
     SetRateLimit,
+    UpdateAccount,
 )
 from gpucredits.core.outcome import Boosted, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import Calendar
@@ -51,6 +55,10 @@ ROGUE_LIMIT = "INSERT INTO request_limits VALUES (1, 1, 99, 1000000, 3600000000,
 MORE = "amount = amount * 2"
 BODY = "RETURNS trigger LANGUAGE plpgsql AS E'BEGIN RETURN NEW\\073 END'"  # 073: the semicolon
 TAMPERINGS: dict[str, tuple[str, ...]] = {
+    "account_acts": (
+        "UPDATE accounts SET status = 0, suspended_by = 0 WHERE path = 'acme/idle'",
+        "UPDATE accounts SET suspended_by = 2 WHERE path = 'acme/idle'",
+    ),
     "key_acts": (
         ROGUE_KEY,
         "UPDATE api_keys SET role = 'admin' WHERE name = 'member'",
@@ -201,6 +209,8 @@ async def use_every_power(stage: Scene) -> None:
     await make_pools(stage)
     await change_limits(stage)
     await ask_for_more(stage)
+    await stage.do(CreateAccount(path="acme/idle"))
+    await stage.do(UpdateAccount(path="acme/idle", status=Status.SUSPENDED, by=Authority.ORG))
     terms = TermsRow(ratio_percent=300, floor=CREDIT, auto_suspend=False)
     assert await anomalies.set_terms(stage.pool, Act(org_id=1), "acme", terms, **WHO)
     await report_use(stage)

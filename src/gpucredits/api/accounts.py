@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.api.errors import ProblemError, invalid
 from gpucredits.api.overdue import name_statement
-from gpucredits.api.reasons import NO_ACCOUNT
+from gpucredits.api.reasons import NO_ACCOUNT, SET_ABOVE
 from gpucredits.api.scope import account_param, org_number, require, require_wider, visible
 from gpucredits.api.submit import submit
 from gpucredits.core.account import Status, org_of
@@ -85,7 +85,7 @@ async def _set_status(call: Call[None, NoQuery], status: Status) -> StatusAnswer
     path = account_param(call)
     require_wider(call, path)
     org_id = await org_number(call, path)
-    command = UpdateAccount(path=path, status=status)
+    command = UpdateAccount(path=path, status=status, by=call.principal.authority)
     saved = await submit(call, org_id, command, AccountSaved)
     note = None if saved.stands is None else await _what_stands(call, path, saved.stands)
     return status_to_wire(saved.account, note)
@@ -129,12 +129,12 @@ ROUTES = [
             permission=Permission.SUSPEND,
             answer=StatusAnswer,
             needs_key=True,
-            reasons=NO_ACCOUNT,
+            reasons=reasons,
             tag="accounts",
         )
-        for verb, summary, handler in (
-            ("suspend", "Admit nothing more and drain what runs", post_suspend),
-            ("resume", "Admit again", post_resume),
+        for verb, summary, handler, reasons in (
+            ("suspend", "Admit nothing more and drain what runs", post_suspend, NO_ACCOUNT),
+            ("resume", "Admit again", post_resume, (*NO_ACCOUNT, *SET_ABOVE)),
         )
     ),
     Route(

@@ -47,6 +47,7 @@ class ConnectionBounds:
     head_bytes: int = 16 * 1024
     target_bytes: int = 8 * 1024
     headers: int = 64
+    framing_bytes: int = 1024 * 1024  # of a body's chunks: their sizes and extensions
     waiting_requests: int = 16  # sent ahead on one connection
     head_s: float = 10.0
     idle_s: float = 75.0
@@ -78,7 +79,11 @@ class BoundedConnection(HttpToolsProtocol):
     """One connection. It is closed with an answer as soon as it exceeds a bound.
 
     ``_heading`` says that a request's head has begun and is not complete, ``_in_body`` that its
-    body has begun and is not complete.
+    body has begun and is not complete. ``_cycles`` are the requests that have no whole answer yet:
+    uvicorn itself knows only the newest of them.
+
+    A head has its time from its first byte, however the others trickle in. Empty lines are no head,
+    and buy no time.
     """
 
     def __init__(  # uvicorn's arguments, and ours
@@ -100,6 +105,8 @@ class BoundedConnection(HttpToolsProtocol):
         self._in_body = False
         self._head_bytes = 0
         self._header_bytes = 0
+        self._framing_bytes = 0
+        self._cycles: list[Any] = []
         self._rejected: RejectedError | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -134,6 +141,7 @@ class BoundedConnection(HttpToolsProtocol):
                 del self._connected.by_address[self._address]
         self._lose_patience()
         self._end_rest()
+        self._leave_cycles()
         self.resume_writing()
         super().connection_lost(exc)
 
@@ -146,28 +154,28 @@ class BoundedConnection(HttpToolsProtocol):
             if self._rest_bytes > self._bounds.rest_bytes:
                 self.transport.close()
                 return
-        self._unset_keepalive_if_required()
-        self._lose_patience()
         try:
+            if self._in_body:
+                self._framing_bytes += len(data)
             self.parser.feed_data(data)
             if self._heading:
                 self._head_bytes += len(data)
                 self._check_head(self._head_bytes)
+            self._check_framing()
         except RejectedError as rejected:
             self._reject(rejected)
         except httptools.HttpParserUpgrade:
             self._reject(RejectedError("malformed_request", "This server has no other protocol."))
         except httptools.HttpParserError:
             self._reject(self._reason_to_end())
-        else:
-            if self._heading:
-                self._be_patient(self._bounds.head_s)
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
         self._heading, self._in_body = True, False
-        self._head_bytes = self._header_bytes = 0
+        self._head_bytes = self._header_bytes = self._framing_bytes = 0
+        self._unset_keepalive_if_required()
+        self._be_patient(self._bounds.head_s)
 
     def on_url(self, url: bytes) -> None:
         """The request's target, or a part of it."""
@@ -185,6 +193,8 @@ class BoundedConnection(HttpToolsProtocol):
         name = name.lower()
         if name in ONCE and any(known == name for known, _ in self.headers):
             self._refuse("malformed_request", f"The header {name.decode()} may be sent once.")
+        if name == b"transfer-encoding" and value.lower() != b"chunked":
+            self._refuse("malformed_request", "The only transfer-encoding here is chunked.")
         if len(self.headers) >= self._bounds.headers:
             self._refuse("head_too_large", f"There are more than {self._bounds.headers} headers.")
         self._header_bytes += len(name) + len(value)
@@ -193,10 +203,18 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole: the request goes on to the application."""
-        self._heading, self._in_body = False, True
         if len(self.pipeline) >= self._bounds.waiting_requests:
             self._refuse("malformed_request", "Too many requests were sent ahead of answers.")
+        self._heading, self._in_body = False, True
+        self._unset_keepalive_if_required()
+        self._lose_patience()
         super().on_headers_complete()
+        self._cycles.append(self.cycle)
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._framing_bytes -= len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The body is whole."""
@@ -209,6 +227,7 @@ class BoundedConnection(HttpToolsProtocol):
 
         Closing at once would reset the connection before the caller has read the answer.
         """
+        self._cycles = [each for each in self._cycles if not each.response_complete]
         if self._in_body and self._rest is None:
             self._rest_bytes = 0
             self._rest = self.loop.call_later(self._bounds.rest_s, self.transport.close)
@@ -239,9 +258,21 @@ class BoundedConnection(HttpToolsProtocol):
                 f"The request's line and headers have more than {self._bounds.head_bytes} bytes.",
             )
 
+    def _check_framing(self) -> None:
+        if self._framing_bytes > self._bounds.framing_bytes:
+            self._refuse(
+                "malformed_request",
+                f"Sizes and extensions of chunks exceed {self._bounds.framing_bytes} bytes.",
+            )
+
     def _is_answering(self) -> bool:
-        cycle: Any = self.cycle
-        return cycle is not None and not cycle.response_complete
+        return any(not each.response_complete for each in self._cycles)
+
+    def _leave_cycles(self) -> None:
+        """Let requests that are under way write no more: the connection ends."""
+        for each in self._cycles:
+            each.disconnected = True
+            each.message_event.set()
 
     def _reason_to_end(self) -> RejectedError:
         """Why the parser stopped: one of our bounds, or its own."""
@@ -253,7 +284,8 @@ class BoundedConnection(HttpToolsProtocol):
         raise self._rejected
 
     def _be_patient(self, seconds: float) -> None:
-        """Close the connection if nothing more comes for so long."""
+        """Close the connection unless what it has begun is whole in so long."""
+        self._lose_patience()
         self._patience = self.loop.call_later(seconds, self._give_up)
 
     def _lose_patience(self) -> None:
@@ -262,7 +294,9 @@ class BoundedConnection(HttpToolsProtocol):
             self._patience = None
 
     def _give_up(self) -> None:
-        if self._heading:
+        if self._heading and self._is_answering():  # it may be us who do not read on
+            self._be_patient(self._bounds.head_s)
+        elif self._heading:
             slow = f"The request's head did not arrive within {self._bounds.head_s:g} s."
             self._reject(RejectedError("too_slow", slow))
         else:
@@ -275,12 +309,12 @@ class BoundedConnection(HttpToolsProtocol):
     def _reject(self, rejected: RejectedError) -> None:
         """Say why, and close; a request whose body has not all come is not carried out."""
         self._rejected = rejected
-        if self._is_answering():
-            if self._heading:  # the request before this one is still being answered
-                self.transport.close()
-                return
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        earlier = self._cycles if self._heading else self._cycles[:-1]
+        is_mixed_up = earlier or any(each.response_started for each in self._cycles)
+        self._leave_cycles()
+        if is_mixed_up:  # this answer would be taken for that to an earlier request
+            self.transport.close()
+            return
         if not self.transport.is_closing():
             self.transport.write(answer_to(rejected))
             self.transport.close()

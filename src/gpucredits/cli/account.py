@@ -182,6 +182,7 @@ def show_account(answer: AccountAnswer) -> None:
             ("account", answer.path),
             ("scope", answer.scope),
             ("status", answer.status),
+            ("suspended by", suspended_by(answer)),
             ("model", answer.model),
             ("funding", answer.funding if answer.scope != "org" else ""),
             ("credit limit", answer.credit_limit if answer.model == "postpaid" else ""),
@@ -195,6 +196,12 @@ def show_account(answer: AccountAnswer) -> None:
             ("labels", output.labels(answer.metadata)),
         ]
     )
+
+
+def suspended_by(answer: AccountAnswer) -> str:
+    """Who may resume an account that is suspended."""
+    scope = answer.suspended_by_scope
+    return f"a key of {scope} scope" if scope else ""
 
 
 def show_status(answer: StatusAnswer) -> None:

@@ -193,7 +193,7 @@ def serve(  # noqa: PLR0913  # one argument for each option
     try:
         listener = listen(config)
         said = partial(announced, url=address_of(listener), as_json=as_json)
-        if os.geteuid() == 0 and config.database_url is None:
+        if os.geteuid() == 0:
             serve_apart(config, listener, said=said, serve=serve_until_told)
         else:
             serve_until_told(config, listener, said)

@@ -1,9 +1,10 @@
-"""Serving HTTP without root: a child that gave root up, beside the process that keeps the database.
+"""Serving HTTP without root: a child that gave root up, beside the process that has the data.
 
 Owns: the two processes, how they find each other, and that neither outlives the other. The process
-of root takes the port, runs PostgreSQL, writes what lies in the data directory and reads nothing
-that came over the network. The child is the user that the database runs as, with no way back: it
-gets the listening socket, and the socket directory of the database as a descriptor.
+of root takes the port, runs or prepares the database, writes what lies in the data directory and
+reads nothing that came over the network. The child is the user that the database runs as, or would
+run as, with no way back: it gets the listening socket, and as descriptors the directory of the
+database's socket and the note of the newest primary.
 Must not: know how requests are served.
 
 The child is forked before any thread or event loop is there, and imports what it needs while it
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pwd
 import signal
 import socket
 import sys
@@ -28,7 +30,8 @@ import click
 import msgspec
 
 from gpucredits.app import Config, database_for_another
-from gpucredits.store import embedded, launch, private
+from gpucredits.store import embedded, launch
+from gpucredits.store.primary import through
 from gpucredits.store.run_as import UNCHANGED, EmbeddedPostgresError, capabilities_held
 
 Said = Callable[[Config], AbstractContextManager[None]]
@@ -38,6 +41,8 @@ Serve = Callable[[Config, socket.socket, Said], None]
 PR_SET_DUMPABLE: Final = 4
 PR_SET_NO_NEW_PRIVS: Final = 38
 MESSAGE_BYTES_MAX: Final = 1_024
+HANDLES_MAX: Final = 2
+NOWHERE: Final = Path("/")
 READY: Final = b"!"
 # Imported on first use by what we stand on, which the child could be unable to read then.
 LATER: Final = (
@@ -50,11 +55,13 @@ LATER: Final = (
 LATER_WITH_REDIS: Final = ("gpucredits.service.redis_limiter", "redis.asyncio")
 
 
-class User(msgspec.Struct):
-    """Whom the child is to become."""
+class Handover(msgspec.Struct):
+    """Whom the child is to become, and which descriptors come along, in this order."""
 
     uid: int
     gid: int
+    has_sockets: bool
+    has_note: bool
 
 
 @dataclass(slots=True)
@@ -111,17 +118,16 @@ def serve_apart(config: Config, listener: socket.socket, *, said: Said, serve: S
 
 def keep_database(config: Config, child: Child, said: Said) -> int:
     """Run the database for as long as the child serves; how the child ended."""
-    with database_for_another(config) as server:
-        folder = os.open(server.sockets, private.DIRECTORY)
-        user = User(server.user.uid, server.user.gid)
+    with database_for_another(config) as lent:
+        has_sockets, has_note = lent.sockets is not None, lent.note is not None
+        message = Handover(lent.user.uid, lent.user.gid, has_sockets, has_note)
+        handles = [handle for handle in (lent.sockets, lent.note) if handle is not None]
         with passed_on(child):
             try:
-                socket.send_fds(child.channel, [msgspec.json.encode(user)], [folder])
+                socket.send_fds(child.channel, [msgspec.json.encode(message)], handles)
                 is_ready = child.channel.recv(len(READY)) == READY
             except ConnectionError:  # killed already, as its end will tell
                 is_ready = False
-            finally:
-                os.close(folder)
             with said(config) if is_ready else nullcontext():
                 return child.wait()
 
@@ -147,10 +153,11 @@ def serve_without_root(
     for name in (*LATER, *(LATER_WITH_REDIS if config.redis_url else ())):
         with suppress(ModuleNotFoundError):  # an extra, whose absence is told later
             importlib.import_module(name)
-    message, handles, _, _ = socket.recv_fds(channel, MESSAGE_BYTES_MAX, 1)
-    if not handles:
-        os._exit(1)  # the parent could not start the database, and has said so
-    give_up_root(msgspec.json.decode(message, type=User))
+    message, handles, _, _ = socket.recv_fds(channel, MESSAGE_BYTES_MAX, HANDLES_MAX)
+    if not message:
+        os._exit(1)  # the parent could not prepare the database, and has said so
+    given = msgspec.json.decode(message, type=Handover)
+    give_up_root(given)
     die_with(parent)  # the change of user has cleared it
 
     @contextmanager
@@ -158,16 +165,20 @@ def serve_without_root(
         channel.sendall(READY)
         yield
 
-    # The descriptor leads to the socket through directories that this user cannot pass.
-    url = embedded.address(Path(f"/proc/self/fd/{handles[0]}"))
-    serve(replace(config, database_url=url, is_apart=True), listener, told)
+    url = config.database_url or embedded.address(NOWHERE)
+    if given.has_sockets:  # the descriptor leads through directories that this user cannot pass
+        url = through(url, Path(f"/proc/self/fd/{handles[0]}"))
+    note = handles[-1] if given.has_note else None
+    serve(replace(config, database_url=url, is_apart=True, primary_note=note), listener, told)
 
 
-def give_up_root(user: User) -> None:
+def give_up_root(user: Handover) -> None:
     """Become the user for good, out of reach of other processes of the same user."""
     launch.become(user.uid, user.gid, UNCHANGED)
     launch.prctl(PR_SET_NO_NEW_PRIVS, 1)
     launch.prctl(PR_SET_DUMPABLE, 0)  # nobody but root traces us or opens what we have open
+    with suppress(KeyError):  # files of PostgreSQL's clients are looked for there
+        os.environ["HOME"] = pwd.getpwuid(user.uid).pw_dir
     os.umask(0o077)
     os.chdir("/")
     if 0 in (*os.getresuid(), *os.getresgid()) or capabilities_held():

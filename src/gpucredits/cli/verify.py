@@ -22,9 +22,11 @@ from gpucredits.client import Unavailable as Away
 from gpucredits.service.verify import Finding, Head, Verification
 from gpucredits.service.verify import verify as verify_books
 from gpucredits.store.attach import address_in_use
+from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.embedded import DATABASE, EmbeddedPostgres
 from gpucredits.store.errors import Unavailable
 from gpucredits.store.pool import PoolOptions, open_pool
+from gpucredits.store.primary import DatabaseAddressError
 from gpucredits.store.run_as import EmbeddedPostgresError
 
 HOUR_S = 3_600
@@ -86,7 +88,7 @@ def verify(  # one argument for each option
         raise click.UsageError("Give --data-dir or --database-url: which books shall be checked?")
     try:
         result = asyncio.run(check(data_dir, database_url, exported))
-    except EmbeddedPostgresError as error:
+    except (DatabaseAddressError, EmbeddedPostgresError, UnsafeDatabaseError) as error:
         raise click.UsageError(str(error)) from error
     except (Unavailable, OSError) as error:
         raise Undone(Away(str(error).rstrip("."))) from error

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from gpucredits.core import bounds
+from gpucredits.core.authority import Authority
 
 SCOPES = ("org", "project", "user")
 RESERVED_SEGMENTS = frozenset(
@@ -107,6 +108,7 @@ class Account:
     ``promised`` is what its live leases were promised of it and have not used.
     ``funding`` says whose credits it may spend, ``allocated`` whether it was ever given credits of
     its own, and ``window_max_ms`` how long a window its leases may have at most, 0 for no bound.
+    ``suspended_by`` is the scope of the key that suspended it, while ``status`` is suspended.
     A ``delinquent`` account is suspended until it pays. ``due_at`` is the earliest instant at which
     the clock alone may change the balance: a grant starts or ends, a budget issues its next
     allowance, or a lease may lapse.
@@ -132,6 +134,7 @@ class Account:
     promised: int = 0
     funding: Funding = Funding.OWN
     window_max_ms: int = 0
+    suspended_by: Authority = Authority.SYSTEM
 
     @property
     def available(self) -> int:

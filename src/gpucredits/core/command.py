@@ -41,6 +41,7 @@ class UpdateAccount:
 
     ``labels`` changes some labels, and takes away those that are None; ``metadata`` replaces all.
     ``window_max_ms`` bounds the leases of the account and of those below it, 0 lifts the bound.
+    ``by`` is the scope of the key that suspends or resumes.
     """
 
     path: str
@@ -53,6 +54,7 @@ class UpdateAccount:
     delinquent: bool | None = None
     funding: Funding | None = None
     window_max_ms: int | None = None
+    by: Authority = Authority.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ import hashlib
 import msgspec
 
 from gpucredits.core import ids
-from gpucredits.core.account import Status
+from gpucredits.core.account import Status, parent_of
+from gpucredits.core.authority import authority_of
 from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.change import Named, merged
 from gpucredits.core.command import UpdateAccount
@@ -92,9 +93,10 @@ async def suspend_pending(ledger: Ledger, *, limit: int) -> int:
         async with ledger.pool.acquire() as db:
             rows = await anomalies.to_suspend(db, limit=limit)
     for row in rows:
+        by = authority_of(parent_of(row.account))  # who sets the terms may resume the account
         key = f"anomaly {row.anomaly_id}"  # no caller's key has a space in it
         request = Request(
-            UpdateAccount(path=row.account, status=Status.SUSPENDED),
+            UpdateAccount(path=row.account, status=Status.SUSPENDED, by=by),
             key,
             hashlib.sha256(key.encode()).digest(),
             SYSTEM,

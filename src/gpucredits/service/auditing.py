@@ -57,6 +57,7 @@ from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.risk import Standing
 from gpucredits.service.limit_auditing import limit_after, limit_before
 from gpucredits.store.book_save import ActRow
+from gpucredits.wire.account import suspended_by_scope
 from gpucredits.wire.scalars import format_end, format_instant
 
 ACTIONS: dict[type, str] = {
@@ -210,6 +211,7 @@ def _terms(account: Account) -> State:
         "overdraft_limit": format_credits(account.overdraft_limit),
         "window_max_seconds": account.window_max_ms // 1_000,
         "status": account.status.name.lower(),
+        "suspended_by_scope": suspended_by_scope(account),
         "funding": account.funding.name.lower(),
         "delinquent": account.delinquent,
         "metadata": dict(account.metadata),

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.account import Account
+from gpucredits.store.book_gates import AUTHORITIES
 from gpucredits.store.book_rows import FUNDINGS, MODELS, STATUSES, from_json
 from gpucredits.store.connection import Connection
 from gpucredits.store.where import Where
@@ -16,7 +17,7 @@ ACCOUNTS_PROBED_MAX = 100  # above so many accounts, reading their org in order 
 LIST = """
 SELECT account_id, path, model, credit_limit, status, remaining, reserved, spent, debt,
     overrun, version, due_at, allocated, created_at, metadata::text AS metadata,
-    delinquent, overdraft_limit, promised, funding, window_max_ms
+    delinquent, overdraft_limit, promised, funding, window_max_ms, suspended_by
 FROM accounts WHERE [where] ORDER BY path LIMIT [limit]
 """
 SUM = """
@@ -82,6 +83,7 @@ def account_from_row(row: Any) -> Account:
         promised=row["promised"],
         funding=FUNDINGS[row["funding"]],
         window_max_ms=row["window_max_ms"],
+        suspended_by=AUTHORITIES[row["suspended_by"]],
     )
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from gpucredits.store.connection import Connection, Pool
+from gpucredits.store.durability import UnsafeDatabaseError
 from gpucredits.store.errors import DRIVER_ERRORS, Unavailable
 from gpucredits.store.lane import close_lane
 
@@ -46,7 +47,7 @@ class Bell:
         while True:
             try:
                 await self._listen()
-            except (*DRIVER_ERRORS, TimeoutError, Unavailable) as error:
+            except (*DRIVER_ERRORS, TimeoutError, Unavailable, UnsafeDatabaseError) as error:
                 logger.info("the bell listens again soon: %s", error)
             await asyncio.sleep(RETRY_S)
 

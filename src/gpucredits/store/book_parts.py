@@ -28,7 +28,7 @@ BALANCES = part(
 SETTINGS = part(
     "changed_settings",
     "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " code bigint code boolean text boolean bigint code bigint",
+    " code bigint code boolean text boolean bigint code bigint code",
     """UPDATE accounts t SET remaining = x.remaining, reserved = x.reserved, spent = x.spent,
         debt = x.debt, overrun = x.overrun, promised = x.promised, version = x.version,
         due_at = x.due_at, model = x.model,
@@ -38,29 +38,30 @@ SETTINGS = part(
             ELSE least(-x.model * x.credit_limit, x.remaining - x.reserved - x.debt) END,
         status = x.status, allocated = x.allocated, metadata = x.metadata::jsonb,
         delinquent = x.delinquent, overdraft_limit = x.overdraft_limit, funding = x.funding,
-        window_max_ms = x.window_max_ms
+        window_max_ms = x.window_max_ms, suspended_by = x.suspended_by
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
         due_at, model, credit_limit, status, allocated, metadata, delinquent,
-        overdraft_limit, funding, window_max_ms)
+        overdraft_limit, funding, window_max_ms, suspended_by)
     WHERE t.org_id = x.org_id AND t.account_id = x.account_id""",
 )
 NEW_ACCOUNTS = part(
     "new_accounts",
     "integer bigint bigint bigint bigint bigint bigint bigint bigint bigint"
-    " code bigint code boolean text boolean bigint code bigint bigint text bigint",
+    " code bigint code boolean text boolean bigint code bigint code bigint text bigint",
     """INSERT INTO accounts (org_id, account_id, remaining, reserved, spent, debt, overrun,
         promised, version, due_at, model, credit_limit, credit_limit_max, floor,
         status, allocated, metadata, delinquent, overdraft_limit, funding, window_max_ms,
-        parent_id, path, created_at)
+        suspended_by, parent_id, path, created_at)
     SELECT x.org_id, x.account_id, x.remaining, x.reserved, x.spent, x.debt, x.overrun,
         x.promised, x.version, x.due_at, x.model, x.credit_limit,
         x.model * x.credit_limit,
         least(-x.model * x.credit_limit, x.remaining - x.reserved - x.debt),
         x.status, x.allocated, x.metadata::jsonb, x.delinquent,
-        x.overdraft_limit, x.funding, x.window_max_ms, x.parent_id, x.path, x.created_at
+        x.overdraft_limit, x.funding, x.window_max_ms, x.suspended_by, x.parent_id, x.path,
+        x.created_at
     FROM ROWS AS x(org_id, account_id, remaining, reserved, spent, debt, overrun, promised, version,
         due_at, model, credit_limit, status, allocated, metadata, delinquent,
-        overdraft_limit, funding, window_max_ms, parent_id, path, created_at)""",
+        overdraft_limit, funding, window_max_ms, suspended_by, parent_id, path, created_at)""",
 )
 GRANTS = part(
     "changed_grants",

@@ -22,7 +22,7 @@ from gpucredits.core.grant import Grant, GrantState, Source
 from gpucredits.core.price import Price
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow, TopUpStatus
-from gpucredits.store.book_gates import fill_terms, pairs
+from gpucredits.store.book_gates import AUTHORITIES, fill_terms, pairs
 from gpucredits.store.page import Page, StoredRow, settings_of
 
 PLACE_SEPARATOR = chr(31)
@@ -93,6 +93,7 @@ def fill_account(page: Page, row: StoredRow) -> None:
         row[19],
         FUNDINGS[row[27][0]],
         row[27][1],
+        AUTHORITIES[row[27][2]],
     )
     book.accounts[account_id] = account
     book.paths[path] = account

@@ -321,6 +321,7 @@ def add_account(changes: Changes, page: Page, row: Account) -> None:
         row.overdraft_limit,
         row.funding,
         row.window_max_ms,
+        row.suspended_by,
     )
     if row.account_id < page.first_new_id:
         changes.add(SETTINGS, whole)

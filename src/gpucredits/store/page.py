@@ -99,6 +99,7 @@ def settings_of(account: Account) -> tuple[object, ...]:
         account.overdraft_limit,
         account.funding,
         account.window_max_ms,
+        account.suspended_by,
     )
 
 

@@ -10,6 +10,7 @@ primary.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from dataclasses import dataclass
@@ -17,15 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
+from gpucredits.store import private
 from gpucredits.store.durability import UnsafeDatabaseError, require_durable
 from gpucredits.store.errors import Unavailable, driver_errors
-from gpucredits.store.primary import Primary, require_primary
+from gpucredits.store.primary import DatabaseAddressError, Primary, require_primary
 
 if TYPE_CHECKING:
     from asyncpg import Connection, Pool, Record
 
 RETRY_FIRST_S = 0.05
 RETRY_MAX_S = 2.0
+NOT_LET_IN = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,8 @@ async def open_pool(
     """A pool with at least one working connection, trying until the deadline.
 
     Raises ``Unavailable`` at the deadline, and at once whatever waiting would not cure: a wrong
-    password, an unknown database, settings that void durability.
+    password, an unknown database, a file or socket that this user cannot reach
+    (``DatabaseAddressError``), settings that void durability.
     """
     require_primary(dsn)
     primary = primary or Primary()
@@ -75,14 +79,27 @@ async def open_pool(
         try:
             return await try_open(dsn, options, primary)
         except Unavailable as error:
+            if isinstance(error.__cause__, PermissionError):
+                raise not_let_in(error.__cause__) from error
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise Unavailable(
                     f"no database within {options.connect_deadline_s:g} s: {error}"
                 ) from error
+        except NOT_LET_IN as error:
+            raise not_let_in(error) from error
         # Jitter only spreads the replicas' attempts; nothing depends on its quality.
         await asyncio.sleep(min(left_s, delay_s * random.uniform(0.5, 1.0)))  # noqa: S311
         delay_s = min(delay_s * 2, RETRY_MAX_S)
+
+
+def not_let_in(error: Exception) -> DatabaseAddressError:
+    """What to do where the database, or the way to it, is closed to us."""
+    user = private.user_name(os.geteuid())
+    return DatabaseAddressError(
+        f"user {user} cannot open the database: {error}. Check role, password and database name "
+        f"in --database-url, and that user {user} can read the files which the address names"
+    )
 
 
 async def try_open(dsn: str, options: PoolOptions, primary: Primary) -> Pool[Record]:

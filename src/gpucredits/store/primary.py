@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 from weakref import WeakKeyDictionary
 
 import asyncpg
 
+from gpucredits.store import private
 from gpucredits.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -29,10 +31,12 @@ SELECT (SELECT system_identifier::text FROM pg_control_system()),
     ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer
 """
 PRIMARY_ONLY = ("primary", "read-write")
+NOTED = re.compile(rb"(\d{1,20}) (\d{1,10})\s*")
+NOTE_BYTES = 32  # always as long, so that one write replaces the note as a whole
 
 
 class DatabaseAddressError(Exception):
-    """An address that could lead to a server which takes no writes; says what is missing."""
+    """An address that leads to no database which can be written to; says what to change."""
 
 
 def require_primary(url: str) -> None:
@@ -48,18 +52,40 @@ def require_primary(url: str) -> None:
         )
 
 
-class Primary:
-    """The newest primary that was seen, kept in a file so that a restart does not forget it."""
+def socket_directory(url: str) -> Path | None:
+    """The directory of the one socket that an address names (``host=/path``), if it does."""
+    parts = urlsplit(url)
+    hosts = parse_qs(parts.query).get("host", [""])
+    is_path = len(hosts) == 1 and hosts[0].startswith("/") and "," not in hosts[0]
+    return Path(hosts[0]) if is_path and not parts.netloc.rpartition("@")[2] else None
 
-    def __init__(self, note: Path | None = None) -> None:
+
+def through(url: str, folder: Path) -> str:
+    """The same address with the socket in another directory."""
+    parts = urlsplit(url)
+    query = parse_qs(parts.query) | {"host": [str(folder)]}
+    return parts._replace(query=urlencode(query, doseq=True)).geturl()
+
+
+def open_note(path: Path) -> int:
+    """A descriptor of the file that a server remembers the newest primary in."""
+    return private.open_file(path, os.O_RDWR | os.O_CREAT)
+
+
+class Primary:
+    """The newest primary that was seen, kept in a file so that a restart does not forget it.
+
+    ``note`` is a descriptor of the file: a process that gave root up cannot open what is root's.
+    """
+
+    def __init__(self, note: int | None = None) -> None:
         self.system = ""
         self.timeline = 0
         self._note = note
         self._seen: WeakKeyDictionary[asyncpg.Connection[Any], tuple[str, int]]
         self._seen = WeakKeyDictionary()
-        if note is not None and note.is_file():
-            self.system, _, number = note.read_text(encoding="ascii").strip().partition(" ")
-            self.timeline = int(number or 0)
+        if note is not None and (noted := NOTED.fullmatch(os.pread(note, 2 * NOTE_BYTES, 0))):
+            self.system, self.timeline = noted[1].decode(), int(noted[2])
 
     async def admit(self, connection: asyncpg.Connection[Any]) -> None:
         """Take a new connection for one to the primary; raises Unavailable for an older one."""
@@ -86,5 +112,17 @@ class Primary:
                 del self._seen[connection]
                 if not connection.is_closed():
                     connection.terminate()
-        if self._note is not None:
-            self._note.write_text(f"{system} {timeline}\n", encoding="ascii")
+        self._write()
+
+    def _write(self) -> None:
+        """Note the primary; one that cannot be noted is forgotten with the process."""
+        if self._note is None:
+            return
+        try:
+            os.pwrite(self._note, f"{self.system} {self.timeline}".ljust(NOTE_BYTES).encode(), 0)
+            os.fsync(self._note)
+        except OSError as error:
+            logger.warning(
+                "the newest primary cannot be written down",
+                extra={"fields": {"error": str(error)}},
+            )

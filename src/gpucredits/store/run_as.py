@@ -126,6 +126,20 @@ def sealed_advice(cluster: Path) -> str:
     )
 
 
+def serving_user() -> RunAs:
+    """Whom HTTP is served as where root started a server for a database of somebody else."""
+    entry = unprivileged(None)
+    return RunAs(uid=entry.pw_uid, gid=entry.pw_gid, is_sealed=entry.pw_name == SHARED)
+
+
+def serving_advice() -> str:
+    """What to say of HTTP that is served by a user of other services, too."""
+    return (
+        f"HTTP is served as user {SHARED!r}, which other services may run as too. Give the server "
+        f"a user of its own: useradd --system {DEDICATED}"
+    )
+
+
 def own_user(cluster: Path) -> str:
     """The commands that give the database a user of its own."""
     made = f"useradd --system {DEDICATED}"
@@ -159,9 +173,9 @@ def require_name(uid: int) -> None:
         ) from None
 
 
-def unprivileged(cluster: Path) -> pwd.struct_passwd:
+def unprivileged(cluster: Path | None) -> pwd.struct_passwd:
     """Whom to run as instead of root: the cluster's owner, our own user, sudo's caller, nobody."""
-    if cluster.exists() and (owner := cluster.stat().st_uid) != 0:
+    if cluster is not None and cluster.exists() and (owner := cluster.stat().st_uid) != 0:
         require_name(owner)
         return pwd.getpwuid(owner)
     for find, name in ((pwd.getpwnam, DEDICATED), (invoking_user, ""), (pwd.getpwnam, SHARED)):
@@ -170,7 +184,7 @@ def unprivileged(cluster: Path) -> pwd.struct_passwd:
             if entry.pw_uid != 0:
                 return entry
     raise EmbeddedPostgresError(
-        f"PostgreSQL does not run as root, and this system has no user to run it as. Make one: "
+        "neither PostgreSQL nor HTTP runs as root, and this system has no other user. Make one: "
         f"useradd --system {DEDICATED}"
     )
 

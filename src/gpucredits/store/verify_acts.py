@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from gpucredits.core import ids
 from gpucredits.store.check import Check
-from gpucredits.store.verify_text import credits_text, id_text, instant_text
+from gpucredits.store.verify_text import credits_text, id_text, instant_text, scope_text
 
 CALENDAR = "CASE {row}.calendar WHEN 0 THEN 'day' WHEN 1 THEN 'week' WHEN 2 THEN 'month' END"
-SCOPE = "CASE {column} WHEN 0 THEN 'system' WHEN 1 THEN 'org' WHEN 2 THEN 'project' ELSE 'user' END"
 UNIT = "CASE {row}.dimension WHEN 1 THEN 'GPUs' WHEN 2 THEN 'jobs' ELSE 'credits' END"
 
 
@@ -51,7 +50,7 @@ QUOTAS = f"""
         'zone', CASE WHEN q.calendar >= 0 THEN q.zone END,
         'rolling_hours', nullif(q.rolling_hours, 0),
         'created_at', {instant_text("q.created_at")},
-        'set_by_scope', {SCOPE.format(column="q.set_by")},
+        'set_by_scope', {scope_text("q.set_by")},
         'ended_at', CASE WHEN q.ended_at > 0 THEN {instant_text("q.ended_at")} END)) AS state
     FROM quotas q
     LEFT JOIN accounts a ON a.org_id = q.org_id AND a.account_id = q.account_id
@@ -61,7 +60,7 @@ RATE_LIMITS = f"""
         'limit_id', {id_text(ids.RATE_LIMIT, "b", "bucket_id")}, 'account', a.path,
         'capacity', {credits_text("b.capacity")},
         'refill_per_hour', {credits_text("b.refill_per_hour")},
-        'set_by_scope', {SCOPE.format(column="b.set_by")},
+        'set_by_scope', {scope_text("b.set_by")},
         'ended_at', CASE WHEN b.ended_at > 0 THEN {instant_text("b.ended_at")} END)) AS state
     FROM token_buckets b
     LEFT JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
@@ -76,7 +75,7 @@ BOOSTS = f"""
         'refill_per_hour', CASE WHEN q.quota_id IS NULL
             THEN {credits_text("b.refill_per_hour")} END, -- of a quota it means nothing
         'starts_at', {instant_text("b.starts_at")}, 'ends_at', {instant_text("b.ends_at")},
-        'set_by_scope', {SCOPE.format(column="b.set_by")},
+        'set_by_scope', {scope_text("b.set_by")},
         'note', b.note, 'created_at', {instant_text("b.created_at")})) AS state
     FROM boosts b
     LEFT JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
@@ -113,7 +112,7 @@ REQUESTS = f"""
         'asked_by', r.asked_by, 'expires_at', {instant_text("r.expires_at")},
         'decided_by', nullif(r.decided_by, ''),
         'decided_from', CASE WHEN r.decided_by <> ''
-            THEN {SCOPE.format(column="r.decided_from")} END,
+            THEN {scope_text("r.decided_from")} END,
         'note', CASE WHEN r.decided_by <> '' THEN r.note END, 'attempt', nullif(r.attempt, 0),
         'given_amount', {GIVEN.format(text=quantity_text("r.given_amount", AMOUNT))},
         'given_ends_at', {GIVEN.format(text=instant_text("r.given_ends_at"))},

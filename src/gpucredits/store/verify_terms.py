@@ -9,7 +9,7 @@ from __future__ import annotations
 from gpucredits.core import ids
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.store.check import Check
-from gpucredits.store.verify_text import base36, credits_text, id_text, instant_text
+from gpucredits.store.verify_text import base36, credits_text, id_text, instant_text, scope_text
 
 TERM_CHECKS = (
     Check(
@@ -37,6 +37,8 @@ TERM_CHECKS = (
         ) AS l ON l.org_id = a.org_id AND l.resource = a.path
         WHERE (l.new ->> 'model' = CASE a.model WHEN 0 THEN 'prepaid' ELSE 'postpaid' END
             AND l.new ->> 'status' = CASE a.status WHEN 0 THEN 'active' ELSE 'suspended' END
+            AND l.new ->> 'suspended_by_scope' IS NOT DISTINCT FROM
+                CASE WHEN a.status = 1 THEN {scope_text("a.suspended_by")} END
             AND l.new ->> 'credit_limit' = {credits_text("a.credit_limit")}
             AND l.new ->> 'overdraft_limit' = {credits_text("a.overdraft_limit")}
             AND l.new ->> 'window_max_seconds' = (a.window_max_ms / 1000)::text

@@ -6,6 +6,7 @@ text, never text read as values: whatever was written there, no rule stumbles ov
 
 from __future__ import annotations
 
+from gpucredits.core.authority import Authority, scope_word
 from gpucredits.core.bounds import NEVER_US
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -24,6 +25,12 @@ def base36(number: str) -> str:
 def id_text(prefix: str, row: str, column: str) -> str:
     """SQL for the id of a row."""
     return f"'{prefix}_' || {base36(f'{row}.org_id::bigint')} || '_' || {base36(f'{row}.{column}')}"
+
+
+def scope_text(column: str) -> str:
+    """SQL for the scope of a key as it is written for people."""
+    words = " ".join(f"WHEN {each.value} THEN '{scope_word(each)}'" for each in Authority)
+    return f"CASE {column} {words} END"
 
 
 def above(path: str) -> str:

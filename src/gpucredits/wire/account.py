@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field, structs
 from gpucredits.core.account import Account, Funding, Model, Status, lineage, scope_of
 from gpucredits.core.command import CreateAccount, UpdateAccount
 from gpucredits.core.money import format_credits
+from gpucredits.wire.boost import AUTHORITY_NAMES, AuthorityName
 from gpucredits.wire.scalars import (
     AccountPath,
     Credits,
@@ -82,6 +83,7 @@ class AccountAnswer(Struct, kw_only=True):
     window_max_seconds: WindowMaxSeconds
     delinquent: bool
     status: StatusName
+    suspended_by_scope: AuthorityName | None
     created_at: InstantText
     metadata: dict[str, str]
 
@@ -216,9 +218,17 @@ def account_to_wire(account: Account) -> AccountAnswer:
         window_max_seconds=account.window_max_ms // 1_000,
         delinquent=account.delinquent,
         status=status_name(account.status),
+        suspended_by_scope=suspended_by_scope(account),
         created_at=format_instant(account.created_at),
         metadata=account.metadata,
     )
+
+
+def suspended_by_scope(account: Account) -> AuthorityName | None:
+    """The scope of the key that suspended an account; None while nobody has."""
+    if account.status is not Status.SUSPENDED:
+        return None
+    return AUTHORITY_NAMES[account.suspended_by]
 
 
 def status_to_wire(account: Account, note: str | None) -> StatusAnswer:

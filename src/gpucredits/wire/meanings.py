@@ -254,6 +254,7 @@ BY_NAME: Final[dict[str, str]] = {
     "stored": "How many events are new.",
     "submitted_at": "When it was asked.",
     "subtree": "What the account and everything below it have together.",
+    "suspended_by_scope": "The scope of the key that suspended it; null while nobody has.",
     "take_from": "The account to move credits from, in place of making new ones.",
     "taken_at": "When it was decided.",
     "taken_from": "The account that credits were moved from; null where new ones were made.",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpucredits.core.account import Status
 from gpucredits.core.authority import Authority, authority_of
 from gpucredits.core.command import (
     AddBoost,
@@ -16,8 +17,16 @@ from gpucredits.core.command import (
     Reserve,
     SetQuota,
     SetRateLimit,
+    UpdateAccount,
 )
-from gpucredits.core.outcome import Boosted, QuotaSaved, QuotasReplaced, RateLimitSaved, Reserved
+from gpucredits.core.outcome import (
+    AccountSaved,
+    Boosted,
+    QuotaSaved,
+    QuotasReplaced,
+    RateLimitSaved,
+    Reserved,
+)
 from gpucredits.core.quota import Dimension, Quota
 from gpucredits.core.reasons import Reason
 from support.ledger import CREDIT, SECOND, Ledger
@@ -153,3 +162,31 @@ def test_a_bound_from_above_is_not_boosted_from_below(ledger: Ledger) -> None:
     end = EndBoost(target_id=own.quota_id, boost_id=given.boost_id, by=ORG)
     assert ledger.reason(end) is Reason.LIMIT_SET_ABOVE
     ledger.accept(replace(end, by=SYSTEM), Boosted)
+
+
+def status(new: Status, by: Authority) -> UpdateAccount:
+    """Suspend or resume the project."""
+    return UpdateAccount(path=PROJECT, status=new, by=by)
+
+
+def test_a_suspension_from_above_is_lifted_from_above_only(ledger: Ledger) -> None:
+    """The wider of two suspensions stands, whichever came first, until its own scope resumes."""
+    for order in ((SYSTEM, ORG), (ORG, SYSTEM)):
+        for by in order:
+            ledger.accept(status(Status.SUSPENDED, by), AccountSaved)
+        refused = ledger.refuse(status(Status.ACTIVE, ORG))
+        assert refused.reason is Reason.LIMIT_SET_ABOVE
+        assert (refused.detail["set_by_scope"], refused.detail["key_scope"]) == ("system", "org")
+        assert ledger.reason(reserve(1)) is Reason.ACCOUNT_SUSPENDED
+        ledger.accept(status(Status.ACTIVE, SYSTEM), AccountSaved)
+        ledger.accept(reserve(1), Reserved)
+        ledger.wait(s=601)
+
+
+def test_a_suspension_is_lifted_by_its_own_scope_and_by_wider_ones(ledger: Ledger) -> None:
+    """What an org has suspended the org or the system resumes; a later one counts anew."""
+    for by in (ORG, SYSTEM):
+        suspended = ledger.accept(status(Status.SUSPENDED, ORG), AccountSaved)
+        assert suspended.account.suspended_by is ORG
+        ledger.accept(status(Status.ACTIVE, by), AccountSaved)
+    ledger.accept(status(Status.ACTIVE, Authority.PROJECT), AccountSaved)  # it is active: no change

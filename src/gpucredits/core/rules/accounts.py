@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Account, Funding, Model, Status, lineage, scope_of
+from gpucredits.core.authority import Authority, refuse_from_below
 from gpucredits.core.book import Book
 from gpucredits.core.command import CreateAccount, Sweep, UpdateAccount
 from gpucredits.core.gate import Gate, GateReport, Unit
@@ -101,7 +102,11 @@ def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refus
     labels = changed_labels(account, command)
     model = account.model if command.model is None else command.model
     limit = account.credit_limit if command.credit_limit is None else command.credit_limit
-    if wrong := too_many_labels(account, labels) or terms_refused(account, command, model):
+    if wrong := (
+        too_many_labels(account, labels)
+        or terms_refused(account, command, model)
+        or resume_refused(account, command)
+    ):
         return wrong
     book.touch(account)
     account.model = model
@@ -110,8 +115,7 @@ def update(book: Book, command: UpdateAccount, now: int) -> AccountSaved | Refus
     if command.overdraft_limit is not None:
         account.overdraft_limit = command.overdraft_limit
     account.metadata = labels
-    if command.status is not None:
-        account.status = command.status
+    set_status(account, command)
     if command.delinquent is not None:
         account.delinquent = command.delinquent
     if command.window_max_ms is not None:
@@ -162,6 +166,29 @@ def terms_refused(account: Account, command: UpdateAccount, model: Model) -> Ref
             "limit": format_credits(account.credit_limit),
         },
     )
+
+
+def resume_refused(account: Account, command: UpdateAccount) -> Refused | None:
+    """Refuse to lift a suspension that a key of a wider scope has set."""
+    if command.status is not Status.ACTIVE or account.status is Status.ACTIVE:
+        return None
+    instead = "Ask the holder of such a key to resume the account."
+    return refuse_from_below(
+        command.by, account.suspended_by, account.path, "The suspension", instead
+    )
+
+
+def set_status(account: Account, command: UpdateAccount) -> None:
+    """Suspend or resume an account; of two suspensions the one from the wider scope stands."""
+    if command.status is Status.ACTIVE:
+        account.suspended_by = Authority.SYSTEM
+    elif command.status is Status.SUSPENDED:
+        was_suspended = account.status is Status.SUSPENDED
+        account.suspended_by = (
+            min(account.suspended_by, command.by) if was_suspended else command.by
+        )
+    if command.status is not None:
+        account.status = command.status
 
 
 def changed_labels(account: Account, command: UpdateAccount) -> dict[str, str]:

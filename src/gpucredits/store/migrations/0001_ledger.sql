@@ -70,6 +70,7 @@ CREATE TABLE accounts (
     credit_limit_max bigint NOT NULL, -- the furthest below zero it was ever allowed to go
     floor bigint NOT NULL DEFAULT 0, -- minus the limit, or where it stood when that was lowered
     status smallint NOT NULL CHECK (status IN (0, 1)),
+    suspended_by smallint NOT NULL DEFAULT 0 CHECK (suspended_by BETWEEN 0 AND 3), -- scope of the key: 0 is the system
     funding smallint NOT NULL DEFAULT 0 CHECK (funding IN (0, 1)), -- its own credits only, or its parent's too
     window_max_ms bigint NOT NULL DEFAULT 0 CHECK (window_max_ms >= 0), -- of its leases; 0: no bound
     allocated boolean NOT NULL DEFAULT false, -- whether it was ever given credits of its own
@@ -690,7 +691,7 @@ BEGIN
         h.debt, h.overrun, h.version, h.due_at, h.allocated::integer::bigint, 0::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
         h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
-        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms]
+        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms, h.suspended_by]
     FROM held h
     UNION ALL
     SELECT 3, g.org_id, g.grant_id,

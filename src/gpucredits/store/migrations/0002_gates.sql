@@ -452,14 +452,14 @@ BEGIN
         h.debt, h.overrun, h.version, h.due_at, h.allocated::integer::bigint, 0::bigint,
         h.created_at, (h.due_at <= h.instant_now)::integer::bigint, h.overdraft_limit,
         h.delinquent::integer::bigint, h.promised, NULL::bigint, h.path, h.metadata::text,
-        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms]
+        NULL::text, NULL::bigint[], NULL::bytea, NULL::bytea, ARRAY[h.funding, h.window_max_ms, h.suspended_by]
     FROM held h
     UNION ALL -- accounts on the way that are not due and pay for nothing here: without their grants
     SELECT 2, a.org_id, a.account_id,
         a.model, a.credit_limit, a.status, a.remaining, a.reserved, a.spent,
         a.debt, a.overrun, a.version, a.due_at, a.allocated::integer, 1,
         a.created_at, 0, a.overdraft_limit, a.delinquent::integer, a.promised, NULL, a.path,
-        a.metadata::text, NULL, NULL, NULL, NULL, ARRAY[a.funding, a.window_max_ms]
+        a.metadata::text, NULL, NULL, NULL, NULL, ARRAY[a.funding, a.window_max_ms, a.suspended_by]
     FROM (SELECT * FROM scope EXCEPT SELECT * FROM wanted) AS s
     JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
     UNION ALL
