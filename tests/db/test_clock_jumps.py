@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import httpx
@@ -13,31 +12,12 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Reserved
 from gpucredits.service.ledger import Ledger
 from gpucredits.service.verify import verify
-from gpucredits.store.connection import Connection, Pool
-from gpucredits.store.migrate import read_migrations
 from gpucredits.store.steadiness import ClockJumped, Steadiness
+from support.clocks import DAY_US, HOUR_US, clock_off_by, jump
 from support.http import Caller, problem, running_server
 from support.postgres import sql
 from support.scene import CREDIT, QUICK, Scene, play
 from support.waiting import until
-
-DAY_US = 86_400_000_000
-HOUR_US = 3_600_000_000
-DEFINED = re.compile(r"CREATE FUNCTION (ledger_now.*?FROM clock)(\s\$\$)", re.DOTALL)
-
-
-def clock_off_by(by_us: int) -> str:
-    """SQL for a clock that is off by so much; by nothing, it is as it was made."""
-    found = DEFINED.search(read_migrations()[0].sql)
-    assert found is not None
-    off = f"offset_us + {by_us} FROM clock" if by_us else "offset_us FROM clock"
-    body = found[1].replace("offset_us FROM clock", off)
-    return f"CREATE OR REPLACE FUNCTION {body}{found[2]}"
-
-
-async def jump(db: Pool | Connection, by_us: int) -> None:
-    """Let the database's clock be off by so much from here on."""
-    await db.execute(clock_off_by(by_us))
 
 
 async def report(stage: Scene, lease: Reserved, seq: int) -> object:

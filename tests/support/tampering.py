@@ -176,6 +176,7 @@ TAMPERINGS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "org_clocks": ("UPDATE orgs SET clock = clock + 8640000000000 WHERE path = 'acme'",),
+    "clock_repairs": ("INSERT INTO clock_repairs VALUES (1, 5, 10, 1, 1)",),
     "clock_offset": (
         "UPDATE clock SET offset_us = offset_us + 86400000000",
         "UPDATE clock SET offset_us = 0",

@@ -26,6 +26,8 @@ class EntryType(IntEnum):
     COLLECT = 11
     REPAY = 12
     REVERSE = 13
+    RESTORE = 14  # a wrong clock had ended a grant: its credits are back
+    WITHDRAW = 15  # a wrong clock had started a grant: its credits wait for its start
 
 
 class Entry(NamedTuple):
@@ -65,4 +67,6 @@ PAIRS: dict[EntryType, tuple[str, str]] = {
     EntryType.COLLECT: ("available", "system:overrun"),
     EntryType.REPAY: ("available", "available"),
     EntryType.REVERSE: ("available", "system:payments"),
+    EntryType.RESTORE: ("system:expired", "available"),
+    EntryType.WITHDRAW: ("available", "system:issuance"),
 }

@@ -11,8 +11,9 @@ from gpucredits.store.connection import Connection
 PERIODS = """
 SELECT p.budget_id, p.starts_at, p.ends_at, p.allowance, p.grant_id, p.rolled, p.rolled_grant_id,
     p.warned_percent, p.rollover, p.rollover_cap, p.rollover_us, p.calendar, p.zone, g.remaining, (
-        SELECT coalesce(sum(e.amount), 0)::bigint FROM entries e
-        WHERE e.org_id = p.org_id AND e.grant_id = p.grant_id AND e.type = 8
+        SELECT coalesce(sum(CASE e.type WHEN 8 THEN e.amount ELSE -e.amount END), 0)::bigint
+        FROM entries e
+        WHERE e.org_id = p.org_id AND e.grant_id = p.grant_id AND e.type IN (8, 14)
     ) AS expired
 FROM budget_periods p
 JOIN grants g ON g.org_id = p.org_id AND g.grant_id = p.grant_id

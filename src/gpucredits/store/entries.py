@@ -11,15 +11,17 @@ from gpucredits.store.where import Where
 
 COLUMNS = """e.entry_id, e.effective_at, e.type, e.account_id, e.amount, e.reserve, e.grant_id,
     e.other_id, e.other_grant_id, e.reservation_id, e.seq, e.recorded_at"""
-IN_ORDER = "SELECT [columns] FROM entries e WHERE [where] ORDER BY entry_id DESC LIMIT [limit]"
+IN_ORDER = (
+    "SELECT [columns] FROM timed_entries e WHERE [where] ORDER BY entry_id DESC LIMIT [limit]"
+)
 BY_ACCOUNT = """
 SELECT DISTINCT s.* FROM ([accounts]) AS w(account_id, beyond)
 CROSS JOIN LATERAL (
-    (SELECT [columns] FROM entries e
+    (SELECT [columns] FROM timed_entries e
     WHERE [where] AND e.account_id = w.account_id AND e.entry_id < w.beyond
     ORDER BY entry_id DESC LIMIT [limit])
     UNION ALL
-    (SELECT [columns] FROM entries e
+    (SELECT [columns] FROM timed_entries e
     WHERE [where] AND e.other_id = w.account_id AND e.other_id <> 0 AND e.entry_id < w.beyond
     ORDER BY entry_id DESC LIMIT [limit])
 ) AS s ORDER BY entry_id DESC LIMIT [limit]
@@ -58,6 +60,8 @@ AT_ONCE = frozenset(
         EntryType.ADJUST,
         EntryType.OVERRUN,
         EntryType.REVERSE,
+        EntryType.RESTORE,
+        EntryType.WITHDRAW,
     }
 )
 

@@ -77,7 +77,8 @@ PAID = """
 SELECT coalesce(sum(amount) FILTER (WHERE type = 2), 0)::bigint
         - coalesce(sum(amount) FILTER (WHERE type = 13), 0)::bigint AS payments,
     coalesce(sum(amount) FILTER (WHERE type = 7), 0)::bigint AS refunds
-FROM entries WHERE org_id = $1 AND account_id = $2 AND type IN (2, 7, 13) AND effective_at < $3
+FROM timed_entries
+WHERE org_id = $1 AND account_id = $2 AND type IN (2, 7, 13) AND effective_at < $3
 """
 INSERT = """
 INSERT INTO statements AS s (org_id, account_id, account, period, starts_at, ends_at, closed_at,

@@ -26,7 +26,7 @@ DAY = "to_char(instant(e.effective_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
 IN_TIME = """
     SELECT e.reservation_id, [day] AS day,
         sum(CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END) AS amount
-    FROM entries e
+    FROM timed_entries e
     WHERE [where] AND e.type IN (6, 7, 9) AND e.effective_at >= [since] AND e.effective_at < [until]
         AND e.entry_id >= (SELECT entry_at([org], [since]))
         AND e.entry_id < (SELECT entry_at([org], [until]))

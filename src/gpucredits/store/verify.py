@@ -30,7 +30,7 @@ CHECKS = (
         LEFT JOIN accounts a ON a.org_id = e.org_id AND a.account_id = e.account_id
         LEFT JOIN accounts o ON o.org_id = e.org_id AND o.account_id = e.other_id
         WHERE a.account_id IS NULL OR e.amount < 0 OR (e.amount = 0 AND e.reserve = 0)
-            OR e.type NOT BETWEEN 1 AND 13
+            OR e.type NOT BETWEEN 1 AND 15
             OR (e.type = 3 AND (o.account_id IS NULL OR (e.other_id = e.account_id
                 AND e.grant_id = e.other_grant_id)))
             OR (e.type <> 3 AND e.other_id <> 0)""",
@@ -62,12 +62,12 @@ CHECKS = (
             SELECT e.org_id, e.entry_id, e.type, e.recorded_at, e.effective_at, o.clock,
                 e.other_id <> e.account_id AS is_sent,
                 lag(e.recorded_at) OVER (PARTITION BY e.org_id ORDER BY e.entry_id) AS previous
-            FROM entries e LEFT JOIN orgs o ON o.org_id = e.org_id
+            FROM timed_entries e LEFT JOIN orgs o ON o.org_id = e.org_id
         ) AS s
         WHERE recorded_at < previous OR effective_at > recorded_at
             OR recorded_at > coalesce(clock, 0)
             OR (effective_at < recorded_at
-                AND (type IN (2, 4, 6, 7, 9, 10, 13) OR (type = 3 AND is_sent)))""",
+                AND (type IN (2, 4, 6, 7, 9, 10, 13, 14, 15) OR (type = 3 AND is_sent)))""",
     ),
     Check(
         "balances",
@@ -121,8 +121,8 @@ CHECKS = (
                 min(CASE type WHEN 8 THEN recorded_at END) AS expired_at
             FROM (
                 SELECT org_id, grant_id, account_id, recorded_at, type,
-                    CASE WHEN type IN (1, 2, 7) THEN amount
-                        WHEN type IN (3, 6, 8, 9, 11, 12, 13) THEN -amount ELSE 0 END AS amount
+                    CASE WHEN type IN (1, 2, 7, 14) THEN amount
+                        WHEN type IN (3, 6, 8, 9, 11, 12, 13, 15) THEN -amount ELSE 0 END AS amount
                 FROM entries WHERE grant_id > 0
                 UNION ALL
                 SELECT org_id, other_grant_id, CASE type WHEN 3 THEN other_id ELSE account_id END,
@@ -131,8 +131,12 @@ CHECKS = (
             ) AS moved GROUP BY org_id, grant_id
         ) AS e ON e.org_id = g.org_id AND e.grant_id = g.grant_id
         LEFT JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
+        LEFT JOIN ( -- how far ahead the org's clock once stood
+            SELECT org_id, max(clock) AS clock FROM clock_repairs GROUP BY org_id
+        ) AS c ON c.org_id = g.org_id
         WHERE g.grant_id IS NULL OR e.account_id <> g.account_id
-            OR e.last_account_id <> g.account_id OR e.began_at < g.starts_at
+            OR e.last_account_id <> g.account_id
+            OR (e.began_at < g.starts_at AND g.starts_at > coalesce(c.clock, 0))
             OR e.expired_at < g.expires_at
             OR g.remaining <> CASE g.state WHEN 2 THEN g.amount ELSE coalesce(e.remaining, 0) END
             OR g.remaining NOT BETWEEN 0 AND g.amount OR a.account_id IS NULL
@@ -201,7 +205,7 @@ CHECKS = (
                 sum(CASE type WHEN 6 THEN amount ELSE 0 END) AS settled,
                 sum(CASE type WHEN 9 THEN amount ELSE 0 END) AS adjusted,
                 sum(CASE type WHEN 7 THEN amount ELSE 0 END) AS refunded
-            FROM entries WHERE reservation_id <> 0 GROUP BY org_id, reservation_id
+            FROM timed_entries WHERE reservation_id <> 0 GROUP BY org_id, reservation_id
         ) AS e ON e.org_id = r.org_id AND e.reservation_id = r.reservation_id
         CROSS JOIN LATERAL (
             SELECT coalesce(sum(amount), 0) AS paid
@@ -302,7 +306,8 @@ CHECKS = (
                 ('prices_insert_only', 'prices'), ('statements_insert_only', 'statements'),
                 ('audit_log_insert_only', 'audit_log'), ('audit_log_chained', 'audit_log'),
                 ('usage_events_insert_only', 'usage_events'),
-                ('usage_events_summed', 'usage_events'), ('clock_forward_only', 'clock')
+                ('usage_events_summed', 'usage_events'), ('clock_forward_only', 'clock'),
+                ('clock_repairs_insert_only', 'clock_repairs')
         ) AS wanted(name, relation)
         LEFT JOIN pg_trigger t ON t.tgname = wanted.name AND t.tgrelid = wanted.relation::regclass
             AND t.tgenabled IN ('O', 'A')

@@ -91,6 +91,18 @@ async def kept_answers(connection: Connection) -> AsyncIterator[list[Kept]]:
         yield [Kept(*row) for row in rows]
 
 
+def restamped_by(thing: Thing) -> str:
+    """SQL for whether a repair of its org's clock has moved a row's stamps since it was told."""
+    times = [f"r.{name}" for name in ("admitted_at", "starts_at", "created_at")]
+    stamps = ", ".join(time for time in times if time[2:] in thing.columns)
+    if not stamps:
+        return "false"
+    return (
+        "EXISTS (SELECT FROM clock_repairs c WHERE c.org_id = r.org_id"
+        f" AND c.repaired_at IN ({stamps}))"
+    )
+
+
 async def otherwise(connection: Connection, thing: Thing, told: Sequence[Told]) -> list[int]:
     """Places of those of which the row is gone, or is not as it was told."""
     columns = "".join(f", {AS_TOLD.get(column, f'r.{column}')}" for column in thing.columns)
@@ -98,7 +110,8 @@ async def otherwise(connection: Connection, thing: Thing, told: Sequence[Told]) 
         "SELECT w.place FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY"  # noqa: S608  # constant texts only
         " AS w(org_id, number, text, place)"
         f" LEFT JOIN {thing.table} r ON r.org_id = w.org_id AND r.{thing.number} = w.number"
-        f" WHERE r.org_id IS NULL OR concat_ws($4, ''{columns}) <> w.text ORDER BY w.place",
+        f" WHERE r.org_id IS NULL OR (concat_ws($4, ''{columns}) <> w.text"
+        f" AND NOT ({restamped_by(thing)})) ORDER BY w.place",
         *([getattr(each, name) for each in told] for name in Told._fields),
         SEPARATOR,
         timeout=None,

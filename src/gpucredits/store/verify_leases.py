@@ -22,16 +22,19 @@ LEASE_CHECKS = (
             r.admitted_at, r.expires_at, r.ended_at, o.clock
         FROM reservations r
         LEFT JOIN orgs o ON o.org_id = r.org_id
+        LEFT JOIN ( -- how far ahead the org's clock once stood
+            SELECT org_id, max(clock) AS clock FROM clock_repairs GROUP BY org_id
+        ) AS c ON c.org_id = r.org_id
         CROSS JOIN LATERAL (
-            SELECT r.gpu_count::numeric * r.price AS rate,
+            SELECT greatest(o.clock, c.clock) AS latest, r.gpu_count::numeric * r.price AS rate,
                 r.window_ms * (1 + r.escrow_windows) AS lease_ms,
                 r.settled + r.held + r.promised AS funds
         ) AS t
-        WHERE (o.clock >= r.admitted_at
-            AND r.used_ms <= (CASE r.state WHEN 0 THEN o.clock ELSE r.ended_at END
+        WHERE (t.latest >= r.admitted_at AND (r.state <> 0 OR o.clock >= r.admitted_at)
+            AND r.used_ms <= (CASE r.state WHEN 0 THEN t.latest ELSE r.ended_at END
                 - r.admitted_at) / 1000
             AND CASE WHEN r.state <> 0 THEN r.ended_at = r.expires_at
-                    AND r.ended_at BETWEEN r.admitted_at AND o.clock
+                    AND r.ended_at BETWEEN r.admitted_at AND t.latest
                     AND (r.state <> 2 OR r.used_ms = 0)
                 ELSE r.ended_at = 0 AND r.expires_at <= o.clock + t.lease_ms * 1000
                     -- it could go on for a millisecond, and not for longer than its lease
@@ -52,7 +55,7 @@ LEASE_CHECKS = (
         FROM reservations r
         LEFT JOIN ( -- corrections have no seq, and what a lapsed lease is charged comes after it
             SELECT e.org_id, e.reservation_id, sum(e.amount) AS overrun
-            FROM entries e
+            FROM timed_entries e
             JOIN reservations l ON l.org_id = e.org_id AND l.reservation_id = e.reservation_id
             WHERE e.type = 10 AND e.seq > 0 AND (l.state <> 3 OR e.recorded_at <= l.ended_at)
             GROUP BY 1, 2
@@ -156,7 +159,12 @@ LEASE_CHECKS = (
             SELECT org_id, account_id, account, payer_id, gpu_type, region, price_id, price,
                 min(reservation_id) AS reservation_id, min(admitted_at) AS first_at,
                 max(admitted_at) AS last_at
-            FROM reservations GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+            FROM reservations r
+            WHERE NOT EXISTS ( -- the price is that of when the lease began by the wrong clock
+                SELECT FROM clock_repairs c
+                WHERE c.org_id = r.org_id AND c.repaired_at = r.admitted_at
+            )
+            GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
         ), asked AS (
             SELECT alike.*, {above("account")} AS path FROM alike
         ), moments AS ( -- when versions have settled, and when leases could have had them

@@ -113,6 +113,27 @@ POWER_CHECKS = (
         JOIN present ON o.clock > present.at""",
     ),
     Check(
+        "clock_repairs",
+        "clocks of orgs went back where the audit log says so, and nowhere else",
+        f"""SELECT coalesce(r.org_id, l.org_id) AS org_id, r.repaired_at, r.clock, r.first_entry_id,
+            r.next_entry_id, l.old, l.new
+        FROM (
+            SELECT c.*, o.path, o.clock AS present, o.next_entry_id AS coming,
+                coalesce(lag(c.next_entry_id) OVER w, 1) AS follows
+            FROM clock_repairs c LEFT JOIN orgs o ON o.org_id = c.org_id
+            WINDOW w AS (PARTITION BY c.org_id ORDER BY c.repaired_at)
+        ) AS r
+        FULL JOIN (
+            SELECT org_id, resource, old ->> 'clock' AS old, new ->> 'clock' AS new,
+                new ->> 'first_entry_id' AS entry
+            FROM audit_log WHERE action = 'clock.repair'
+        ) AS l ON l.org_id = r.org_id AND l.new = {instant_text("r.repaired_at")}
+        WHERE (l.resource = r.path AND l.old = {instant_text("r.clock")}
+            AND l.entry = {id_text(ids.ENTRY, "r", "next_entry_id")}
+            AND r.first_entry_id = r.follows AND r.next_entry_id <= r.coming
+            AND r.repaired_at <= r.present) IS NOT TRUE""",  # noqa: S608  # constant texts only
+    ),
+    Check(
         "clock_offset",
         "the database's time was moved as far as the audit log says, and by nothing else",
         """SELECT 0 AS org_id, c.offset_us, l.new FROM clock c

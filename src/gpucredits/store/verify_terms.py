@@ -66,13 +66,18 @@ TERM_CHECKS = (
         "a grant is what the entries made it that brought its credits; what moved keeps its terms",
         """WITH births AS (
             SELECT org_id, CASE type WHEN 3 THEN other_grant_id ELSE grant_id END AS grant_id,
-                min(type) AS type, max(type) AS last_type, count(*) AS times, sum(amount) AS amount,
-                min(effective_at) AS began_at, min(grant_id) AS left_id, max(grant_id) AS last_left
-            FROM entries WHERE type IN (1, 2) OR (type = 3 AND grant_id < other_grant_id)
+                min(type) AS type, max(type) FILTER (WHERE type <> 15) AS last_type,
+                sum(CASE type WHEN 15 THEN -1 ELSE 1 END) AS times,
+                sum(CASE type WHEN 15 THEN -amount ELSE amount END) AS amount,
+                max(stamped_at) FILTER (WHERE type <> 15) AS began_at,
+                max(effective_at) FILTER (WHERE type <> 15) AS counts_at,
+                min(grant_id) AS left_id, max(grant_id) AS last_left
+            FROM timed_entries
+            WHERE type IN (1, 2, 15) OR (type = 3 AND grant_id < other_grant_id)
             GROUP BY 1, 2 -- credits of a reversed payment go back to an older grant: see topups
         ), given_back AS ( -- a grant that a refund has made
             SELECT DISTINCT ON (org_id, grant_id) org_id, grant_id, amount, recorded_at
-            FROM entries WHERE type = 7 AND grant_id > 0 ORDER BY org_id, grant_id, entry_id
+            FROM timed_entries WHERE type = 7 AND grant_id > 0 ORDER BY org_id, grant_id, entry_id
         )
         SELECT g.org_id, g.grant_id, g.account_id, g.amount, b.amount AS issued, g.source,
             g.origin_id, b.left_id, g.starts_at, g.expires_at, b.began_at, o.clock
@@ -81,19 +86,22 @@ TERM_CHECKS = (
         LEFT JOIN births b ON b.org_id = g.org_id AND b.grant_id = g.grant_id
         LEFT JOIN grants l ON l.org_id = g.org_id AND l.grant_id = g.origin_id
         LEFT JOIN given_back r ON r.org_id = g.org_id AND r.grant_id = g.grant_id
+        LEFT JOIN ( -- how far ahead the org's clock once stood
+            SELECT org_id, max(clock) AS clock FROM clock_repairs GROUP BY org_id
+        ) AS c ON c.org_id = g.org_id
         WHERE (g.state BETWEEN 0 AND 3 AND g.created_at <= o.clock
-            AND (g.state = 2 OR g.starts_at <= o.clock)
-            AND (g.state IN (1, 2) OR g.expires_at <= o.clock)
-            AND CASE WHEN g.state = 2 THEN b.grant_id IS NULL AND g.origin_id = 0
+            AND (g.state = 2 OR g.starts_at <= greatest(o.clock, c.clock))
+            AND (g.state IN (1, 2) OR g.expires_at <= greatest(o.clock, c.clock))
+            AND CASE WHEN g.state = 2 THEN coalesce(b.times, 0) = 0 AND g.origin_id = 0
                 WHEN b.type = 3 THEN b.last_type = 3 AND b.amount = g.amount
                     AND g.origin_id = b.left_id AND g.origin_id = b.last_left
                     AND g.source = l.source AND g.priority = l.priority
-                    AND g.budget_id = 0 AND g.created_at = b.began_at
+                    AND g.budget_id = 0 AND g.created_at IN (b.began_at, b.counts_at)
                     AND CASE WHEN l.account_id = g.account_id THEN g.starts_at = l.expires_at
                         ELSE g.starts_at = l.starts_at AND g.expires_at = l.expires_at END
                 WHEN b.type IS NOT NULL THEN b.times = 1 AND b.amount = g.amount
                     AND g.origin_id = 0 AND (b.type = 2) = (g.source = 3)
-                    AND b.began_at = greatest(g.starts_at, g.created_at)
+                    AND greatest(g.starts_at, g.created_at) IN (b.began_at, b.counts_at)
                 ELSE g.origin_id = 0 AND g.budget_id = 0 AND g.amount = r.amount
                     AND g.created_at = r.recorded_at END) IS NOT TRUE""",
     ),
@@ -103,8 +111,9 @@ TERM_CHECKS = (
         f"""SELECT coalesce(g.org_id, l.org_id) AS org_id, g.grant_id, g.amount, g.source,
             g.starts_at, g.expires_at, l.resource, l.new
         FROM (
-            SELECT g.*, a.path FROM grants g
+            SELECT g.*, a.path, c.org_id IS NOT NULL AS is_restamped FROM grants g
             LEFT JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
+            LEFT JOIN clock_repairs c ON c.org_id = g.org_id AND c.repaired_at = g.starts_at
             LEFT JOIN (SELECT DISTINCT org_id, grant_id FROM entries WHERE type = 1) AS e
                 ON e.org_id = g.org_id AND e.grant_id = g.grant_id
             WHERE g.origin_id = 0 AND g.budget_id = 0 AND g.source <> 3
@@ -117,7 +126,7 @@ TERM_CHECKS = (
         WHERE (l.resource = g.path AND l.new ->> 'amount' = {credits_text("g.amount")}
             AND l.new ->> 'source' = CASE g.source WHEN 0 THEN 'promo' WHEN 1 THEN 'allowance'
                 WHEN 2 THEN 'transfer' END
-            AND l.new ->> 'starts_at' = {instant_text("g.starts_at")}
+            AND (l.new ->> 'starts_at' = {instant_text("g.starts_at")} OR g.is_restamped)
             AND l.new ->> 'expires_at' IS NOT DISTINCT FROM {instant_text("g.expires_at")}
             AND coalesce(l.new ->> 'priority', g.priority::text) = g.priority::text) IS NOT TRUE""",  # noqa: S608  # constant texts only
     ),
@@ -153,8 +162,11 @@ TERM_CHECKS = (
                 sum(greatest(t.amount - coalesce(x.amount, 0), 0)) AS least_amount
             FROM topups t
             LEFT JOIN (
-                SELECT m.org_id, m.paid_id AS grant_id, sum(e.amount) AS amount FROM moved m
-                JOIN entries e ON e.org_id = m.org_id AND e.grant_id = m.grant_id AND e.type = 8
+                SELECT m.org_id, m.paid_id AS grant_id,
+                    sum(CASE e.type WHEN 8 THEN e.amount ELSE -e.amount END) AS amount
+                FROM moved m
+                JOIN entries e ON e.org_id = m.org_id AND e.grant_id = m.grant_id
+                    AND e.type IN (8, 14)
                 GROUP BY 1, 2
             ) AS x ON x.org_id = t.org_id AND x.grant_id = t.grant_id
             WHERE t.status = 3 GROUP BY 1, 2

@@ -25,6 +25,8 @@ EntryTypeName = Literal[
     "collect",
     "repay",
     "reverse",
+    "restore",
+    "withdraw",
 ]
 
 
@@ -67,6 +69,8 @@ ENTRY_TYPES: dict[EntryTypeName, EntryType] = {
     "collect": EntryType.COLLECT,
     "repay": EntryType.REPAY,
     "reverse": EntryType.REVERSE,
+    "restore": EntryType.RESTORE,
+    "withdraw": EntryType.WITHDRAW,
 }
 _NAMES: dict[EntryType, EntryTypeName] = {kind: name for name, kind in ENTRY_TYPES.items()}
 

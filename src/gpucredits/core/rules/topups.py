@@ -181,12 +181,13 @@ def take_back(book: Book, account: Account, grant: Grant, lot: Grant, now: int) 
 
 
 def expired_of(book: Book, kin: list[Grant]) -> int:
-    """What expired unused of some grants."""
+    """What expired unused of some grants, and was not restored."""
     numbers = {lot.grant_id for lot in kin}
+    signs = {EntryType.EXPIRE: 1, EntryType.RESTORE: -1}
     return sum(
-        entry.amount
+        signs.get(entry.type, 0) * entry.amount
         for entry in (*book.past, *book.entries)
-        if entry.type is EntryType.EXPIRE and entry.grant_id in numbers
+        if entry.grant_id in numbers
     )
 
 

@@ -175,7 +175,7 @@ CREATE INDEX reservations_node ON reservations (org_id, node, reservation_id) WH
 
 CREATE TABLE entries (
     org_id integer NOT NULL,
-    type smallint NOT NULL CHECK (type BETWEEN 1 AND 13),
+    type smallint NOT NULL CHECK (type BETWEEN 1 AND 15),
     entry_id bigint NOT NULL,
     recorded_at bigint NOT NULL,
     effective_at bigint NOT NULL,
@@ -196,6 +196,30 @@ CREATE INDEX entries_receiver ON entries (org_id, other_id, entry_id) WHERE othe
 CREATE TRIGGER entries_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- Orgs whose clock stood ahead of the database's, and were brought back to the present by an
+-- operator. The repair covers the entries from first_entry_id up to next_entry_id: a stamp of these
+-- that is later than repaired_at is of the wrong clock, and counts as repaired_at.
+CREATE TABLE clock_repairs (
+    org_id integer NOT NULL,
+    repaired_at bigint NOT NULL,
+    clock bigint NOT NULL CHECK (clock > repaired_at), -- where the org's clock stood
+    first_entry_id bigint NOT NULL,
+    next_entry_id bigint NOT NULL CHECK (next_entry_id >= first_entry_id),
+    PRIMARY KEY (org_id, repaired_at)
+);
+CREATE TRIGGER clock_repairs_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON clock_repairs
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+
+-- Entries with the times that count: in the order of their ids also where a clock was brought back.
+CREATE VIEW timed_entries AS
+SELECT e.org_id, e.type, e.entry_id, least(e.recorded_at, r.repaired_at) AS recorded_at,
+    least(e.effective_at, r.repaired_at) AS effective_at, e.account_id, e.amount, e.reserve,
+    e.grant_id, e.other_id, e.other_grant_id, e.reservation_id, e.seq,
+    e.effective_at AS stamped_at -- as the entry says
+FROM entries e
+LEFT JOIN clock_repairs r ON r.org_id = e.org_id AND e.entry_id >= r.first_entry_id
+    AND e.entry_id < r.next_entry_id;
+
 -- The first entry of an org that was recorded at or after an instant, or the next one to come if
 -- there is none: entries are recorded in the order of their ids, and no id is missing.
 CREATE FUNCTION entry_at(org integer, at bigint) RETURNS bigint
@@ -208,7 +232,8 @@ BEGIN
     SELECT o.next_entry_id INTO beyond FROM orgs o WHERE o.org_id = org;
     WHILE least < beyond LOOP
         middle := (least + beyond) / 2;
-        IF (SELECT e.recorded_at FROM entries e WHERE e.org_id = org AND e.entry_id = middle) < at
+        IF (SELECT e.recorded_at FROM timed_entries e WHERE e.org_id = org AND e.entry_id = middle)
+            < at
         THEN least := middle + 1;
         ELSE beyond := middle;
         END IF;
@@ -225,7 +250,7 @@ DECLARE
     first_id bigint := entry_at(org, at);
 BEGIN
     RETURN coalesce((
-        SELECT entry_at(org, e.recorded_at + 1) FROM entries e
+        SELECT entry_at(org, e.recorded_at + 1) FROM timed_entries e
         WHERE e.org_id = org AND e.account_id = account AND e.entry_id >= first_id
         ORDER BY e.entry_id LIMIT 1), first_id);
 END $$;
@@ -250,7 +275,9 @@ INSERT INTO entry_types VALUES
     (10, 'overrun', 'system:overrun', 'available'),
     (11, 'collect', 'available', 'system:overrun'),
     (12, 'repay', 'available', 'available'),
-    (13, 'reverse', 'available', 'system:payments');
+    (13, 'reverse', 'available', 'system:payments'),
+    (14, 'restore', 'system:expired', 'available'),
+    (15, 'withdraw', 'available', 'system:issuance');
 
 -- Every stored row as ordinary debit/credit pairs: first the pair of its reserve column, if any,
 -- then the pair of its type.
@@ -283,15 +310,15 @@ CROSS JOIN LATERAL (
 CREATE VIEW entry_moves AS
 SELECT org_id, account_id, entry_id, recorded_at, effective_at,
     CASE WHEN other_id = account_id THEN 0 -- from one grant of an account to another
-        WHEN type IN (1, 2, 5, 7, 10) THEN amount
-        WHEN type IN (3, 4, 8, 9, 11, 13) THEN -amount ELSE 0 END - reserve AS available,
+        WHEN type IN (1, 2, 5, 7, 10, 14) THEN amount
+        WHEN type IN (3, 4, 8, 9, 11, 13, 15) THEN -amount ELSE 0 END - reserve AS available,
     CASE type WHEN 4 THEN amount WHEN 5 THEN -amount WHEN 6 THEN -amount ELSE 0 END + reserve
         AS reserved,
     CASE type WHEN 6 THEN amount WHEN 9 THEN amount WHEN 7 THEN -amount ELSE 0 END AS spent
-FROM entries
+FROM timed_entries
 UNION ALL
 SELECT org_id, other_id, entry_id, recorded_at, effective_at, amount, 0, 0
-FROM entries WHERE other_id <> 0 AND other_id <> account_id;
+FROM timed_entries WHERE other_id <> 0 AND other_id <> account_id;
 
 -- Prices; an account path makes one a discount for that subtree, '' is the list price. List prices
 -- belong to org 0. Leases are pinned to versions, so a version never changes: a new one follows it.
@@ -769,7 +796,7 @@ BEGIN
                 FROM unnest(lot_orgs, lot_ids) AS w(org_id, grant_id)
             ) AS topped
             JOIN entries x ON x.org_id = topped.org_id AND x.grant_id = topped.grant_id
-                AND x.type = 8
+                AND x.type IN (8, 14)
         ) AS e
         ORDER BY e.org_id, e.entry_id;
     END IF;

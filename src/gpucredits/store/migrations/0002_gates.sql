@@ -211,8 +211,9 @@ CREATE TABLE statements (
     CONSTRAINT statements_period UNIQUE (org_id, account_id, period)
 );
 
--- What has expired of each grant, for what a closed period of a budget has used.
-CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (amount) WHERE type = 8;
+-- What has expired of each grant and was not restored, for what a closed period of a budget has used.
+CREATE INDEX entries_expired ON entries (org_id, grant_id) INCLUDE (type, amount)
+    WHERE type IN (8, 14);
 
 -- What open_book reads of accounts, grants and leases where one of the orgs has limits or budgets:
 -- the same, and of orgs with limits (gated_orgs) also every account that is due, the accounts on

@@ -60,8 +60,8 @@ CREATE TRIGGER statements_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON sta
 CREATE INDEX accounts_postpaid ON accounts (org_id, account_id)
     WHERE model = 1 OR delinquent;
 -- Payments, their reversals and refunds: few, and looked for among very many entries.
-CREATE INDEX entries_paid ON entries (org_id, account_id, type) INCLUDE (amount, effective_at)
-    WHERE type IN (2, 7, 13);
+CREATE INDEX entries_paid ON entries (org_id, account_id, type)
+    INCLUDE (amount, effective_at, entry_id) WHERE type IN (2, 7, 13);
 
 -- What each account had spent in all at the end of an hour; hours in which that did not change
 -- have no row.

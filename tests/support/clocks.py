@@ -1,0 +1,39 @@
+"""A database whose clock is wrong, and orgs that have lived by it."""
+
+from __future__ import annotations
+
+import re
+
+from gpucredits.service.acts import Act
+from gpucredits.service.clock_repairs import repair_clock
+from gpucredits.store.connection import Connection, Pool
+from gpucredits.store.migrate import read_migrations
+from gpucredits.store.steadiness import Steadiness
+from gpucredits.wire.clock import ClockRepairAnswer
+from support.scene import Scene
+
+DAY_US = 86_400_000_000
+HOUR_US = 3_600_000_000
+DEFINED = re.compile(r"CREATE FUNCTION (ledger_now.*?FROM clock)(\s\$\$)", re.DOTALL)
+
+
+def clock_off_by(by_us: int) -> str:
+    """SQL for a clock that is off by so much; by nothing, it is as it was made."""
+    found = DEFINED.search(read_migrations()[0].sql)
+    assert found is not None
+    off = f"offset_us + {by_us} FROM clock" if by_us else "offset_us FROM clock"
+    body = found[1].replace("offset_us FROM clock", off)
+    return f"CREATE OR REPLACE FUNCTION {body}{found[2]}"
+
+
+async def jump(db: Pool | Connection, by_us: int) -> None:
+    """Let the database's clock be off by so much from here on."""
+    await db.execute(clock_off_by(by_us))
+
+
+async def repair(stage: Scene, *, org_id: int = 1, dry_run: bool = False) -> ClockRepairAnswer:
+    """Repair the clock of an org, as an operator would."""
+    act = Act(org_id=org_id, dry_run=dry_run)
+    who = {"actor": "tester", "request_id": "r"}
+    answer, _ = await repair_clock(stage.pool, Steadiness(), act, "NTP was wrong", **who)
+    return answer
