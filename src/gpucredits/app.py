@@ -154,6 +154,7 @@ async def running(config: Config) -> AsyncIterator[App]:
         gpu_pools, line = await _dispatching(ledger, stack)
         services = Services(
             pool=pool,
+            primary=primary,
             ledger=ledger,
             reads=Reads(pool),
             keyring=Keyring(pool, defaults=config.request_limits),

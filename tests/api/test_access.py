@@ -45,6 +45,8 @@ PROMISED: dict[str, str] = {
     "correct": "admin operator",
     "manage_keys": "admin",
     "move_clock": "admin",
+    "repair_clock": "admin operator",
+    "read_metrics": "admin operator read-only",
     "limit_requests": "admin operator",
 }
 ROUTES = [route for route in routes(has_test_clock=True) if route.permission is not None]

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import httpx
 
 from gpucredits.service.acts import Act
 from gpucredits.service.clock_repairs import repair_clock
@@ -10,6 +16,8 @@ from gpucredits.store.connection import Connection, Pool
 from gpucredits.store.migrate import read_migrations
 from gpucredits.store.steadiness import Steadiness
 from gpucredits.wire.clock import ClockRepairAnswer
+from support.http import Caller, RunningServer, running_server
+from support.postgres import sql
 from support.scene import Scene
 
 DAY_US = 86_400_000_000
@@ -37,3 +45,28 @@ async def repair(stage: Scene, *, org_id: int = 1, dry_run: bool = False) -> Clo
     who = {"actor": "tester", "request_id": "r"}
     answer, _ = await repair_clock(stage.pool, Steadiness(), act, "NTP was wrong", **who)
     return answer
+
+
+@contextmanager
+def server_after_a_wrong_clock(data_dir: Path) -> Iterator[RunningServer]:
+    """A server whose org ``acme`` has a lease and a grant of a server that believed a wrong clock.
+
+    That one was started while the clock was a day ahead, so it had nothing to compare it with.
+    """
+    dsn = f"postgresql://gpucredits@/gpucredits?host={data_dir / 'run'}"
+    with running_server(data_dir) as server, httpx.Client(base_url=server.url) as http:
+        admin = Caller(http, server.admin_secret)
+        admin.made("/v1/accounts", {"path": "acme"})
+        admin.made("/v1/prices", {"gpu_type": "h100", "credits_per_gpu_hour": "3600"})
+        now = datetime.fromisoformat(admin.read("/v1/clock")["now"])
+        soon = (now + timedelta(hours=1)).isoformat()
+        admin.made("/v1/credits/issue", {"account": "acme", "amount": "100"})
+        admin.made("/v1/credits/issue", {"account": "acme", "amount": "50", "expires_at": soon})
+        sql(dsn, clock_off_by(2 * DAY_US))
+    with running_server(data_dir) as server, httpx.Client(base_url=server.url) as http:
+        admin = Caller(http, server.admin_secret)
+        job = {"account": "acme", "job_id": "j", "gpu_type": "h100", "gpu_count": 1}
+        admin.made("/v1/reservations", {**job, "window_seconds": 60})
+        sql(dsn, clock_off_by(0))
+    with running_server(data_dir) as server:
+        yield server

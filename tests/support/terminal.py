@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from click.testing import CliRunner, Result
 
-from gpucredits.cli.demo.server import DemoServer
 from gpucredits.cli.main import main
+
+
+class Addressed(Protocol):
+    """A server with an address and a key."""
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+
+    @property
+    def key(self) -> str:
+        """Its admin's secret."""
+
+    @property
+    def data_dir(self) -> Path:
+        """Where its data is."""
 
 
 class Terminal:
     """Somebody at a command line, whose environment names the server and a key."""
 
-    def __init__(self, server: DemoServer) -> None:
+    def __init__(self, server: Addressed) -> None:
         self.server = server
         self.env: dict[str, str | None] = {
             "GPUCREDITS_URL": server.url,

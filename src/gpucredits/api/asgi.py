@@ -117,6 +117,7 @@ class Api:
             )
             is_head = scope["method"] == "HEAD"
             await send({"type": "http.response.body", "body": b"" if is_head else body})
+        self._services.counts.add(status)
         self.log.add(scope, seen, status=status, request_id=request_id, started=started)
 
     async def _serve(  # one place where a request meets everything it needs
@@ -167,7 +168,7 @@ class Api:
                 reply_headers["idempotency-replayed"] = "true"
             if dry_run:
                 reply_headers["dry-run"] = "true"
-        reply_headers["content-type"] = "application/json"
+        reply_headers["content-type"] = route.media
         if isinstance(answer, msgspec.Raw):
             return call.status or route.status, bytes(answer)
         return call.status or route.status, self._encoder.encode(narrowed(answer, principal.scope))

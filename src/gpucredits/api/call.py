@@ -76,6 +76,7 @@ class Route:
     is_body_optional: bool = False
     is_question: bool = False
     tag: str = ""
+    media: str = "application/json"
     other_answers: tuple[tuple[int, Any], ...] = ()  # (status, shape) besides the usual one
     longer_s: float = 0.0  # by how much a request may take longer than others
     # A cheap proof, from the bytes and the body read from them, that no field is repeated.

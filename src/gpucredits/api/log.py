@@ -19,7 +19,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 logger = logging.getLogger("gpucredits.api")
-QUIET_ROUTES = frozenset({"/v1/heartbeats", "/healthz"})
+QUIET_ROUTES = frozenset({"/v1/heartbeats", "/healthz", "/metrics"})
 COUNTED: Final = frozenset({401, 429, 503})  # the first has a line, the next are counted
 Refused = tuple[str, int, str]  # who, with which status, and why
 QUIET_S: Final = 10.0  # at most one line of a key's refusals in so long

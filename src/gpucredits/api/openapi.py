@@ -258,7 +258,7 @@ def _responses(route: Route, refs: dict[Any, Any]) -> dict[str, Any]:
         str(status): {
             "description": HTTPStatus(status).phrase,
             "headers": headers,
-            "content": {JSON: {"schema": refs[answer]}},
+            "content": {route.media.partition(";")[0]: {"schema": refs[answer]}},
         }
         for status, answer in ((route.status, route.answer), *route.other_answers)
     }

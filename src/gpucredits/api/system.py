@@ -1,9 +1,11 @@
-"""Handlers of the server about itself: health, its description, its clock, and the test clock."""
+"""Handlers of the server about itself: health, metrics, description, clock, and the test clock."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any
+
+import msgspec
 
 from gpucredits.api.call import Call, NoQuery, Route
 from gpucredits.core.bounds import SECOND_US
@@ -11,8 +13,10 @@ from gpucredits.service.access import Permission
 from gpucredits.service.acts import Act
 from gpucredits.service.clock import move_clock
 from gpucredits.service.health import alarms_of, check_health
+from gpucredits.service.metrics import measure
 from gpucredits.store.clock import read_clock, read_offset
 from gpucredits.version import __version__
+from gpucredits.wire.metrics import MEDIA_TYPE, exposition
 from gpucredits.wire.scalars import format_instant
 from gpucredits.wire.system import (
     Alarm,
@@ -32,11 +36,13 @@ async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
+    orgs_ahead = call.services.ledger.funnel.shelf.steadiness.orgs_ahead
+    alarms = alarms_of(limits, orgs_ahead)
     return HealthAnswer(
         status=status,
         version=__version__,
         detail=detail,
-        alarms=[Alarm(name=name, detail=why, count=n) for name, why, n in alarms_of(limits)],
+        alarms=[Alarm(name=name, detail=why, count=n) for name, why, n in alarms],
         request_limits=RequestLimitsHealth(
             home=limits.home,
             state="alone" if limits.is_alone else "held",
@@ -44,6 +50,11 @@ async def get_health(call: Call[None, NoQuery]) -> HealthAnswer:
             let_through=limits.let_through,
         ),
     )
+
+
+async def get_metrics(call: Call[None, NoQuery]) -> msgspec.Raw:
+    """What this server measures of itself, as Prometheus reads it. No label names a tenant."""
+    return msgspec.Raw(exposition(await measure(call.services)).encode())
 
 
 async def get_clock(call: Call[None, NoQuery]) -> TimeAnswer:
@@ -90,6 +101,16 @@ def system_routes(description: Description, *, has_test_clock: bool) -> list[Rou
             handler=get_health,
             permission=None,
             answer=HealthAnswer,
+            tag="system",
+        ),
+        Route(
+            method="GET",
+            path="/metrics",
+            summary="Metrics of this server, for Prometheus",
+            handler=get_metrics,
+            permission=Permission.READ_METRICS,
+            answer=str,
+            media=MEDIA_TYPE,
             tag="system",
         ),
         Route(

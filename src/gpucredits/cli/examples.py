@@ -100,6 +100,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "key revoke": ("key_1_2",),
     "key limit": ("key_1_2 --per-second 50 --burst 200", "--org acme"),
     "audit": ("acme --since 7d", "--action credits.transfer"),
+    "clock status": ("",),
+    "clock repair": (
+        "acme --reason 'NTP was a day ahead on 2026-03-01' --dry-run",
+        "--all --reason 'NTP was a day ahead on 2026-03-01'",
+    ),
     "verify": ("", "--data-dir gpucredits-data --json"),
     "backup": (
         "/backups/2026-03-01",

@@ -56,6 +56,7 @@ COMMANDS: Final = {
     "key": "gpucredits.cli.key",
     "audit": "gpucredits.cli.audit",
     "verify": "gpucredits.cli.verify",
+    "clock": "gpucredits.cli.clock",
     "backup": "gpucredits.cli.backup",
     "restore": "gpucredits.cli.restore",
     "bench": "gpucredits.cli.bench",

@@ -323,4 +323,7 @@ class Operations:
 
     health = Operation(system_calls.health)
     clock = Operation(system_calls.clock)
+    org_clock_page = Operation(system_calls.org_clock_page)
+    org_clocks = Listing(system_calls.org_clock_page, lambda page: page.orgs)
+    repair_clock = Operation(system_calls.repair_clock)
     advance_clock = Operation(system_calls.advance_clock)

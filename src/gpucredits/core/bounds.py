@@ -20,6 +20,7 @@ LATE_USE_US_MAX: Final = 7 * DAY_US  # use of a lapsed lease is charged if repor
 GPU_COUNT_MAX: Final = 100_000
 PRICE_MAX: Final = 10**12  # a million credits per GPU-hour
 CLOCK_TOLERANCE_MS: Final = 2_000
+CLOCK_JUMP_US: Final = 3 * SECOND_US  # a clock that is off by more decides nothing
 USED_MS_MAX: Final = 10 * 366 * 24 * 3_600_000
 
 GRANTS_LIVE_MAX: Final = 1_000  # unended grants of one account

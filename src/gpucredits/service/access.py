@@ -57,6 +57,8 @@ class Permission(StrEnum):
     CORRECT = "correct"
     MANAGE_KEYS = "manage_keys"
     MOVE_CLOCK = "move_clock"
+    REPAIR_CLOCK = "repair_clock"
+    READ_METRICS = "read_metrics"
     LIMIT_REQUESTS = "limit_requests"
 
 
@@ -95,6 +97,8 @@ ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.CORRECT: _STAFF,
     Permission.MANAGE_KEYS: _ADMINS,
     Permission.MOVE_CLOCK: _ADMINS,
+    Permission.REPAIR_CLOCK: _STAFF,
+    Permission.READ_METRICS: _READERS - {Role.MEMBER},
     Permission.LIMIT_REQUESTS: _STAFF,
 }
 # These make credits, change what a credit buys or what others get, or bound a tenant: its own staff
@@ -111,6 +115,8 @@ SYSTEM_ONLY = frozenset(
         Permission.DECIDE_TOPUP,
         Permission.CORRECT,
         Permission.MOVE_CLOCK,
+        Permission.REPAIR_CLOCK,
+        Permission.READ_METRICS,
         Permission.LIMIT_REQUESTS,
     }
 )

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gpucredits.core import ids
+from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.core.clock_repair import ClockRepair
 from gpucredits.core.money import format_credits
 from gpucredits.core.rules import clock_repairs as rules
@@ -29,7 +30,7 @@ State = dict[str, Any]
 
 async def orgs_ahead(pool: Pool, *, after: str, limit: int) -> list[OrgAhead]:
     """Orgs whose clocks need a repair, by path."""
-    return await store.orgs_ahead(pool, tolerance_us=rules.TOLERANCE_US, after=after, limit=limit)
+    return await store.orgs_ahead(pool, tolerance_us=CLOCK_JUMP_US, after=after, limit=limit)
 
 
 async def repair_clock(

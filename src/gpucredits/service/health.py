@@ -36,21 +36,25 @@ async def check_health(pool: Pool, funnel: Funnel) -> Verdict:
     if trouble := funnel.progress.trouble:
         return "unavailable", trouble
     now = asyncio.get_running_loop().time()
-    waited = max((_longest_wait(lane, now) for lane in funnel.lanes), default=0.0)
+    waited = max((longest_wait(lane, now) for lane in funnel.lanes), default=0.0)
     if waited > STALLED_S:
         return "stalled", f"a command has waited for {format_ms(int(waited * 10) * 100)}"
     return "ok", ""
 
 
-def alarms_of(limits: LimiterHealth) -> list[tuple[str, str, int]]:
+def alarms_of(limits: LimiterHealth, orgs_ahead: int) -> list[tuple[str, str, int]]:
     """(name, what is wrong, how often) of what somebody should look at while work moves on."""
-    if not limits.is_alone:
-        return []
-    why = "Redis does not answer: each server counts requests alone, and gives the whole limit"
-    return [("request_limits_alone", why, limits.passed_alone + limits.let_through)]
+    found = []
+    if limits.is_alone:
+        why = "Redis does not answer: each server counts requests alone, and gives the whole limit"
+        found.append(("request_limits_alone", why, limits.passed_alone + limits.let_through))
+    if orgs_ahead:
+        why = "the clocks of orgs are ahead of the database's: gpucredits clock status"
+        found.append(("org_clocks_ahead", why, orgs_ahead))
+    return found
 
 
-def _longest_wait(lane: Lane, now: float) -> float:
+def longest_wait(lane: Lane, now: float) -> float:
     """How long the first in any of a lane's queues has waited."""
     waits = [now - queue.jobs[0].queued_at for queue in lane.waiting.queues.values() if queue.jobs]
     return max(waits, default=0.0)

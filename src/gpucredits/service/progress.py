@@ -18,10 +18,12 @@ TOLD_S: Final = 10.0  # at most one line of the log in so long
 
 
 class Progress:
-    """Batches that failed since the last one that was saved, and why."""
+    """Batches that failed since the last one that was saved, and why; and all since the start."""
 
     def __init__(self) -> None:
         self.failures = 0
+        self.saved_total = 0
+        self.failed_total = 0
         self.cause = ""
         self._told_at = float("-inf")
         self._untold = 0
@@ -31,10 +33,12 @@ class Progress:
         if self.failures >= FAILURES_MIN:
             logger.warning("writes get through again", extra={"fields": {"failed": self.failures}})
         self.failures = 0
+        self.saved_total += 1
 
     def failed(self, error: Exception) -> None:
         """A batch could not be carried out; the cause is logged, not for every batch."""
         self.failures += 1
+        self.failed_total += 1
         self.cause = str(error) or type(error).__name__
         now = time.monotonic()
         self._untold += 1

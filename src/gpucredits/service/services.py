@@ -5,7 +5,7 @@ Must not: do anything itself; app.py fills it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpucredits.service.keys import Keyring
 from gpucredits.service.ledger import Ledger
@@ -14,7 +14,9 @@ from gpucredits.service.orgs import Directory
 from gpucredits.service.pools import GpuPools
 from gpucredits.service.queue import Line
 from gpucredits.service.reads import Reads
+from gpucredits.service.request_counts import RequestCounts
 from gpucredits.store.connection import Pool
+from gpucredits.store.primary import Primary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,7 @@ class Services:
     """Doors to the ledger, the reads, the keys and the limits on requests."""
 
     pool: Pool
+    primary: Primary
     ledger: Ledger
     reads: Reads
     keyring: Keyring
@@ -29,3 +32,4 @@ class Services:
     limiter: Limiter
     gpu_pools: GpuPools
     line: Line
+    counts: RequestCounts = field(default_factory=RequestCounts)

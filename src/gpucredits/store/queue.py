@@ -12,7 +12,8 @@ from enum import IntEnum
 from typing import Any, Final
 
 from gpucredits.core.bounds import NEVER_US
-from gpucredits.store.connection import Connection
+from gpucredits.store.connection import Connection, Pool
+from gpucredits.store.errors import driver_errors
 from gpucredits.store.where import Where
 
 CHANNEL: Final = "gpucredits_queue"  # something about those who wait has changed
@@ -153,6 +154,13 @@ async def count_open(db: Connection, *, org_id: int, pool_id: int, most: int) ->
         most,
     )
     return number
+
+
+async def depth(db: Connection | Pool) -> int:
+    """How many requests of all orgs wait for room in a pool."""
+    with driver_errors():
+        count: int = await db.fetchval(f"SELECT count(*) FROM queue WHERE {IS_OPEN}")  # noqa: S608  # constant texts only
+    return count
 
 
 async def find(db: Connection, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Ticket]:

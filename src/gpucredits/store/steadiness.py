@@ -14,11 +14,11 @@ import logging
 import time
 from typing import Final
 
+from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-JUMP_US: Final = 3_000_000
 DRIFT_PER_MILLION: Final = 1_000  # far more than a clock that is being corrected slowly
 ANCHOR_US: Final = 60_000_000  # how long the best reading is better than a newer one
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -37,12 +37,14 @@ class Steadiness:
     """Where the database's time should be, from the readings so far.
 
     ``_low`` and ``_high`` bound by how much it leads our clock, as read ``_at``. ``off_us`` is by
-    how much the last reading was off: 0 while all is well.
+    how much the last reading was off: 0 while all is well. ``orgs_ahead`` is how many orgs a wrong
+    time has left ahead, when they were last counted.
     """
 
     def __init__(self) -> None:
         self.off_us = 0
         self.jumps = 0
+        self.orgs_ahead = 0
         self._low = self._high = self._at = 0
 
     def check(self, now: int, offset_us: int, asked_at: int) -> None:
@@ -59,7 +61,7 @@ class Steadiness:
         low, high = now - offset_us - heard_at, now - offset_us - asked_at
         if not self._at:
             self._low, self._high, self._at = low, high, heard_at
-        tolerated = JUMP_US + (heard_at - self._at) * DRIFT_PER_MILLION // 1_000_000
+        tolerated = CLOCK_JUMP_US + (heard_at - self._at) * DRIFT_PER_MILLION // 1_000_000
         off_us = 0
         if low > self._high + tolerated:
             off_us = low - self._high

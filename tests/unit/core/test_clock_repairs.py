@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 
+from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.core.budget import Rollover
 from gpucredits.core.clock_repair import ClockRepair, Left, Mend, Traces
 from gpucredits.core.command import ReverseTopUp, SetBudget, SetQuota, SetRateLimit, Transfer
@@ -16,7 +17,7 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import ReservationState
-from gpucredits.core.rules.clock_repairs import TOLERANCE_US, repair
+from gpucredits.core.rules.clock_repairs import repair
 from support.ledger import CREDIT, SECOND, Ledger
 
 HOUR_S = 3_600
@@ -72,7 +73,7 @@ def ledger() -> Ledger:
     return made
 
 
-@pytest.mark.parametrize("ahead_us", [-DAY, 0, TOLERANCE_US])
+@pytest.mark.parametrize("ahead_us", [-DAY, 0, CLOCK_JUMP_US])
 def test_a_clock_that_is_hardly_ahead_is_left_alone(ledger: Ledger, ahead_us: int) -> None:
     """Within the tolerance, or behind, nothing changes."""
     ledger.stored.org.clock = ledger.now + ahead_us

@@ -10,10 +10,8 @@ Must not: change an entry, or take from anybody what a hold counts on.
 
 from __future__ import annotations
 
-from typing import Final
-
 from gpucredits.core.book import Book
-from gpucredits.core.bounds import SECOND_US
+from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.core.clock_repair import (
     ClockRepair,
     Left,
@@ -31,12 +29,10 @@ from gpucredits.core.rules.lots import absorb
 from gpucredits.core.rules.roll import next_due
 from gpucredits.core.token_bucket import TokenBucket
 
-TOLERANCE_US: Final = 3 * SECOND_US  # a clock that is ahead by less is soon caught up with
-
 
 def is_ahead(clock: int, now: int) -> bool:
-    """Whether an org's clock is so far ahead that it needs a repair."""
-    return clock > now + TOLERANCE_US
+    """Whether an org's clock needs a repair: the time soon catches up with one ahead by less."""
+    return clock > now + CLOCK_JUMP_US
 
 
 def repair(book: Book, traces: Traces, now: int) -> ClockRepair | None:
