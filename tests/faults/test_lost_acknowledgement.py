@@ -27,6 +27,7 @@ from gpucredits.client import request_limits as request_limit_calls
 from gpucredits.client import requests as request_calls
 from gpucredits.client import reservations as lease_calls
 from gpucredits.client import statements as statement_calls
+from gpucredits.client import system as system_calls
 from gpucredits.client import usage as usage_calls
 from gpucredits.client.call import account_path, body_of, write
 from gpucredits.wire.budget import BudgetSetting, BudgetTerms
@@ -231,6 +232,7 @@ WRITES: dict[str, Making] = {
     "POST /v1/keys/{key}:revoke": lambda on: key_calls.revoke_key(
         on.client.create_key("read-only", scope=on.org).key_id
     ),
+    "POST /v1/clock/repairs": lambda on: system_calls.repair_clock(on.org, reason="drill"),
     "POST /v1/accounts": lambda on: account_calls.create_account(f"{on.org}/new"),
     "POST /v1/accounts/{account}/suspend": lambda on: account_calls.suspend(on.org),
     "POST /v1/accounts/{account}/resume": lambda on: account_calls.resume(suspended(on)),
