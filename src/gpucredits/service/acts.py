@@ -1,4 +1,4 @@
-"""Administrative acts that move no money: done once for each key, and recorded.
+"""Administrative acts beside the funnel: done once for each key, and recorded.
 
 Owns: one transaction for the act, its idempotency record and its audit row; taking all of it
 back for a dry run.

@@ -9,7 +9,14 @@ import pytest
 from gpucredits.core.bounds import CLOCK_JUMP_US
 from gpucredits.core.budget import Rollover
 from gpucredits.core.clock_repair import ClockRepair, Left, Mend, Traces
-from gpucredits.core.command import ReverseTopUp, SetBudget, SetQuota, SetRateLimit, Transfer
+from gpucredits.core.command import (
+    ReverseTopUp,
+    SetBudget,
+    SetQuota,
+    SetRateLimit,
+    StopLease,
+    Transfer,
+)
 from gpucredits.core.decide import roll
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import GrantState
@@ -148,6 +155,8 @@ def test_a_grant_that_started_early_waits_again(ledger: Ledger) -> None:
     done = wrong.repair()
     assert [(row.mend, row.amount) for row in done.grants] == [(Mend.WITHDRAWN, 7 * CREDIT)]
     assert ledger.stored.lots[grant.grant_id].state is GrantState.PENDING
+    last = ledger.entries()[-1]
+    assert (last.type, last.amount) == (EntryType.WITHDRAW, 7 * CREDIT)
     assert ledger.account("acme").available == 100 * CREDIT
     ledger.wait(s=HOUR_S)
     assert ledger.account("acme").available == 107 * CREDIT
@@ -240,6 +249,16 @@ def test_a_lease_of_the_wrong_clock_lives_as_long_as_it_may(ledger: Ledger) -> N
     assert ledger.reservation(lease.reservation_id).state is ReservationState.EXPIRED
 
 
+def test_an_order_to_stop_keeps_its_grace(ledger: Ledger) -> None:
+    """A lease that the wrong clock told to stop ends after as long as it was given."""
+    wrong = Wrong(ledger)
+    lease = ledger.lease("acme", window_ms=60_000)
+    ledger.do(StopLease(reservation_id=lease.reservation_id, grace_ms=20_000))
+    wrong.repair()
+    stored = ledger.stored.reservations[lease.reservation_id]
+    assert stored.stopping_at == ledger.now + 20 * SECOND
+
+
 def test_a_lease_that_nobody_touched_stays_as_it_is(ledger: Ledger) -> None:
     """Only what was stamped ahead moves."""
     lease = ledger.lease("acme", window_ms=60_000)
@@ -261,6 +280,7 @@ def test_windows_and_rate_limits_count_in_the_present(ledger: Ledger) -> None:
     lease = ledger.lease("acme", window_ms=10_000)
     ledger.wait(s=5)
     ledger.do(Beat(lease.reservation_id, 1, 5_000))
+    ledger.wait(s=HOUR_S)  # a rolling window has it in an earlier cell
     wrong = Wrong(ledger, days=2)
     later = ledger.lease("acme", window_ms=10_000)
     ledger.wait(s=4)
@@ -271,5 +291,8 @@ def test_windows_and_rate_limits_count_in_the_present(ledger: Ledger) -> None:
     for counter in limits.counters.values():
         assert counter.starts_at <= ledger.now < counter.ends_at
         assert (counter.used, counter.held) == (9 * CREDIT, 10 * CREDIT)
+        past = sum(each.used for each in limits.tallies.get(counter.quota_id, {}).values())
+        assert past == counter.base
+    assert sorted(counter.base for counter in limits.counters.values()) == [0, 5 * CREDIT]
     [bucket] = limits.buckets.values()
     assert (bucket.level_at, done.rate_limits) == (ledger.now, [bucket.bucket_id])
