@@ -56,7 +56,7 @@ def test_an_org_that_is_ahead_is_told_listed_and_repaired(data_dir: Path) -> Non
         assert row["ahead_seconds"] > DAY_S
 
         rehearsed = admin.made("/v1/clock/repairs", WHY, params={"dry_run": "true"})
-        assert admin.read("/v1/clock/orgs")["orgs"] == [row]
+        assert admin.read("/v1/clock/orgs")["orgs"][0]["clock"] == row["clock"]
         done = admin.made("/v1/clock/repairs", WHY, key="once")
         assert (done["repaired"], done["grants"]) == (True, rehearsed["grants"])
         assert [(each["mend"], each["amount"]) for each in done["grants"]] == [("restored", "50")]

@@ -57,7 +57,7 @@ def server_after_a_wrong_clock(data_dir: Path) -> Iterator[RunningServer]:
     with running_server(data_dir) as server, httpx.Client(base_url=server.url) as http:
         admin = Caller(http, server.admin_secret)
         admin.made("/v1/accounts", {"path": "acme"})
-        admin.made("/v1/prices", {"gpu_type": "h100", "credits_per_gpu_hour": "3600"})
+        admin.made("/v1/prices", {"gpu_type": "h100", "credits_per_gpu_hour": "360"})
         now = datetime.fromisoformat(admin.read("/v1/clock")["now"])
         soon = (now + timedelta(hours=1)).isoformat()
         admin.made("/v1/credits/issue", {"account": "acme", "amount": "100"})
@@ -66,7 +66,7 @@ def server_after_a_wrong_clock(data_dir: Path) -> Iterator[RunningServer]:
     with running_server(data_dir) as server, httpx.Client(base_url=server.url) as http:
         admin = Caller(http, server.admin_secret)
         job = {"account": "acme", "job_id": "j", "gpu_type": "h100", "gpu_count": 1}
-        admin.made("/v1/reservations", {**job, "window_seconds": 60})
+        admin.made("/v1/reservations", {**job, "window_seconds": 600})
         sql(dsn, clock_off_by(0))
     with running_server(data_dir) as server:
         yield server
