@@ -121,7 +121,8 @@ async def running(config: Config) -> AsyncIterator[App]:
         if config.database_url and not config.is_apart:
             note = _open_directory(config)
             stack.callback(os.close, note)
-        pool = await open_pool(url, config.pool, Primary(note))
+        primary = Primary(note)
+        pool = await open_pool(url, config.pool, primary)
         stack.push_async_callback(_close, pool)
         if not config.is_apart:
             await _prepare(pool, config)
