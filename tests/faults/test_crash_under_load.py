@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from support import unsafe_server
-from support.crash_arena import KINDS, TESTS, Arena, arena, load, pause
+from support.altered_server import PROGRAM, Altered, option
+from support.crash_arena import KINDS, arena, refusal, verify, wreck
 from support.crash_audit import audit
 from support.extent import Extent, Teller
 from support.history import read_history
 
 pytestmark = pytest.mark.faults
 
-UNSAFE = ("-m", "support.unsafe_server")
+UNSAFE = {"synchronous_commit": "off", "wal_writer_delay": "2s"}
 CONTROL_KILLS = 2
 WRONG_SHOWN = 20
-
-
-def wreck(stage: Arena, kinds: list[str], seed: int) -> None:
-    """Load and kills together, then let every client finish what it began."""
-    chance = random.Random(seed)
-    with load(stage, seed):
-        for kind in kinds:
-            stage.wait_for_accepted(chance.randrange(100, 400))
-            pause(chance.random() * 0.05)
-            stage.kill(kind)
-        stage.wait_for_accepted(100)
-
-
-def verify(data_dir: Path) -> str:
-    """What ``gpucredits verify`` says of the books, and its exit code."""
-    command = [sys.executable, "-m", "gpucredits", "verify", "--data-dir", str(data_dir)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    return f"{result.returncode} {result.stdout.strip()} {result.stderr.strip()}".strip()
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_is_done_twice(
@@ -80,16 +59,12 @@ def test_a_server_that_loses_commits_is_refused_and_seen_through(
     notes: Path,
     extent: Extent,
     tell: Teller,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Control: commits that are not on disk are refused at the start, and without that are lost."""
-    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
-    command = [sys.executable, *UNSAFE, "serve", "--port", "0", "--data-dir", str(data_dir)]
-    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert refused.returncode == 1
-    assert "synchronous_commit is 'off'" in refused.stderr
-    options = (unsafe_server.UNCHECKED,)
-    with arena(data_dir, notes, program=UNSAFE, options=options) as stage:
+    refused = refusal(data_dir, option(Altered(settings=UNSAFE), notes))
+    assert "synchronous_commit is 'off'" in refused
+    options = (option(Altered(settings=UNSAFE, is_checked=False), notes),)
+    with arena(data_dir, notes, program=PROGRAM, options=options) as stage:
         stage.close()  # in order, so that the accounts at least are on disk
         stage.start()
         wreck(stage, ["postgres"] * CONTROL_KILLS, extent.seed)

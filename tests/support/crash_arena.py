@@ -8,6 +8,7 @@ histories are two folders: no fault of the first reaches the second.
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import statistics
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,12 +28,16 @@ from gpucredits.bench.processes import processes_of
 from gpucredits.client import Client
 from gpucredits.client.credit import issue
 from gpucredits.store import leftovers
+from gpucredits.store.embedded import address
 from support import crash_load, history
+from support.altered_server import PROGRAM
 from support.http import RunningServer, running_server
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 TESTS = Path(__file__).resolve().parents[1]
 KINDS = ("server", "postmaster", "postgres", "everything")
+POWER = "power"  # everything at one moment; ``outage`` then says what is left on the disk
+WITH_SERVER = ("server", "everything", POWER)
 RECOVERY_DEADLINE_S = 90.0
 FROZEN_S = 0.05
 CLIENTS = 2
@@ -51,10 +56,14 @@ def free_port() -> int:
 
 @dataclass(slots=True)
 class Kill:
-    """One kill: when it struck, when a new postmaster was seen, when a new call was accepted."""
+    """One fault: when it struck, when nothing struck any longer, and when a start was seen.
+
+    A kill strikes for a moment; a disk is full for a while.
+    """
 
     kind: str
     at_s: float
+    over_s: float = 0.0
     back_s: float = 0.0
 
 
@@ -70,6 +79,7 @@ class Arena:
     histories: dict[str, list[Path]] = field(default_factory=dict)
     clients: list[subprocess.Popen[bytes]] = field(default_factory=list)
     port: int = field(default_factory=free_port)
+    outage: Callable[[], None] = lambda: None
     _server: RunningServer | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -86,8 +96,9 @@ class Arena:
 
     def start(self) -> None:
         """Start the server on the arena's port."""
+        bound = f"--window-max-seconds={crash_load.WINDOW_S}"
         starting = running_server(
-            self.data_dir, *self.options, program=self.program, port=self.port
+            self.data_dir, bound, *self.options, program=self.program, port=self.port
         )
         self._server = self._stack.enter_context(starting)
 
@@ -99,31 +110,46 @@ class Arena:
         """A patient client of the server."""
         return Client(self.server.url, self.server.admin_secret)
 
+    @property
+    def dsn(self) -> str:
+        """The address of the server's own database."""
+        return address(self.data_dir / "run")
+
     def postmaster(self) -> int:
         """The process id in the cluster's pid file; 0 while there is none."""
         with suppress(OSError, ValueError, IndexError):
             return int((self.data_dir / "postgres" / "postmaster.pid").read_text().split()[0])
         return 0
 
+    def struck(self, kind: str) -> Kill:
+        """Note a fault that strikes now."""
+        now_s = time.monotonic()
+        self.kills.append(Kill(kind, now_s, now_s, now_s))
+        return self.kills[-1]
+
     def kill(self, kind: str) -> None:
         """Kill -9 what the kind says, start the server again if it was hit, wait for the rest."""
         before = self.postmaster()
-        kill = Kill(kind, time.monotonic())
-        self.kills.append(kill)
+        kill = self.struck(kind)
         if kind == "server":
             # Frozen for a moment, so that a commit it has sent is done and not answered.
             for pid in processes_of(self.server.process.pid)[0]:
                 os.kill(pid, signal.SIGSTOP)
             pause(FROZEN_S)
-        if kind in ("server", "everything"):
+        if kind == POWER:
+            self.freeze_postgres(before)
+        if kind in WITH_SERVER:
             self.server.process.kill()
         if kind == "postmaster":
             os.kill(before, signal.SIGKILL)
-        if kind in ("postgres", "everything"):
+        if kind in ("postgres", "everything", POWER):
             self.kill_postgres(before)
-        if kind in ("server", "everything"):
+        if kind in WITH_SERVER:
             self.server.process.wait(RECOVERY_DEADLINE_S)
             self.close()
+        if kind == POWER:
+            self.outage()
+        if kind in WITH_SERVER:
             self.start()
         until(lambda: self.postmaster() not in (0, before), timeout_s=RECOVERY_DEADLINE_S)
         kill.back_s = time.monotonic()
@@ -135,6 +161,16 @@ class Arena:
         for pid in leftovers.server_processes(self.data_dir / "postgres"):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+    def freeze_postgres(self, postmaster: int) -> None:
+        """Let every process of the database stand still, none in the middle of a call."""
+        folder = self.data_dir / "postgres"
+        os.kill(postmaster, signal.SIGSTOP)
+        until(lambda: stands_still(postmaster))  # it makes no more processes
+        for pid in leftovers.server_processes(folder):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        until(lambda: all(map(stands_still, leftovers.server_processes(folder))))
 
     def accepted(self) -> int:
         """How many calls were accepted so far."""
@@ -152,20 +188,20 @@ class Arena:
         until(is_reached, timeout_s=RECOVERY_DEADLINE_S)
 
     def recoveries_s(self) -> list[float]:
-        """For each kill, the time until a call that was sent after it all began was accepted."""
+        """For each fault, the time from its end until a call that was sent later was accepted."""
         asked = history.read_history(self.all_histories)
         accepted = [call for call in asked if call.end == history.ACCEPTED]
         return [
-            min(call.ended_s for call in accepted if call.sent_s > kill.back_s) - kill.at_s
+            min(call.ended_s for call in accepted if call.sent_s > kill.back_s) - kill.over_s
             for kill in self.kills
         ]
 
     def felt(self) -> int:
-        """How many kills some call ran into; the others proved nothing."""
+        """How many faults some call ran into; the others proved nothing."""
         asked = history.read_history(self.all_histories)
         failed = [moment for call in asked for moment in call.failed_s]
         spans = [
-            (kill.at_s, kill.at_s + took)
+            (kill.at_s, kill.over_s + took)
             for kill, took in zip(self.kills, self.recoveries_s(), strict=True)
         ]
         return sum(any(began <= moment <= end for moment in failed) for began, end in spans)
@@ -176,13 +212,22 @@ class Arena:
         return f"recovery p50 {statistics.median(took):.1f} s, max {max(took):.1f} s"
 
     def kills_text(self) -> str:
-        """How often each kind of kill struck."""
+        """How often each kind of fault struck."""
         counts = Counter(kill.kind for kill in self.kills)
         return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
 
     def internal_errors(self) -> int:
         """How many answers were 500, by the server's own log."""
         return (self.data_dir / "server.log").read_text().count('"status":500')
+
+
+def stands_still(pid: int) -> bool:
+    """Whether the kernel has stopped a process, or it is gone."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "TtZX"
 
 
 @contextmanager
@@ -259,6 +304,32 @@ def client_process(stage: Arena, name: str, seed: int, path: Path) -> subprocess
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
     )
+
+
+def wreck(stage: Arena, kinds: Sequence[str], seed: int) -> None:
+    """Load and kills together, then let every client finish what it began."""
+    chance = random.Random(seed)
+    with load(stage, seed):
+        for kind in kinds:
+            stage.wait_for_accepted(chance.randrange(100, 400))
+            pause(chance.random() * 0.05)
+            stage.kill(kind)
+        stage.wait_for_accepted(100)
+
+
+def verify(data_dir: Path) -> str:
+    """What ``gpucredits verify`` says of the books, and its exit code."""
+    command = [sys.executable, "-m", "gpucredits", "verify", "--data-dir", str(data_dir)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    return f"{result.returncode} {result.stdout.strip()} {result.stderr.strip()}".strip()
+
+
+def refusal(data_dir: Path, told: str) -> str:
+    """What an altered server says when it refuses to start on its database."""
+    command = [sys.executable, *PROGRAM, "serve", "--port", "0", "--data-dir", str(data_dir), told]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    assert result.returncode == 1, result.stdout
+    return result.stderr
 
 
 def pause(seconds: float) -> None:

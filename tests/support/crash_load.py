@@ -19,11 +19,12 @@ import msgspec
 
 from gpucredits.client import Ambiguous, AsyncClient, Call, Refused, Retry, Unavailable
 from gpucredits.client.credit import issue, transfer
+from gpucredits.client.errors import Undecided
 from gpucredits.client.reservations import extend, heartbeats, reserve, settle
 from support import history
 
 GPU_TYPE = "h100"
-WINDOW_S = 600  # the longest that a server lets a lease last
+WINDOW_S = 6 * 3_600  # no lease lapses while a scenario runs, however slow the machine is
 RESOLVE_DEADLINE_S = 120.0
 PAUSE_S = 0.1
 ONCE = Retry(attempts_max=1, attempt_timeout_s=15.0)
@@ -128,18 +129,25 @@ class Worker:
                 return None
             except Unavailable as gone:
                 if not is_in_doubt:
-                    self.log.ended(number, history.UNAVAILABLE, sent_s, str(gone))
+                    self.log.ended(number, history.UNAVAILABLE, sent_s, told_by(gone))
                     await asyncio.sleep(PAUSE_S)
                     return None
             except Ambiguous as doubt:
                 is_in_doubt = True
-                self.log.ended(number, history.AMBIGUOUS, sent_s, str(doubt))
+                self.log.ended(number, history.AMBIGUOUS, sent_s, told_by(doubt))
             else:
                 self.log.ended(number, history.ACCEPTED, sent_s, reply.body.decode())
                 return reply.value
             await asyncio.sleep(PAUSE_S)
         self.log.ended(number, history.UNRESOLVED, deadline)
         return None
+
+
+def told_by(error: Undecided) -> str:
+    """The status and the reason of an answer that decides nothing, or that there was none."""
+    if error.problem is None:
+        return f"none none {error}"
+    return f"{error.problem.status} {error.problem.reason} {error}"
 
 
 async def main(spec: Spec) -> None:

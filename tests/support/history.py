@@ -38,6 +38,7 @@ class Asked:
     ended_s: float = 0.0
     sent_at: float = 0.0  # the same moment on the clock of the world
     failed_s: list[float] = field(default_factory=list)  # when an attempt got no decision
+    undecided: list[str] = field(default_factory=list)  # "status reason" of each of these
 
     @property
     def end(self) -> str:
@@ -105,6 +106,7 @@ def read_history(paths: Iterable[Path]) -> list[Asked]:
             call.ends.append(event)
             if event in (AMBIGUOUS, UNAVAILABLE):
                 call.failed_s.append(call.ended_s)
+                call.undecided.append(" ".join(call.answer.split()[:2]))
         calls += of_client.values()
     return calls
 
