@@ -132,6 +132,18 @@ def test_setting_that_postgres_refuses_is_reported_with_its_words(data_dir: Path
         assert sql(server.dsn(), "SELECT 1") == 1
 
 
+def test_damaged_files_are_reported_with_what_to_do(data_dir: Path) -> None:
+    """Proves that a cluster which cannot start for its damage says how to go on."""
+    with EmbeddedPostgres(data_dir, settings=SMALL):
+        pass
+    control = data_dir / "postgres" / "global" / "pg_control"
+    content = bytearray(control.read_bytes())
+    content[100] ^= 0xFF
+    control.write_bytes(content)
+    with pytest.raises(EmbeddedPostgresError, match=r"(?s)incorrect checksum.*restore the newest"):
+        EmbeddedPostgres(data_dir, settings=SMALL).start()
+
+
 @as_root
 def test_root_may_keep_data_in_a_private_directory(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch

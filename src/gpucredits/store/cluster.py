@@ -33,6 +33,18 @@ INITDB_TIMEOUT_S = 300.0
 LOG_BYTES_MAX = 16 * 1024 * 1024
 LOG_TAIL_BYTES = 2_000
 MIB = 1024 * 1024
+_RESTORE = (
+    "Keep a copy of the data directory as it is, and restore the newest backup into another one: "
+    "gpucredits restore"
+)
+# What PostgreSQL says when it cannot start, and what to do then; the first that fits.
+_ADVICE = {
+    "No space left on device": "The disk is full. Free some space and start again: nothing that "
+    "was acknowledged is lost.",
+    "Input/output error": f"The disk fails. {_RESTORE}",
+    "incorrect checksum": f"The files are damaged. {_RESTORE}",
+    "could not locate a valid checkpoint": f"The files are damaged. {_RESTORE}",
+}
 # No PG* variable, locale or time zone of whoever started us reaches the server.
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": "/usr/bin:/bin"}
 
@@ -288,3 +300,8 @@ def log_tail(layout: Layout) -> str:
     except FileNotFoundError:
         return "(no log)"
     return "\n".join(text.splitlines()[-8:])
+
+
+def advice(said: str) -> str:
+    """What to do about a server that could not start, from what its log says; may be empty."""
+    return next((words for sign, words in _ADVICE.items() if sign in said), "")

@@ -164,9 +164,10 @@ class EmbeddedPostgres:
         last: Exception | None = None
         while time.monotonic() < deadline:
             if supervisor.failures_in_a_row >= FIRST_STARTS_MAX:
-                why = supervisor.last_failure or cluster.log_tail(self._layout)
+                why = str(supervisor.last_failure or cluster.log_tail(self._layout))
                 raise EmbeddedPostgresError(
-                    f"PostgreSQL ended {FIRST_STARTS_MAX} times while starting: {why}"
+                    f"PostgreSQL ended {FIRST_STARTS_MAX} times while starting: {why}\n"
+                    f"{cluster.advice(why)}".rstrip()
                 )
             try:
                 asyncio.run(ensure_database(self.dsn("postgres")))
