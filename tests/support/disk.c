@@ -314,3 +314,16 @@ ssize_t copy_file_range(int from, off_t *from_at, int to, off_t *to_at, size_t b
     errno = ENOSYS;
     return -1;
 }
+
+#ifdef __GLIBC__ /* the same calls under the names that some builds use */
+#define ALSO(name, of) extern __typeof__(name) name __attribute__((alias(#of)))
+ALSO(open64, open);
+ALSO(fopen64, fopen);
+ALSO(pread64, pread);
+ALSO(preadv64, preadv);
+ALSO(pwrite64, pwrite);
+ALSO(pwritev64, pwritev);
+ALSO(ftruncate64, ftruncate);
+ALSO(truncate64, truncate);
+ALSO(posix_fallocate64, posix_fallocate);
+#endif
