@@ -40,7 +40,7 @@ sbom: $(VENV)/.ready ## a bill of materials, as CycloneDX (build/sbom.json)
 	mkdir -p build
 	$(PY) tools/sbom.py build/sbom.json
 
-faults: $(VENV)/.ready ## kill, lose and race on purpose (a minute or two; FAULT_CYCLES=25 for more)
+faults: $(VENV)/.ready ## kill, cut power, break disks, lose and race on purpose (ten minutes; FAULT_CYCLES=20 for more)
 	$(PY) -m pytest -q --durations=0 -m faults tests/faults
 
 compiled: $(VENV)/.ready ## compile the rules to C, beside their sources (a minute; a compiler)

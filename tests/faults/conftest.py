@@ -109,6 +109,20 @@ def notes() -> Iterator[Path]:
 
 
 @pytest.fixture
+def memory_dir() -> Iterator[Path]:
+    """A data directory whose disk is the library of ``disk.c``: no real one is waited for."""
+    with temporary_directory(in_memory=True) as folder:
+        yield folder
+
+
+@pytest.fixture
+def memory_notes() -> Iterator[Path]:
+    """A folder for histories and photographs beside it."""
+    with temporary_directory(in_memory=True) as folder:
+        yield folder
+
+
+@pytest.fixture
 def direct(server: RunningServer) -> Iterator[Client]:
     """A client that speaks to the server itself."""
     with Client(server.url, server.admin_secret, retry=QUICK) as client:

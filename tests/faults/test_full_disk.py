@@ -67,11 +67,10 @@ def test_a_full_disk_loses_nothing_and_is_told_of(
         stopped = panics(data_dir)
     tell(
         SCENARIO,
-        f"{space.name}: {stage.kills_text()}, {ended.text()}",
+        f"{space.name}: {stage.kills_text()}, {ended.text(told, NO_SPACE)}",
         holds=ended.is_whole,
         faults_felt=ended.felt,
         unhealthy=told.unhealthy,
-        told_why=sum(NO_SPACE in cause for cause in told.causes),
         stopped_by_it=stopped,
     )
     assert ended.is_whole, (ended.found.wrong[:20], ended.statuses, ended.verdict)

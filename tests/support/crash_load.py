@@ -25,7 +25,7 @@ from support import history
 
 GPU_TYPE = "h100"
 WINDOW_S = 6 * 3_600  # no lease lapses while a scenario runs, however slow the machine is
-RESOLVE_DEADLINE_S = 120.0
+RESOLVE_DEADLINE_S = 300.0
 PAUSE_S = 0.1
 ONCE = Retry(attempts_max=1, attempt_timeout_s=15.0)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import asyncpg
 import httpx
 
-from support.crash_arena import Arena, load, verify
+from support.crash_arena import RECOVERY_DEADLINE_S, Arena, load, verify
 from support.crash_audit import Audit, audit
 from support.disk import SETTINGS
 from support.history import Asked, read_history
@@ -65,12 +65,13 @@ class Outcome:
         is_told = set(self.statuses) <= {PROBLEM} and not self.internal_errors
         return is_exact and is_told and not found.wrong and self.verdict.startswith("0 Checked")
 
-    def text(self) -> str:
-        """The figures in one line."""
+    def text(self, told: Told, sign: str) -> str:
+        """The figures in one line; ``sign`` is in a cause that names the fault."""
+        named = sum(sign in cause for cause in told.causes)
         statuses = ", ".join(f"{text}: {count}" for text, count in self.statuses.items())
         return (
             f"{self.found.text()}, told while bad ({statuses}), {self.recovery}, answers 500 "
-            f"{self.internal_errors}"
+            f"{self.internal_errors}, {named} of {len(told.causes)} causes in health name it"
         )
 
 
@@ -92,14 +93,21 @@ def break_again_and_again(
             stage.wait_for_accepted(chance.randrange(50, 200))
             fault = stage.struck(kind)
             strike(kind)
-            until(lambda: http.get("/healthz").status_code == 503)
+            until(lambda: not is_well(http))
             told.unhealthy += 1
             note_what_is_told(http, admin, told)
             heal()
             fault.over_s = fault.back_s = time.monotonic()
             stage.wait_for_accepted(50)
-            until(lambda: http.get("/healthz").status_code == 200)
+            until(lambda: is_well(http), timeout_s=RECOVERY_DEADLINE_S)
     return told
+
+
+def is_well(http: httpx.Client) -> bool:
+    """What health says, and nothing but well or not."""
+    status = http.get("/healthz").status_code
+    assert status in (200, 503)
+    return status == 200
 
 
 def note_what_is_told(http: httpx.Client, admin: Caller, told: Told) -> None:

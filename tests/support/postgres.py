@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Small, but as durable as production.
 SMALL = {"shared_buffers": "64MB", "max_wal_size": "256MB", "max_connections": "60"}
+MEMORY = Path("/dev/shm")
 TEMPLATE = "gpucredits_template"
 COMMAND_TIMEOUT_S = HANGS_S
 
@@ -64,9 +66,13 @@ def test_server() -> Iterator[TestServer]:
 
 
 @contextmanager
-def temporary_directory() -> Iterator[Path]:
-    """A directory with a short path, removed afterwards even where others own what is in it."""
-    folder = Path(tempfile.mkdtemp(prefix="gct-"))
+def temporary_directory(*, in_memory: bool = False) -> Iterator[Path]:
+    """A directory with a short path, removed afterwards even where others own what is in it.
+
+    In memory, where the machine has a place for that: for what no real disk is needed for.
+    """
+    has_place = in_memory and os.access(MEMORY, os.W_OK | os.X_OK)
+    folder = Path(tempfile.mkdtemp(prefix="gct-", dir=MEMORY if has_place else None))
     try:
         yield folder
     finally:

@@ -24,7 +24,7 @@ from support.disk import SETTINGS, Disk
 from support.photograph import Fate, Losses, inodes, photograph, read_journal
 from support.postgres import sql
 
-REST_S = 0.2  # between two checkpoints
+REST_S = 0.5  # between two checkpoints
 # Little memory and short logs: pages are written early, and checkpoints are under way often.
 SMALL = {
     **SETTINGS,
