@@ -219,3 +219,17 @@ def test_acts_at_once_take_their_places_in_turn(database: str) -> None:
         assert len(rows) >= 40
 
     play(database, act)
+
+
+def test_credits_that_follow_an_earlier_transfer_are_no_finding(database: str) -> None:
+    """A second transfer of the same lot goes into the grant that the first one has made."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/vision")
+        for _ in range(2):
+            await stage.do(Transfer(source="acme", target="acme/vision", amount=CREDIT))
+        moved = "SELECT count(*), count(DISTINCT other_grant_id) FROM entries WHERE type = 3"
+        assert tuple(await stage.pool.fetchrow(moved)) == (2, 1)
+        assert (await verify(stage.pool)).findings == ()
+
+    play(database, act)

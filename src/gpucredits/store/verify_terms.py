@@ -71,6 +71,7 @@ TERM_CHECKS = (
                 sum(CASE type WHEN 15 THEN -amount ELSE amount END) AS amount,
                 max(stamped_at) FILTER (WHERE type <> 15) AS began_at,
                 max(effective_at) FILTER (WHERE type <> 15) AS counts_at,
+                min(stamped_at) AS moved_at, min(effective_at) AS moved_counts_at,
                 min(grant_id) AS left_id, max(grant_id) AS last_left
             FROM timed_entries
             WHERE type IN (1, 2, 15) OR (type = 3 AND grant_id < other_grant_id)
@@ -96,7 +97,7 @@ TERM_CHECKS = (
                 WHEN b.type = 3 THEN b.last_type = 3 AND b.amount = g.amount
                     AND g.origin_id = b.left_id AND g.origin_id = b.last_left
                     AND g.source = l.source AND g.priority = l.priority
-                    AND g.budget_id = 0 AND g.created_at IN (b.began_at, b.counts_at)
+                    AND g.budget_id = 0 AND g.created_at IN (b.moved_at, b.moved_counts_at)
                     AND CASE WHEN l.account_id = g.account_id THEN g.starts_at = l.expires_at
                         ELSE g.starts_at = l.starts_at AND g.expires_at = l.expires_at END
                 WHEN b.type IS NOT NULL THEN b.times = 1 AND b.amount = g.amount
