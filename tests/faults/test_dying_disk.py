@@ -8,8 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from gpucredits.store import cluster
+from gpucredits.store.embedded import EmbeddedPostgres
 from support.altered_server import PROGRAM, Altered, option
 from support.crash_arena import arena, load, verify
 from support.crash_audit import audit
@@ -17,7 +20,8 @@ from support.disk import SETTINGS, Disk, Fault
 from support.extent import Extent, Teller
 from support.faulty_disk import SMALL, break_again_and_again, checkpoint, outcome
 from support.history import read_history
-from support.waiting import HANGS_S
+from support.postgres import sql
+from support.waiting import HANGS_S, until
 
 pytestmark = pytest.mark.faults
 
@@ -92,6 +96,36 @@ def test_a_server_on_a_dead_disk_says_so(
     assert "The disk fails. Keep a copy of the data directory" in done.stderr
     assert verify(memory_dir).startswith("0 Checked")
     tell(scenario, "refused, with the cause and what to do", failed=disk.failed(Fault.DATA_READ))
+
+
+def test_a_recovery_that_fails_is_begun_again(
+    memory_dir: Path, tell: Teller, make_disk: Callable[..., Disk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails PostgreSQL, and then its recovery; when the disk works, so does the server."""
+    scenario = "dying disk during recovery"
+    disk = make_disk(scenario)
+    with EmbeddedPostgres(memory_dir):
+        pass
+    environment = disk.environment(memory_dir / "postgres")
+    monkeypatch.setattr(cluster, "ENVIRONMENT", cluster.ENVIRONMENT | environment)
+    with EmbeddedPostgres(memory_dir, settings=SETTINGS) as server:
+        disk.fail(Fault.DATA_SYNC, DEAD)
+        with pytest.raises((OSError, asyncpg.PostgresError)):
+            sql(server.dsn(), "CHECKPOINT")
+        log = memory_dir / "postgres.log"
+        # One start after another fails, or the one recovery that PostgreSQL begins by itself.
+        failed = until(lambda: max(server.restarts, log.read_text().count("PANIC"), 1) - 1)
+        disk.heal()
+        until(lambda: answers(server.dsn()))
+    tell(scenario, "", recoveries_that_failed=failed)
+
+
+def answers(dsn: str) -> bool:
+    """Whether a database serves."""
+    try:
+        return bool(sql(dsn, "SELECT 1"))
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        return False
 
 
 def test_a_disk_that_hides_that_it_fails_is_seen_through(

@@ -269,6 +269,9 @@ def settings(layout: Layout, *, sockets: Path, run_as: RunAs) -> dict[str, str]:
         "fsync": "on",
         "synchronous_commit": "on",
         "full_page_writes": "on",
+        # Whoever supervises the server starts it anew. By itself, PostgreSQL 18 hangs for ever
+        # where the disk fails its recovery as well: no process is left to recover it.
+        "restart_after_crash": "off",
         "shared_buffers": f"{buffers_mib}MB",
         "max_wal_size": f"{wal_mib}MB",
         "max_connections": "100",
