@@ -54,7 +54,10 @@ bench: $(VENV)/.ready ## measure, as ratios in one run (a few minutes; BENCH="--
 	$(PY) bench/timeline.py
 	$(PY) -m gpucredits bench heartbeats $(BENCH)
 	$(PY) -m gpucredits bench heartbeats --gates
+	$(PY) -m gpucredits bench admissions
+	$(PY) -m gpucredits bench servers
 	$(PY) -m gpucredits bench burst
+	$(PY) -m gpucredits bench usage
 	$(PY) bench/fairshare.py
 
 rows: $(VENV)/.ready ## write what follows from the declared tables: rows.py, lists of columns in SQL
@@ -69,7 +72,7 @@ format: $(VENV)/.ready ## rewrite the sources in the project's format
 
 lock: ## pin the newest versions that pyproject.toml allows (needs uv)
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-annotate --no-header \
-	  --python-version 3.11 --upgrade pyproject.toml --extra server --extra redis --group dev -o requirements.lock
+	  --python-version 3.11 --upgrade pyproject.toml --extra server --extra redis --extra nats --extra kafka --group dev -o requirements.lock
 
 clean: ## remove what the other targets made
 	python3 tools/compile.py --clean

@@ -46,7 +46,7 @@ def filled_book(*, gated: bool) -> tuple[Book, list[int]]:
                 account=paths[2 + number % USERS],
                 job_id=f"job-{number}",
                 gpu_type="h100",
-                gpu_count=1,
+                milli_gpus=1_000,
             ),
             START,
         )

@@ -11,8 +11,8 @@ import asyncio
 from time import process_time
 from typing import Any, cast
 
+from gpucredits.core.limits import TokenBucket
 from gpucredits.core.request_limit import BucketDraw, BucketName, Holder, RequestLimit
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service.limits.bucket_levels import KnownBucket, Levels
 from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
 from gpucredits.service.limits.redis_limiter import RedisLimiter

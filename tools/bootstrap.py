@@ -54,7 +54,7 @@ def make(folder: Path) -> None:
     packages = LOCK_FILE.read_text(encoding="utf-8").count("==")
     with step(2, f"installing {packages} packages at the versions of requirements.lock"):
         run(*install, "--require-hashes", "-r", str(LOCK_FILE))
-    with step(3, "installing gpucredits itself, from these sources"):
+    with step(3, "installing gpucredits and its benchmarks, from these sources"):
         run(*install, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
 
 

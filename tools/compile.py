@@ -24,16 +24,15 @@ PACKAGE = SOURCES / "gpucredits"
 BUILD = ROOT / "build" / "compiled"
 # One group: what these call of each other is called in C. Left as they are: classes that JSON is
 # read into, since compiled ones forget parts of their fields' types, those that callers may copy or
-# pickle (snapshots of pools), and what only waits.
+# pickle (snapshots of pools), what mostly waits, and where tests step between two steps of a batch.
 HOT = {
-    "api": "ledger/reports",
-    "core": "account book bounds decide entry grant heartbeat ids limits money quota reservation"
-    " rule token_bucket window_bounds rules/*/* fairshare/decay fairshare/decide"
-    " fairshare/decisions fairshare/divisible fairshare/filling fairshare/horizon fairshare/tree"
-    " fairshare/units fairshare/victims",
-    "store": "book/cached_book book/codecs book/fill book/needs book/rows book/save book/sql_batch",
+    "api": "http/asgi http/scope http/throttle",
+    "core": "account book bounds decide entry grant heartbeat ids limits money quota"
+    " reservation rule window_bounds rules/*/* fairshare/decay fairshare/decide"
+    " fairshare/decisions fairshare/filling fairshare/room fairshare/tree",
+    "store": "book/book_cache book/cached_book book/changes book/codecs book/fill"
+    " book/needs book/rows book/save book/spending_rows",
     "service": "write/batch_queue write/heartbeats",
-    "wire": "beat_result",
 }
 
 

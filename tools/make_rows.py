@@ -18,13 +18,13 @@ from gpucredits.store.book.tables import TABLES
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "gpucredits"
 ROWS = PACKAGE / "store" / "book" / "rows.py"
-SQL = PACKAGE / "store" / "database" / "migrations"
+SQL = PACKAGE / "store" / "sql"
 
 
 def outputs() -> dict[Path, str]:
     """What the files should hold."""
     found = {ROWS: formatted(python(TABLES))}
-    for path in sorted(SQL.glob("*.sql")):
+    for path in sorted(SQL.glob("*/*.sql")):
         found[path] = sql(path.read_text(encoding="utf-8"), TABLES)
     return found
 

@@ -44,6 +44,8 @@ SCALARS = {
     scalars.Credits: "Number",
     scalars.Amount: "Number",
     scalars.HourPrice: "Number",
+    scalars.GpuAmount: "Number",
+    scalars.GpuCount: "Number",
     scalars.Instant: "When",
     scalars.Metadata: "Mapping[str, str]",
     scalars.MetadataFilter: "Mapping[str, str]",

@@ -13,8 +13,17 @@ from rows_sql import LINE_MAX, SLOTS, WIDTH, filled, is_list, layout
 
 from gpucredits.core.entry import EntryType
 from gpucredits.store.book import codecs
-from gpucredits.store.book.sql_batch import LISTS
-from gpucredits.store.book.table import NEVER, PACKED, RARELY, SLOT, TERM, Column, Table, TableWrite
+from gpucredits.store.book.table import (
+    LISTS,
+    NEVER,
+    PACKED,
+    RARELY,
+    SLOT,
+    TERM,
+    Column,
+    Table,
+    TableWrite,
+)
 from gpucredits.store.book.tables import ACCOUNT, BUCKET
 
 UNPACKED_MIN = 24  # from so many columns on, a row is taken apart in one go

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
+import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -16,36 +18,42 @@ from pathlib import Path
 from typing import Final
 
 from gpucredits.api.http.asgi import Api
-from gpucredits.api.http.connections import CONNECTIONS_MAX, PER_ADDRESS_MAX
 from gpucredits.api.routes import routes
-from gpucredits.core.bounds import LEASE_MAX_MS_DEFAULT
+from gpucredits.api.transport.bounds import CONNECTIONS_MAX, PER_ADDRESS_MAX
+from gpucredits.core.bounds import LEASE_MAX_MS_DEFAULT, OUTAGE_GRACE_MS_DEFAULT
 from gpucredits.core.request_limit import Defaults
 from gpucredits.core.statement import DUE_DAYS
-from gpucredits.jobs.anomalies import Anomalies
+from gpucredits.jobs.billing import Anomalies, Requests, Statements
 from gpucredits.jobs.bucket_saver import BucketSaver
-from gpucredits.jobs.clock_watcher import ClockWatcher
+from gpucredits.jobs.clock import ClockWatcher, SignOfLife
 from gpucredits.jobs.dispatcher import Dispatching
-from gpucredits.jobs.requests import Requests
-from gpucredits.jobs.retention import Retention
-from gpucredits.jobs.sealer import Sealer
-from gpucredits.jobs.snapshotter import Snapshotter
-from gpucredits.jobs.statements import Statements
-from gpucredits.jobs.statistician import Statistician
+from gpucredits.jobs.metering import EventPublishing, EventRelease, UsageReading
+from gpucredits.jobs.reconciler import Reconciler
+from gpucredits.jobs.refusal_recorder import RefusalRecorder
 from gpucredits.jobs.sweeper import Sweeper
-from gpucredits.service.access.keys import Keyring, ensure_admin_key
+from gpucredits.jobs.upkeep import Retention, Sealer, Snapshotter, Statistician
+from gpucredits.metering.address import bus_at
+from gpucredits.metering.bus import BusSetupError
+from gpucredits.metering.pipeline import Pipeline
+from gpucredits.metering.standing import ReadersStanding
+from gpucredits.service.access.admin_keys import ensure_admin_key
+from gpucredits.service.access.permissions import Keyring
+from gpucredits.service.access.refusals import Refusals
+from gpucredits.service.access.signing import SECRET_BYTES, SigningKeys
 from gpucredits.service.dispatch.pools import GpuPools
 from gpucredits.service.dispatch.queue import RequestQueue
 from gpucredits.service.limits.bucket_levels import Levels
 from gpucredits.service.limits.limiter import Limiter, ProcessLimiter
 from gpucredits.service.reads.books import Reads
 from gpucredits.service.reads.orgs import Directory
+from gpucredits.service.reconciliation.passes import ReconcilerState
 from gpucredits.service.services import Services, UseCases
 from gpucredits.service.write.ledger import Ledger, WriteOptions
-from gpucredits.store.book.cache.book_cache import LEASES_MAX
+from gpucredits.store.book.book_cache import LEASES_MAX
 from gpucredits.store.clock import read_offset
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.connections import PoolOptions, open_pool
-from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.migrate import migrate, read_schema
 from gpucredits.store.database.notifier import Notifier
 from gpucredits.store.database.primary import Primary, open_note, socket_directory
 from gpucredits.store.dispatch import pools, queue
@@ -58,6 +66,8 @@ logger = logging.getLogger(__name__)
 
 ADMIN_KEY_FILE: Final = "admin.key"
 PRIMARY_FILE: Final = "primary.seen"
+SIGNING_FILE: Final = "signing.secret"
+SIGNING_ADVICE: Final = "Copy signing.secret from the first server (mode 0600)."
 POOL = PoolOptions(connections_min=2, connections_max=16)
 PREPARING = PoolOptions(connections_min=1, connections_max=2)
 
@@ -68,6 +78,10 @@ class ClockMovedError(Exception):
 
 class RedisSetupError(Exception):
     """Request limits are to be shared through Redis, and what was given cannot do it."""
+
+
+class SigningSecretError(Exception):
+    """The file of the signing secret cannot be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,18 +100,27 @@ class Config:
     request_limits: Defaults = field(default_factory=Defaults)
     redis_url: str | None = field(default=None, repr=False)  # it may hold a password
     redis_timeout_ms: int = 250
+    bus: str | None = field(default=None, repr=False)  # it may hold a password
     statement_zone: str = "UTC"
     statement_due_days: int = DUE_DAYS
     leases_in_memory: int = LEASES_MAX
     connections_max: int = CONNECTIONS_MAX
     connections_per_address_max: int = PER_ADDRESS_MAX
     window_max_ms: int = LEASE_MAX_MS_DEFAULT
+    outage_grace_ms: int = OUTAGE_GRACE_MS_DEFAULT
+    signing_secret_file: Path | None = None  # instead of the one in the data directory
+    signing_secret: bytes | None = field(default=None, repr=False)  # lent by a process of root
     pool: PoolOptions = POOL
 
     @property
     def admin_key_path(self) -> Path:
         """Where the first administrator's key is written."""
         return self.data_dir / ADMIN_KEY_FILE
+
+    @property
+    def signing_secret_path(self) -> Path:
+        """Where the secret is that seals signing keys."""
+        return self.signing_secret_file or self.data_dir / SIGNING_FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,32 +149,32 @@ async def running(config: Config) -> AsyncIterator[App]:
         stack.push_async_callback(_close, pool)
         if not config.is_apart:
             await _prepare(pool, config)
-        options = WriteOptions(
-            kept_leases_max=config.leases_in_memory, window_max_ms=config.window_max_ms
-        )
-        ledger = Ledger(pool, options)
+        ledger = _ledger(config, pool)
         stack.push_async_callback(ledger.stop)
         limiter = _limiter(config, pool)
-        clock_check = ledger.cache.clock_check
-        watcher = ClockWatcher(pool, clock_check)
-        await watcher.tick()
-        await watcher.start()
-        stack.push_async_callback(watcher.stop)
+        refusals = Refusals()
+        reconciling, event_readers = ReconcilerState(), ReadersStanding()
+        await _clock_jobs(ledger, stack)
         for job in (
             Requests(ledger),
             Statements(ledger, zone=config.statement_zone, due_days=config.statement_due_days),
             Anomalies(ledger),
+            Reconciler(ledger, reconciling),
             Sweeper(ledger),
             Sealer(pool),
             Snapshotter(pool),
             Statistician(pool),
-            Retention(pool),
+            Retention(pool, event_readers),
+            EventRelease(pool),
             BucketSaver(limiter),
+            RefusalRecorder(pool, refusals),
         ):
-            job.is_held_up = clock_check.is_off
+            job.is_held_up = ledger.cache.clock_check.is_off
             await job.start()
             stack.push_async_callback(job.stop)
         gpu_pools, requests = await _dispatching(ledger, stack)
+        signing = SigningKeys(pool, config.signing_secret or signing_secret(config))
+        pipeline = await _metering(config, ledger, stack, signing.prover)
         services = Services(
             run=UseCases(pool),
             primary=primary,
@@ -162,10 +185,36 @@ async def running(config: Config) -> AsyncIterator[App]:
             limiter=limiter,
             gpu_pools=gpu_pools,
             queue=requests,
+            signing=signing,
+            refusals=refusals,
+            pipeline=pipeline,
+            reconciling=reconciling,
+            event_readers=event_readers,
         )
         api = Api(services, routes(has_test_clock=config.test_clock))
         stack.callback(api.log.close)
         yield App(config=config, api=api, services=services, database_url=url)
+
+
+async def _clock_jobs(ledger: Ledger, stack: AsyncExitStack) -> None:
+    """What must have looked at the clock once before anything is decided."""
+    clock_check = ledger.cache.clock_check
+    signs = SignOfLife(ledger.pool, ledger.cache.life)
+    signs.is_held_up = clock_check.is_off
+    for job in (ClockWatcher(ledger.pool, clock_check), signs):
+        await job.tick()
+        await job.start()
+        stack.push_async_callback(job.stop)
+
+
+def _ledger(config: Config, pool: Pool) -> Ledger:
+    """The door to the books, with what was set for it."""
+    options = WriteOptions(
+        kept_leases_max=config.leases_in_memory, window_max_ms=config.window_max_ms
+    )
+    ledger = Ledger(pool, options)
+    ledger.cache.life.grace_ms = config.outage_grace_ms
+    return ledger
 
 
 def _limiter(config: Config, pool: Pool) -> Limiter:
@@ -185,6 +234,26 @@ def _limiter(config: Config, pool: Pool) -> Limiter:
     except RedisAddressError as error:
         raise RedisSetupError(f"--redis-url: {error}") from None
     return RedisLimiter(buckets, levels)
+
+
+async def _metering(
+    config: Config, ledger: Ledger, stack: AsyncExitStack, prover: bytes
+) -> Pipeline | None:
+    """The pipeline of a server with a bus, which need not be there yet."""
+    if config.bus is None:
+        return None
+    try:
+        bus = bus_at(config.bus, ledger.pool)
+    except BusSetupError as error:
+        raise BusSetupError(f"--bus: {error}") from None
+    stack.push_async_callback(bus.close)
+    pipeline = Pipeline(ledger.pool, bus, prover)
+    reading = UsageReading(pipeline)
+    pipeline.on_published = reading.wake
+    for job in (reading, EventPublishing(pipeline)):
+        await job.start()
+        stack.push_async_callback(job.stop)
+    return pipeline
 
 
 async def _dispatching(ledger: Ledger, stack: AsyncExitStack) -> tuple[GpuPools, RequestQueue]:
@@ -219,7 +288,7 @@ def _open_directory(config: Config) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What a process of root lends to the one that serves: a user, and descriptors.
+    """What a process of root lends to the one that serves: a user, descriptors, and a secret.
 
     ``sockets`` is the directory of the database's socket, which lies behind directories that the
     user cannot pass; ``note`` is where the newest primary is noted.
@@ -228,6 +297,7 @@ class Lent:
     user: RunAs
     sockets: int | None = None
     note: int | None = None
+    signing_secret: bytes = b""
 
 
 @contextmanager
@@ -251,7 +321,7 @@ def database_for_another(config: Config) -> Iterator[Lent]:
         if folder := socket_directory(url):
             sockets = os.open(folder, private.DIRECTORY)
             stack.callback(os.close, sockets)
-        yield Lent(user, sockets, note)
+        yield Lent(user, sockets, note, signing_secret(config))
 
 
 async def _prepare_alone(config: Config, url: str, note: int | None) -> None:
@@ -265,9 +335,43 @@ async def _prepare_alone(config: Config, url: str, note: int | None) -> None:
 async def _prepare(pool: Pool, config: Config) -> None:
     """Bring the tables up to date, and let the first administrator in."""
     async with pool.acquire() as connection:
-        await migrate(connection, read_migrations())
+        await migrate(connection, read_schema())
     await _require_true_time(pool, config)
     await ensure_admin_key(pool, config.admin_key_path)
+
+
+def signing_secret(config: Config) -> bytes:
+    """The secret that seals signing keys: read from its file, or made where there is none yet.
+
+    A file that was named must be there: a server that made its own would not know the others' keys.
+    """
+    path = config.signing_secret_path
+    try:
+        if config.signing_secret_file is None:
+            private.check_secret(path)
+            text = private.read_file(path)
+        else:
+            text = _shared_secret(path)
+    except FileNotFoundError:
+        text = secrets.token_hex(SECRET_BYTES).encode("ascii")
+        private.write_file(path, text + b"\n")
+    try:
+        secret = bytes.fromhex(text.decode("ascii").strip())
+    except ValueError:
+        secret = b""
+    if len(secret) != SECRET_BYTES:
+        raise SigningSecretError(f"{path} holds no signing secret. {SIGNING_ADVICE}")
+    return secret
+
+
+def _shared_secret(path: Path) -> bytes:
+    """The content of a file that an operator named, and that others than its group cannot read."""
+    try:
+        if path.stat().st_mode & stat.S_IRWXO:
+            raise SigningSecretError(f"all users can read or change {path}: chmod o= {path}")
+        return path.read_bytes()
+    except OSError as error:
+        raise SigningSecretError(f"{path}: {error.strerror}. {SIGNING_ADVICE}") from error
 
 
 async def _require_true_time(pool: Pool, config: Config) -> None:

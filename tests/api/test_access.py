@@ -9,8 +9,7 @@ import pytest
 from gpucredits.api.http.call import Route
 from gpucredits.api.routes import routes
 from gpucredits.core.request_limit import Defaults
-from gpucredits.service.access.keys import principal_of
-from gpucredits.service.access.permissions import SYSTEM_ONLY, Permission, Role, may
+from gpucredits.service.access.permissions import SYSTEM_ONLY, Permission, Role, may, principal_of
 from gpucredits.store.access.keys import KeyRow, LiveKey
 from support.http import Caller, RunningServer, fresh_name, problem
 from support.waiting import until
@@ -46,8 +45,14 @@ PROMISED: dict[str, str] = {
     "manage_keys": "admin",
     "move_clock": "admin",
     "repair_clock": "admin operator",
+    "run_maintenance": "admin operator",
     "read_metrics": "admin operator read-only",
     "limit_requests": "admin operator",
+    "read_events": "admin operator read-only",
+    "keep_events": "admin operator",
+    "read_dead_letters": "admin operator",
+    "decide_dead_letter": "admin operator",
+    "sign_tokens": "admin",
 }
 ROUTES = [route for route in routes(has_test_clock=True) if route.permission is not None]
 

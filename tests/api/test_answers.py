@@ -9,7 +9,7 @@ import pytest
 
 from gpucredits.api.ledger import heartbeats
 from gpucredits.app import Config, running
-from gpucredits.service.write.loop_turns import long_step
+from gpucredits.service.write.batch import long_step
 from support.asgi import ask
 
 

@@ -61,6 +61,25 @@ def test_an_operator_cannot_lift_a_quota_of_the_systems_staff(
     assert admin.call("DELETE", mine).status_code == 200
 
 
+def test_a_boost_from_below_does_not_outlive_a_takeover(
+    admin: Caller, operator: Caller, org: str, gpu_type: str
+) -> None:
+    """A tenant that raised its limit in advance is held to what the system's staff set later."""
+    project = f"{org}/vision"
+    admin.made("/v1/credits/issue", {"account": project, "amount": "100"})
+    quota = {"dimension": "concurrent_gpus", "limit": 100}
+    own = operator.made(f"/v1/accounts/{project}/quotas", quota)["quota_id"]
+    boost = {"target_id": own, "amount": "1000", "ends_at": admin.instant(days=3_000)}
+    operator.made(f"/v1/accounts/{project}/boosts", boost)
+    admin.made(f"/v1/accounts/{project}/quotas", quota | {"limit": 2})
+    [shown] = admin.read(f"/v1/accounts/{project}/quotas")["quotas"]
+    assert (shown["quota_id"], shown["cap"], shown["boosts"]) == (own, "2", [])
+    assert operator.read(f"/v1/accounts/{project}/boosts")["boosts"] == []
+    lease = {"account": project, "job_id": "j", "gpu_type": gpu_type, "gpu_count": 3}
+    assert problem(admin.post("/v1/reservations", lease)) == (403, "quota_exceeded")
+    admin.made("/v1/reservations", lease | {"gpu_count": 2})
+
+
 def test_a_projects_operator_cannot_lift_what_its_org_set_on_a_user(
     admin: Caller, operator: Caller, org: str, place: str
 ) -> None:
@@ -143,3 +162,30 @@ def test_an_operator_cannot_resume_what_the_systems_staff_suspended(
     assert operator.post(f"{place}/suspend").json()["suspended_by_scope"] == "org"
     resumed = operator.post(f"{place}/resume").json()
     assert (resumed["status"], resumed["suspended_by_scope"]) == ("active", None)
+
+
+def test_the_rule_for_unusual_spending_from_above_stays(
+    admin: Caller, operator: Caller, org: str
+) -> None:
+    """What the system's staff set is not switched off below; the default terms are nobody's."""
+    path, account = "/v1/anomaly-terms", {"account": f"{org}/vision"}
+    assert operator.read(path, params=account)["set_by_scope"] is None
+    own = operator.call("PATCH", path, account | {"auto_suspend": True}).json()
+    assert (own["auto_suspend"], own["set_by_scope"]) == (True, "org")
+    assert operator.call("PATCH", path, account | {"auto_suspend": False}).json() == own | {
+        "auto_suspend": False,
+        "set_by_scope": None,
+    }
+    above = admin.call("PUT", path, account | {"floor": "5", "auto_suspend": True}).json()
+    assert above["set_by_scope"] == "system"
+    for change in ({"auto_suspend": False}, {"floor": "100000"}, {"ratio_percent": 300}, {}):
+        told = refused(operator.call("PATCH", path, account | change))
+        assert "The rule for unusual spending" in told["detail"]
+        assert "set at system scope" in told["detail"]
+    refused(operator.call("PUT", path, account))
+    assert operator.read(path, params=account) == above
+    acts = admin.read("/v1/audit", params={"account": org, "action": "anomaly_terms.set"})["audit"]
+    assert [act["new"]["set_by_scope"] for act in acts] == ["system", "user", "org"]
+    assert admin.call("PUT", path, account).json()["set_by_scope"] is None
+    assert operator.call("PATCH", path, account | {"floor": "7"}).json()["set_by_scope"] == "org"
+    assert admin.call("PATCH", path, account | {"floor": "8"}).json()["set_by_scope"] == "system"

@@ -49,7 +49,7 @@ def test_a_boosted_quota_admits_until_the_boost_lapses(
     asked = member.made("/v1/requests", {**body, "ends_at": admin.instant(hours=2)})
     assert (asked["unit"], asked["asked"]["amount"]) == ("GPUs", "4")
     where = f"/v1/requests/{asked['request_id']}"
-    assert problem(boss.post(f"{where}:approve", {"amount": "1.5"})) == (422, "invalid_request")
+    assert problem(boss.post(f"{where}:approve", {"amount": "1.5001"})) == (422, "invalid_request")
     terms = {"amount": 2, "ends_at": admin.instant(hours=1)}
     done = boss.made(f"{where}:approve", terms)
     [boost] = boss.read(f"/v1/accounts/{account}/boosts")["boosts"]
@@ -122,7 +122,7 @@ def test_only_limits_of_the_account_itself_can_be_asked_about(
         assert problem(answer) == (404, "limit_unknown")
     answer = member.post("/v1/requests", {**body, "quota_id": "quota 1"})
     assert problem(answer) == (422, "invalid_request")
-    answer = member.post("/v1/requests", {**body, "quota_id": own["quota_id"], "amount": "0.5"})
+    answer = member.post("/v1/requests", {**body, "quota_id": own["quota_id"], "amount": "0.0005"})
     assert problem(answer) == (422, "limit_invalid")
     answer = member.post("/v1/requests", {**body, "kind": "rate_limit"})
     assert problem(answer) == (404, "limit_unknown")

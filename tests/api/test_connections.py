@@ -22,7 +22,8 @@ import pytest
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gpucredits.api.http.connections import BoundedConnection, Connected, ConnectionBounds
+from gpucredits.api.http.connections import BoundedConnection
+from gpucredits.api.transport.bounds import Connected, ConnectionBounds
 from support.waiting import until
 
 GET = b"GET /echo HTTP/1.1\r\nhost: localhost\r\n"

@@ -205,6 +205,7 @@ def test_what_is_out_of_sight_is_told_in_the_callers_words(
     assert "an account above allows at most 45" in refused["detail"]
 
 
+SET_ABOVE = {"/v1/reconciliation-policy": {"mode": "post"}, "/v1/lost-work-terms": {}}
 SKIPPED = {"/v1/openapi.json", "/v1/audit"}  # of nobody; for staff only, below
 
 
@@ -243,6 +244,8 @@ def test_no_answer_names_an_account_outside_the_scope(
     admin.made(f"/v1/accounts/{org}/quotas", quota)
     admin.call("PUT", f"/v1/accounts/{project}/rate-limit", {"capacity": 3, "refill_per_hour": 1})
     admin.made(f"/v1/accounts/{org}/budgets", {"allowance": "17", "calendar": "month"})
+    for path, terms in SET_ABOVE.items():
+        assert admin.call("PUT", path, {"account": org, **terms}).status_code == 200
     lease = admin.made("/v1/reservations", lease_of(user, gpu_type, gpu_count=4))
     assert lease["payer"] == project
     caller = admin.with_key(role, user)

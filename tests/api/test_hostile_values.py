@@ -13,7 +13,7 @@ import pytest
 from gpucredits.api.http.call import Route
 from gpucredits.api.http.paging import PageQuery
 from gpucredits.api.routes import routes
-from gpucredits.wire.scalars import Instant
+from gpucredits.wire.scalars import GpuAmount, GpuCount, Instant
 from support.http import Caller, problem
 
 ROUTES = {f"{route.method} {route.path}": route for route in routes(has_test_clock=True)}
@@ -34,6 +34,11 @@ NO_INSTANTS = [
 ]
 NO_CURSORS = ["\0", "a\0b", "'", "-1", "٣", "9" * 200, "A/B", "../x", " ", "\ud7ff"]
 NO_NUMBERS = ["1.5", "9" * 19]  # which are names of accounts
+NO_GPUS = [
+    *(0.0005, 1.0000001, 0.1 + 0.2, -1, -0.5, -0.001, 10**9, 10**18, 1e300, 1e-300),
+    *("0.0005", "1e-3", "1E3", "1.0000001", "-0.5", "+1", "NaN", "Infinity", "0x1", "1_0"),
+    *("½", "٣", ".5", "1.", " 1", "1 ", "", "\0", "9" * 400, True, [], {}),
+]
 
 
 def places_of(kind: Any, wanted: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -80,6 +85,13 @@ IN_BODIES = [
 IN_QUERIES = [
     (name, place[0]) for name, route in ROUTES.items() for place in places_of(route.query, Instant)
 ]
+GPUS_IN_BODIES = [
+    (name, place)
+    for name, route in ROUTES.items()
+    if route.body is not None
+    for kind in (GpuCount, GpuAmount)
+    for place in places_of(route.body, kind)
+]
 PAGES = [name for name, route in ROUTES.items() if issubclass(route.query, PageQuery)]
 
 
@@ -106,6 +118,18 @@ def test_what_is_no_instant_is_refused_in_bodies(
         assert answer.json()["field"] == name_of(place), value
 
 
+@pytest.mark.parametrize(("name", "place"), GPUS_IN_BODIES)
+def test_what_is_no_number_of_gpus_is_refused(
+    admin: Caller, org: str, name: str, place: tuple[str, ...]
+) -> None:
+    """Finer than thousandths, negative, huge, or no number: 422 that names it, at every place."""
+    route = ROUTES[name]
+    for value in NO_GPUS:
+        answer = admin.call(route.method, address(route, org), body_with(place, value))
+        assert problem(answer) == (422, "invalid_request"), value
+        assert answer.json()["field"] == name_of(place), value
+
+
 @pytest.mark.parametrize(("name", "field"), IN_QUERIES)
 def test_what_is_no_instant_is_refused_in_queries(
     admin: Caller, org: str, name: str, field: str
@@ -119,7 +143,13 @@ def test_what_is_no_instant_is_refused_in_queries(
 
 
 # The cursor of these lists is a path, and a number may be one.
-LISTED_BY_PATH = {"GET /v1/accounts", "GET /v1/clock/orgs"}
+LISTED_BY_PATH = {"GET /v1/accounts", "GET /v1/clock/orgs", "GET /v1/exposure"}
+# The cursor of these lists is an org and a number, such as 1.5.
+LISTED_BY_ORG = {
+    *("GET /v1/requests", "GET /v1/statements", "GET /v1/anomalies", "GET /v1/keys"),
+    *("GET /v1/reconciliations", "GET /v1/drift-alarms", "GET /v1/unmatched-use"),
+    *("GET /v1/lost-work", "GET /v1/maintenance"),
+}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -127,7 +157,8 @@ def test_what_is_no_cursor_is_refused(admin: Caller, org: str, name: str) -> Non
     """Every list: 422 that names the cursor."""
     route = ROUTES[name]
     where = f"account={org}&" if "account" in route.query.__struct_fields__ else ""
-    for value in NO_CURSORS + NO_NUMBERS * (name not in LISTED_BY_PATH):
+    numbers = [] if name in LISTED_BY_PATH else NO_NUMBERS[name in LISTED_BY_ORG :]
+    for value in NO_CURSORS + numbers:
         answer = admin.get(f"{address(route, org)}?{where}cursor={quote(value)}")
         assert problem(answer) == (422, "invalid_request"), value
         assert answer.json()["field"] == "cursor", value
@@ -165,3 +196,14 @@ def test_the_last_instant_that_can_be_written_is_taken_and_shown(admin: Caller, 
         assert admin.made("/v1/credits/issue", grant)["expires_at"] == last
     grants = admin.read("/v1/grants", params={"account": org})["grants"]
     assert [grant["expires_at"] for grant in grants] == [last, last]
+
+
+def test_a_quota_of_no_number_of_gpus_is_refused(admin: Caller, org: str) -> None:
+    """Credits have six decimals and GPUs three: what fits credits only is refused too."""
+    place = f"/v1/accounts/{org}/quotas"
+    for value in (each for each in NO_GPUS if each != 10**9):  # a quota may be that high
+        body = {"dimension": "concurrent_gpus", "limit": value}
+        assert problem(admin.post(place, body)) == (422, "invalid_request"), value
+    assert admin.read(place)["quotas"] == []
+    made = admin.made(place, {**body, "limit": "0.001"})  # control
+    assert made["limit"] == "0.001"

@@ -113,6 +113,15 @@ def test_keys_belong_to_an_org(admin: Caller, org: str) -> None:
     assert (first["account"], second["account"]) == (org, other)
 
 
+def test_a_key_of_the_system_is_no_key_of_an_org(admin: Caller) -> None:
+    """Number 0 is no org: an id with that number is unknown, whatever key the system has used."""
+    key = fresh_name("key")
+    admin.made("/v1/keys", {"role": "member"}, key=key)
+    for place in ("reservations/rsv_0_0:cancel", "topups/top_0_0:fail"):
+        status, reason = problem(admin.post(f"/v1/{place}", {}, key=key))
+        assert (status, reason.endswith("_unknown")) == (404, True)
+
+
 @pytest.mark.parametrize("kind", ["issue", "price", "quotas"])
 def test_copies_in_flight_have_one_effect(admin: Caller, org: str, kind: str) -> None:
     """Many copies at once: every caller gets the same answer, and one of them did it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpucredits.core import ids
 from gpucredits.wire.scalars import parse_instant
 from support.http import Caller, fresh_name, problem
 from support.postgres import sql
@@ -75,3 +76,37 @@ def test_a_key_without_an_end_has_none(admin: Caller, org: str) -> None:
     for end in ({}, {"expires_at": None}):
         made = admin.made("/v1/keys", {"role": "read-only", "scope": org, **end})
         assert made["expires_at"] is None
+
+
+def test_a_key_ends_no_later_than_the_key_that_made_it(admin: Caller, org: str) -> None:
+    """It ends with its maker unless it is told an earlier end; a later one is refused."""
+    ends = admin.instant(hours=1)
+    wanted = {"role": "admin", "scope": org}
+    maker = Caller(admin.http, admin.made("/v1/keys", wanted | {"expires_at": ends})["secret"])
+    later = maker.post("/v1/keys", wanted | {"expires_at": admin.instant(hours=2)})
+    assert problem(later) == (422, "invalid_request")
+    assert "must not be later than" in later.json()["detail"]
+    assert "the end of this key" in later.json()["detail"]
+    usual = maker.made("/v1/keys", wanted)
+    assert parse_instant(usual["expires_at"]) == parse_instant(ends)
+    soon = admin.instant(minutes=1)
+    sooner = maker.made("/v1/keys", wanted | {"expires_at": soon})
+    assert parse_instant(sooner["expires_at"]) == parse_instant(soon)
+    below = Caller(admin.http, usual["secret"])  # nor does a key that such a key has made
+    later = below.post("/v1/keys", wanted | {"expires_at": admin.instant(hours=2)})
+    assert problem(later) == (422, "invalid_request")
+
+
+def test_a_revoked_key_makes_no_other_while_a_server_remembers_it(
+    admin: Caller, database_of_server: str, org: str
+) -> None:
+    """Another server has revoked the key a moment ago: this one looks before it makes a key."""
+    made = admin.made("/v1/keys", {"role": "admin", "scope": org})
+    thief = Caller(admin.http, made["secret"])
+    thief.read("/v1/keys/self")
+    name = fresh_name("key")
+    revoke = "UPDATE api_keys SET revoked_at = ledger_now() WHERE org_id = $1 AND key_id = $2"
+    sql(database_of_server, revoke, *ids.parse_id(ids.KEY, made["key_id"]))
+    answer = thief.post("/v1/keys", {"role": "admin", "scope": org, "name": name})
+    assert problem(answer) == (401, "unauthenticated")
+    assert name not in admin.with_key("admin", org).get("/v1/keys").text

@@ -201,7 +201,7 @@ HUGE = "9" * 13
 WRONG: dict[str, tuple[str, Any]] = {
     "an unknown dimension": ("quotas", {**GPUS, "dimension": "petaflops"}),
     "a negative limit": ("quotas", {**GPUS, "limit": -1}),
-    "a limit with decimals": ("quotas", {**GPUS, "limit": "1.5"}),
+    "a limit with four decimals": ("quotas", {**GPUS, "limit": "1.5001"}),
     "a huge limit": ("quotas", {**GPUS, "limit": HUGE}),
     "not a number": ("quotas", {**GPUS, "limit": "NaN"}),
     "infinity": ("quotas", {**GPUS, "limit": "Infinity"}),
@@ -220,7 +220,10 @@ WRONG: dict[str, tuple[str, Any]] = {
     "no amount to boost by": ("boosts", {"dimension": "rate_limit"}),
     "a boost of nothing": ("boosts", {"amount": 1}),
     "a boost of two things": ("boosts", {"dimension": "rate_limit", "target_id": "x", "amount": 1}),
-    "a boost of half a GPU": ("boosts", {"dimension": "concurrent_gpus", "amount": "0.5"}),
+    "a boost of a part of a thousandth": (
+        "boosts",
+        {"dimension": "concurrent_gpus", "amount": "0.0005"},
+    ),
     "a refill for a quota": (
         "boosts",
         {"dimension": "concurrent_gpus", "amount": 1, "refill_per_hour": 1},

@@ -42,6 +42,23 @@ def test_capitals_and_spaces_make_no_other_type(admin: Caller, org: str, gpu_typ
     assert admin.read(f"/v1/pools/{gpu_type}/default/shares")["held"] == 1
 
 
+def test_spaces_around_a_name_make_no_other_payment_job_or_node(
+    admin: Caller, org: str, gpu_type: str
+) -> None:
+    """A reference that was copied with a space is the same payment, and is not counted twice."""
+    payment = {"account": org, "amount": "10", "payment_reference": "INV-7"}
+    admin.made("/v1/topups", payment)
+    again = admin.post("/v1/topups", {**payment, "payment_reference": " INV-7 "})
+    assert problem(again) == (409, "reference_used")
+    admin.made("/v1/credits/issue", {"account": org, "amount": "10"})
+    lease = {"account": org, "job_id": "train", "gpu_type": gpu_type, "node": "n1"}
+    admin.made("/v1/reservations", lease)
+    second = admin.post("/v1/reservations", {**lease, "job_id": "train ", "node": " n1"})
+    assert problem(second) == (409, "reservation_exists")
+    blank = admin.post("/v1/reservations", {**lease, "job_id": "  "})
+    assert problem(blank) == (422, "invalid_request")
+
+
 @pytest.mark.parametrize("safe", ["", "/"], ids=["percent-encoded", "as it is"])
 def test_a_type_with_a_slash_works_in_every_path_of_pools(
     admin: Caller, org: str, slashed: str, safe: str

@@ -11,7 +11,7 @@ import pytest
 from gpucredits.api.dispatch.pools import merged_weights
 from gpucredits.api.http.errors import ProblemError
 from gpucredits.core.fairshare.decide import decide
-from gpucredits.core.fairshare.plain import dump_decisions, load
+from gpucredits.core.fairshare.decisions import dump_decisions, load
 from gpucredits.store.dispatch.pools import GpuPool, Weight
 from gpucredits.wire.pool import WEIGHTS_MAX, WeightChange
 from gpucredits.wire.scalars import AccountPath
@@ -114,8 +114,8 @@ def test_a_dumped_snapshot_replays_to_the_same_decision(pool: PoolScene) -> None
     "body",
     [
         {"capacity": -1},
-        {"capacity": "8"},
-        {"capacity": 8.5},
+        {"capacity": "8 GPUs"},
+        {"capacity": 8.0005},
         {"capacity": 10**18},
         {"capacity": None, "resources": {"cpu": 8}},
         {"capacity": 8, "resources": {"disk": 1}},
@@ -305,7 +305,7 @@ def test_several_resources_gate_together(pool: PoolScene) -> None:
     assert problem(answer) == (409, "fair_share")
     assert answer.json()["detail"] == "It needs 30 memory, and 20 are free."
     numbers = answer.json()["numbers"]  # of 8 GPUs: 80 of 100 of the memory are 6.4, 30 are 2.4
-    assert [numbers[name] for name in ("limit", "current", "requested")] == [6, 6, 3]
+    assert [numbers[name] for name in ("limit", "current", "requested")] == ["6.4", "6.4", "2.4"]
     pool.take(org, 1, resources={"memory": 20})
 
 
@@ -358,7 +358,7 @@ def test_setting_a_pool_is_an_act_with_a_key(pool: PoolScene) -> None:
         if row["resource"] == f"pool:{pool.gpu_type}/default"
     ]
     assert [row["action"] for row in acts] == ["pool.set", "pool.set"]
-    assert (acts[0]["old"]["gpus"], acts[0]["new"]["gpus"]) == (8, 9)
+    assert (acts[0]["old"]["milli_gpus"], acts[0]["new"]["milli_gpus"]) == (8_000, 9_000)
     assert pool.admin.call("DELETE", pool.place).status_code == 200
     assert problem(pool.admin.get(pool.place)) == (404, "pool_unknown")
     assert problem(pool.admin.call("DELETE", pool.place)) == (404, "pool_unknown")

@@ -61,6 +61,23 @@ def test_a_quota_that_never_allows_it_is_told_at_once(pool: PoolScene) -> None:
     assert pool.until_state(queued["queue_id"], "admitted")["admitted_gpus"] == 3
 
 
+def test_a_request_waits_for_a_boost_that_is_to_come(pool: PoolScene) -> None:
+    """What is over a quota today is in the queue for the day on which the quota is raised."""
+    org = pool.org()
+    quota = {"dimension": "concurrent_gpus", "limit": 3}
+    number = pool.admin.made(f"/v1/accounts/{org}/quotas", quota)["quota_id"]
+    starts, ends = pool.admin.instant(hours=1), pool.admin.instant(hours=2)
+    boost = {"target_id": number, "amount": "2", "starts_at": starts, "ends_at": ends}
+    pool.admin.made(f"/v1/accounts/{org}/boosts", boost)
+    assert problem(pool.ask(org, 6, wait=True)) == (403, "quota_exceeded")
+    queued = pool.wait(org, 5)
+    told = pool.admin.read(f"/v1/queue/{queued['queue_id']}")
+    assert (told["state"], told["waits_for"]) == ("waiting", "quota")
+    assert "never" not in told["sentence"]
+    pool.admin.advance(3_600)
+    pool.until_state(queued["queue_id"], "admitted")
+
+
 def test_a_gang_that_is_larger_than_the_pool_does_not_wait(pool: PoolScene) -> None:
     """A batch that is all or nothing is measured as a whole."""
     org = pool.org()

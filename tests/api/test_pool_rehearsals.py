@@ -66,7 +66,7 @@ def test_partial_of_what_is_free(pool: PoolScene) -> None:
     assert [each["status"] for each in answers] == [201] * 3
     assert {(each["gpu_count"], each["held"]) for each in answers} == {(1, "1.2")}
     sentences = [text for gate, _, _, text in answers[0]["gates"] if gate == "fair_share"]
-    assert any(text.startswith("1 of the 1 GPU that is free in ") for text in sentences)
+    assert any(text.startswith("1 GPU is free in ") for text in sentences)
 
 
 @pytest.mark.parametrize("has_pool", [True, False])

@@ -54,7 +54,7 @@ def scene(replicas: list[RunningServer]) -> Iterator[PoolScene]:
 def held(dsn: str, gpu_type: str) -> int:
     """GPUs of live leases, as the database has them."""
     query = (
-        "SELECT coalesce(sum(gpu_count), 0)::bigint FROM reservations"
+        "SELECT coalesce(sum(milli_gpus) / 1000, 0)::bigint FROM reservations"
         " WHERE gpu_type = $1 AND state = 0"
     )
     return int(sql(dsn, query, gpu_type))

@@ -30,9 +30,9 @@ def test_a_plain_reserve_is_let_in_while_there_is_room(pool: PoolScene) -> None:
         "scope": "org",
         "gate": "fair_share",
         "name": "",
-        "limit": 8,
-        "current": 8,
-        "requested": 1,
+        "limit": "8",
+        "current": "8",
+        "requested": "1",
         "position": 1,
         "waiting": 0,
     }

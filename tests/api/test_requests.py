@@ -227,6 +227,24 @@ def test_an_orgs_own_staff_gives_of_what_it_has(
     assert (available(admin, org), available(admin, asked["account"])) == ("50", "30")
 
 
+def test_credits_that_move_are_not_said_to_end_as_asked(
+    admin: Caller, org: str, member: Caller
+) -> None:
+    """They keep their windows: an end that was asked for is in no answer and no act about them."""
+    granted = admin.made("/v1/credits/issue", {"account": org, "amount": "80"})
+    account = f"{org}/vision/alice"
+    wanted = {"account": account, **WANT, "ends_at": admin.instant(days=1)}
+    asked = member.made("/v1/requests", wanted)
+    admin.advance(2 * 86_400)
+    where = f"/v1/requests/{asked['request_id']}:approve"
+    done = admin.made(where, {"take_from": org})
+    assert done["approved"]["ends_at"] is None
+    [moved] = admin.read("/v1/grants", params={"account": account})["grants"]
+    assert moved["expires_at"] is granted["expires_at"] is None
+    acts = acts_on(admin, account, "request.approve") + acts_on(admin, account, "request.apply")
+    assert {act["new"].get("given_ends_at") for act in acts} == {None}
+
+
 def test_nobody_gives_what_they_do_not_see(admin: Caller, org: str, member: Caller) -> None:
     """An operator of a project cannot take the org's credits for a user of that project."""
     admin.made("/v1/credits/issue", {"account": org, "amount": "80"})

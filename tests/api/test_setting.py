@@ -9,7 +9,8 @@ import pytest
 from msgspec import Struct
 
 from gpucredits.api.routes import routes
-from gpucredits.wire import account, anomaly, budget, pool, rate_limit, request_limit
+from gpucredits.wire import account, anomaly, budget, pool, rate_limit, request_limit, usage
+from gpucredits.wire.reconciliation import comparison, lost_work
 from support.http import Caller, fresh_name, problem
 
 BUDGET = {
@@ -45,11 +46,14 @@ SHAPES: list[tuple[type[Struct], type[Struct]]] = [
     (account.AccountChange, account.AccountTerms),
     (anomaly.AnomalyTermsChange, anomaly.AnomalyTermsRequest),
     (budget.BudgetChange, budget.BudgetBody),
+    (comparison.ReconcilePolicyChange, comparison.ReconcilePolicyRequest),
+    (lost_work.LossTermsChange, lost_work.LossTermsRequest),
     (pool.PoolChange, pool.PoolRequest),
     (pool.PolicyChange, pool.PoolPolicy),
     (pool.ResourcesChange, pool.PoolResources),
     (rate_limit.RateLimitChange, rate_limit.RateLimitRequest),
     (request_limit.RequestLimitChange, request_limit.RequestLimitRequest),
+    (usage.IdleGuardChange, usage.IdleGuardRequest),
 ]
 
 
@@ -206,7 +210,8 @@ def test_limits_and_terms_keep_what_is_not_named(admin: Caller, org: str) -> Non
     terms, at = "/v1/anomaly-terms", {"account": org}
     change(admin, terms, {**at, "ratio_percent": 300, "floor": "7", "auto_suspend": True}, "PUT")
     changed = change(admin, terms, {**at, "floor": "8"})
-    assert changed == {**at, "ratio_percent": 300, "floor": "8", "auto_suspend": True}
+    meant = {"ratio_percent": 300, "floor": "8", "auto_suspend": True, "set_by_scope": "system"}
+    assert changed == {**at, **meant}
     assert change(admin, terms, {**at, "floor": None, "auto_suspend": False})["floor"] == "100"
     assert change(admin, terms, at, "PUT")["ratio_percent"] == 400
 

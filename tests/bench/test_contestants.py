@@ -6,14 +6,15 @@ import asyncio
 import time
 
 import asyncpg
+import pytest
 from asyncpg import Connection, Record
 
-from gpucredits.bench import books, inprocess, rawcopy, textbook
-from gpucredits.bench.workload import Job, Workload, dealt
 from gpucredits.core.heartbeat import Beat
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.clock import advance_clock
 from gpucredits.store.database.connections import open_pool
+from gpucredits_bench.contestants import books, inprocess, rawcopy, textbook
+from gpucredits_bench.workload import Job, Workload, dealt
 from support.postgres import TestServer, sql
 
 WORK = Workload(reservations=200, orgs=20)
@@ -51,7 +52,7 @@ def is_balanced(sums: dict[str, int]) -> bool:
     return len(spent) == 1 and sums["reserved"] == sums["held"]
 
 
-async def beat_textbook(dsn: str) -> dict[str, int]:
+async def beat_textbook(dsn: str, beat: textbook.Heartbeat) -> dict[str, int]:
     """Report every round to the textbook on four connections."""
     pool = [await asyncpg.connect(dsn) for _ in range(4)]
     await textbook.create(pool[0], WORK)
@@ -61,7 +62,7 @@ async def beat_textbook(dsn: str) -> dict[str, int]:
         statements = await textbook.prepare(connection)
         for seq, used_ms in ROUNDS:
             for job in jobs:
-                await textbook.heartbeat(statements, job.number, seq, used_ms)
+                await beat(statements, job.number, seq, used_ms)
 
     await asyncio.gather(*map(drive, pool, hands))
     sums = await textbook.totals(pool[0])
@@ -85,13 +86,14 @@ async def beat_ours(dsn: str) -> dict[str, int]:
     return await totals(dsn)
 
 
+@pytest.mark.parametrize("beat", [textbook.heartbeat, textbook.call_heartbeat])
 def test_textbook_and_ours_charge_what_the_formula_says(
-    postgres: TestServer, database: str
+    postgres: TestServer, database: str, beat: textbook.Heartbeat
 ) -> None:
     """The same beats, repetitions among them, come to the same totals in both ledgers."""
     sql(postgres.server.dsn("postgres"), "CREATE DATABASE textbook")
     try:
-        theirs = asyncio.run(beat_textbook(postgres.server.dsn("textbook")))
+        theirs = asyncio.run(beat_textbook(postgres.server.dsn("textbook"), beat))
     finally:
         sql(postgres.server.dsn("postgres"), "DROP DATABASE textbook WITH (FORCE)")
     ours = asyncio.run(beat_ours(database))

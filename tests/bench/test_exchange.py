@@ -8,10 +8,10 @@ import time
 import msgspec
 import pytest
 
-from gpucredits.bench.beating import Lease, Node, Post, Tally, drive_closed
-from gpucredits.bench.exchange import ExchangeError, Stream, Target
-from gpucredits.bench.load import quantile
 from gpucredits.core.money import cost, format_credits
+from gpucredits_bench.traffic.beating import Lease, Node, Post, Tally, drive_closed
+from gpucredits_bench.traffic.exchange import ExchangeError, Stream, Target
+from gpucredits_bench.traffic.load import quantile
 
 TARGET = Target(8437, "gck_secret")
 LEASES = [Lease("rsv_1_a", 36_000_000, 100.0), Lease("rsv_2_b", 72_000_000, 101.0)]
@@ -25,7 +25,7 @@ def answer(used_ms: int, leases: list[Lease]) -> bytes:
                 {
                     "reservation_id": lease.reservation_id,
                     "decision": "continue",
-                    "settled": format_credits(cost(lease.rate_per_hour, used_ms)),
+                    "settled": format_credits(cost(lease.rate, used_ms)),
                 }
                 for lease in leases
             ]

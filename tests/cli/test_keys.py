@@ -20,7 +20,16 @@ def test_a_key_is_made_for_a_while(terminal: Terminal, client: Client, org: str,
     own = terminal.run("key", "whoami", GPUCREDITS_API_KEY=made["secret"])
     assert f"expires  {day} {time}Z\n" in own.stdout
     listed = terminal.text("key", "list", "--all").splitlines()
-    assert listed[0].split() == ["KEY", "ROLE", "SCOPE", "NAME", "MADE", "EXPIRES", "REVOKED"]
+    assert listed[0].split() == [
+        "KEY",
+        "ROLE",
+        "SCOPE",
+        "NODE",
+        "NAME",
+        "MADE",
+        "EXPIRES",
+        "REVOKED",
+    ]
     [row] = [line for line in listed if name in line]
     assert f"{day} {time}Z" in row
     assert "never" in listed[1]

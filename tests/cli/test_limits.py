@@ -185,7 +185,7 @@ def test_what_was_agreed_is_shown(terminal: Terminal, client: Client, org: str) 
     [
         (["quota", "set", "acme", "gpus", "1"], "concurrent-gpus"),
         (["quota", "set", "acme", "concurrent-gpus", "many"], "12.5"),
-        (["quota", "set", "acme", "concurrent-gpus", "1.5"], "whole number"),
+        (["quota", "set", "acme", "concurrent-jobs", "1.5"], "whole number"),
         (["quota", "set", "acme", "credits-per-window", "1"], "--per or --hours"),
         (["quota", "set", "acme", "concurrent-jobs", "1", "--per", "day"], "credits-per-window"),
         (
@@ -275,3 +275,16 @@ def test_one_is_spoken_of_as_one(terminal: Terminal, client: Client, org: str, n
     explained = terminal.text("explain", org, "--type", name, "--max", "0.01")
     assert "1 credit/GPU-hour (" in explained
     assert "rate       1 credit/hour" in explained
+
+
+def test_idle_guards(terminal: Terminal, org: str) -> None:
+    """A guard is off, set with its terms, inherited, and ended."""
+    assert "are left alone" in terminal.text("idle-guard", "show", org)
+    words = ("--window", "30m", "--below", "10", "--memory", "20", "--warning", "2m")
+    text = terminal.text("idle-guard", "set", org, *words)
+    assert "below 10% over 30m, or without a process" in text
+    assert "20% counts as use" in text
+    terminal.text("account", "create", f"{org}/vision")
+    below = terminal.json("idle-guard", "show", f"{org}/vision")
+    assert (below["source"], below["warning_seconds"], below["grace_seconds"]) == (org, 120, 60)
+    assert "are left alone" in terminal.text("idle-guard", "end", org)

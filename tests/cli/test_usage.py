@@ -28,8 +28,7 @@ def test_a_page_of_usage_has_the_total_of_all(terminal: Terminal, used: str) -> 
         terminal.text("usage", used, "--all", "--limit", "2").split("\n\n")[0].splitlines()
     )
     assert (len(few), len(all_jobs)) == (3, JOBS + 1)
-    assert few[-1].split() == ["in", "all,", "2", "of", "5", "shown", *all_jobs[-1].split()[2:]]
-    assert all_jobs[-1].split()[-1] == str(JOBS)
+    assert few[-1].split() == ["in", "all,", "2", "shown", *all_jobs[-1].split()[2:]]
     assert "more" in terminal.run("usage", used, "--limit", "2").stderr
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from gpucredits.cli.main import main
+from gpucredits.cli.server import verify as command
 from gpucredits.client import Client
 from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
@@ -19,17 +22,30 @@ from support.terminal import Terminal
 from support.waiting import until
 
 DAMAGE = "UPDATE accounts SET spent = spent + 1 WHERE path = 'acme'"
-TOLD = ("audit_log", "audit_heads", "prices", "api_keys")  # acts, with all that they are about
+# The system's acts, with all that they are about.
+UNTOLD = [
+    "DELETE FROM audit_log WHERE org_id = 0",
+    "DELETE FROM audit_heads WHERE org_id = 0",
+    "DELETE FROM list_prices",
+    "DELETE FROM system_keys",
+]
 
 
-@pytest.fixture
-def books(data_dir: Path) -> Iterator[Path]:
-    """A data directory in which a server has kept books, while the server still runs."""
+@contextmanager
+def keeping_books(data_dir: Path) -> Iterator[None]:
+    """A server has kept books in a data directory, and still runs."""
     with running_server(data_dir) as server:
         with Client(server.url, server.admin_secret) as client:
             client.create_account("acme")
             client.issue("acme", "100")
             client.set_price("h100", "36")
+        yield
+
+
+@pytest.fixture
+def books(data_dir: Path) -> Iterator[Path]:
+    """A data directory in which a server has kept books, while the server still runs."""
+    with keeping_books(data_dir):
         yield data_dir
 
 
@@ -66,46 +82,44 @@ def test_damage_is_found_when_no_server_runs(data_dir: Path) -> None:
     assert address_in_use(data_dir, DATABASE) is None
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        ["DELETE FROM blocks"],
-        [f"DELETE FROM {table} WHERE org_id = 0" for table in TOLD],
-    ],
-)
 def test_a_tail_that_was_cut_off_is_missed_by_exported_heads(
-    books: Path, tmp_path: Path, cut: list[str]
+    data_dir: Path, tmp_path: Path
 ) -> None:
     """A chain that is whole in itself but shorter than its exported head is found out."""
-    heads, address = tmp_path / "heads.json", address_in_use(books, DATABASE)
-    assert address is not None
+    heads = tmp_path / "heads.json"
 
     def is_sealed() -> bool:
-        verify(books, "--export-heads", str(heads))
+        verify(data_dir, "--export-heads", str(heads))
         chains = {head["chain"] for head in json.loads(heads.read_bytes())}
         return chains == {"entries", "audit"}
 
-    until(is_sealed)
-    assert verify(books, "--heads", str(heads)).exit_code == 0
-    assert verify(books).exit_code == 0
-    guards = [f"ALTER TABLE {table} HOW TRIGGER ALL" for table in ("blocks", "audit_log", "prices")]
-    for statement in guards:
-        sql(address, statement.replace("HOW", "DISABLE"))
-    for statement in cut:
-        sql(address, statement)
-    for statement in guards:
-        sql(address, statement.replace("HOW", "ENABLE"))
-    assert verify(books).exit_code == 0
-    result = verify(books, "--heads", str(heads))
-    assert result.exit_code == 1
-    assert "chain_heads" in result.stdout
+    with keeping_books(data_dir):
+        until(is_sealed)
+    guarded = ("blocks", "audit_log", "list_prices")
+    guards = [f"ALTER TABLE {table} HOW TRIGGER ALL" for table in guarded]
+    with EmbeddedPostgres(data_dir) as database:  # no server, which would seal again what is cut
+        assert verify(data_dir, "--heads", str(heads)).exit_code == 0
+        for name, cut in {"sealed": ["DELETE FROM blocks"], "untold": UNTOLD}.items():
+            sql(database.dsn("postgres"), f"CREATE DATABASE {name} TEMPLATE {DATABASE}")
+            for statement in (
+                *(guard.replace("HOW", "DISABLE") for guard in guards),
+                *cut,
+                *(guard.replace("HOW", "ENABLE") for guard in guards),
+            ):
+                sql(database.dsn(name), statement)
+            books = ["verify", "--database-url", database.dsn(name)]
+            whole = CliRunner().invoke(main, books)
+            assert whole.exit_code == 0, (name, whole.output)
+            result = CliRunner().invoke(main, [*books, "--heads", str(heads)])
+            assert result.exit_code == 1, name
+            assert "chain_heads" in result.stdout
 
 
-def test_heads_that_are_none_are_wrong_usage(books: Path, tmp_path: Path) -> None:
+def test_heads_that_are_none_are_wrong_usage(terminal: Terminal, tmp_path: Path) -> None:
     """A file that does not hold chain heads is refused by name."""
     wrong = tmp_path / "wrong.json"
     wrong.write_text('[{"org": 1}]')
-    result = verify(books, "--heads", str(wrong))
+    result = verify(terminal.server.data_dir, "--heads", str(wrong))
     assert result.exit_code == 2
     assert "wrong.json" in result.stderr
 
@@ -117,8 +131,10 @@ def test_no_books_is_wrong_usage(tmp_path: Path) -> None:
     assert "no books" in result.stderr
 
 
-def test_a_database_that_is_not_there_is_unavailable() -> None:
+def test_a_database_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that cannot be reached exits with 3."""
+    assert command.POOL.connect_deadline_s > 1  # one that is starting is waited for
+    monkeypatch.setattr(command, "POOL", replace(command.POOL, connect_deadline_s=0.1))
     url = "postgresql://nobody@127.0.0.1:1/none?connect_timeout=2"
     result = CliRunner().invoke(main, ["verify", "--database-url", url])
     assert result.exit_code == 3
@@ -129,8 +145,10 @@ def test_the_books_of_a_running_server_hold(terminal: Terminal) -> None:
     """The books of a running server are checked in its database."""
     data_dir = str(terminal.server.data_dir)
     text = terminal.text("verify", "--data-dir", data_dir)
+    assert text.startswith(f"Database: embedded, in {data_dir}.")
     assert text.rstrip().endswith("all hold.")
     found = terminal.json("verify", "--data-dir", data_dir)
+    assert found["database"] == f"embedded, in {data_dir}"
     assert found["is_clean"]
     assert found["findings"] == []
     assert len(found["rules"]) > 5

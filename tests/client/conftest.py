@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucredits.cli.server.demo.server import DemoServer, demo_server
+from gpucredits.cli.server.temporary_server import TemporaryServer, temporary_server
 from gpucredits.client import Client, Retry
 from support.faulty_proxy import FaultyProxy, faulty_proxy
 from support.orgs import new_org
@@ -16,28 +16,28 @@ QUICK = Retry(pause_s_first=0.01, pause_s_max=0.05, attempt_timeout_s=60.0, dead
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[DemoServer]:
+def server() -> Iterator[TemporaryServer]:
     """A server with a test clock, started when a test first wants it."""
-    with demo_server() as running:
+    with temporary_server() as running:
         yield running
 
 
 @pytest.fixture
-def direct(server: DemoServer) -> Iterator[Client]:
+def direct(server: TemporaryServer) -> Iterator[Client]:
     """A client that speaks to the server itself."""
     with Client(server.url, server.key, retry=QUICK) as client:
         yield client
 
 
 @pytest.fixture
-def proxy(server: DemoServer) -> Iterator[FaultyProxy]:
+def proxy(server: TemporaryServer) -> Iterator[FaultyProxy]:
     """A faulty proxy before the server."""
     with faulty_proxy(server.url) as running:
         yield running
 
 
 @pytest.fixture
-def client(server: DemoServer, proxy: FaultyProxy) -> Iterator[Client]:
+def client(server: TemporaryServer, proxy: FaultyProxy) -> Iterator[Client]:
     """A client that speaks to the server through the proxy."""
     with Client(proxy.url, server.key, retry=QUICK) as through:
         yield through

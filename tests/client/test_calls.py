@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucredits.api.http.asgi import pattern_of
-from gpucredits.api.http.call import Route
+from gpucredits.api.http.call import Route, pattern_of
 from gpucredits.api.routes import routes
 from gpucredits.client import AsyncClient, Call, Client, Invalid, calls
 from gpucredits.client.operations import Listing, Operation, Operations
@@ -57,6 +56,35 @@ CALLS: dict[str, Call[Any]] = {
     "extend": calls.extend("rsv_1_2", seq=1, used_ms=500),
     "settle": calls.settle("rsv_1_2", seq=2, used_ms=700),
     "cancel": calls.cancel("rsv_1_2"),
+    "lease_token": calls.lease_token("rsv_1_2"),
+    "redeem_token": calls.redeem_token("a.b.c", reservation_id="rsv_1_2", node="n1"),
+    "jwks": calls.jwks(),
+    "signing_keys": calls.signing_keys(),
+    "rotate_signing_key": calls.rotate_signing_key(signs_in_seconds=60),
+    "revoke_signing_key": calls.revoke_signing_key("k" * 43),
+    "reconciliation_page": calls.reconciliation_page("acme", state="differs", limit=5),
+    "reconciler": calls.reconciler(),
+    "run_reconciler": calls.run_reconciler(account="acme", at_once=True, again=True, limit=9),
+    "reconciliation_policy": calls.reconciliation_policy("acme"),
+    "set_reconciliation_policy": calls.set_reconciliation_policy("acme", mode="post"),
+    "set_reconciliation_policy wholly": calls.set_reconciliation_policy(
+        "acme", alarm_floor="2.5", replace=True
+    ),
+    "drift_alarm_page": calls.drift_alarm_page("acme", acknowledged=True),
+    "acknowledge_drift_alarm": calls.acknowledge_drift_alarm("alm_1_2", note="seen"),
+    "unmatched_page": calls.unmatched_page("acme", state="matched"),
+    "match_use": calls.match_use("unm_1_2", "rsv_1_2", note="its node says so"),
+    "dismiss_use": calls.dismiss_use("unm_1_2", "a test"),
+    "report_checkpoint": calls.report_checkpoint("rsv_1_2", 9_000),
+    "claim_lost_work": calls.claim_lost_work("rsv_1_2", "preemption", checkpoint_ms=500),
+    "lost_work_page": calls.lost_work_page("acme"),
+    "lost_work_terms": calls.lost_work_terms("acme"),
+    "set_lost_work_terms": calls.set_lost_work_terms("acme", hours_per_job=2),
+    "end_reconciliation_policy": calls.end_reconciliation_policy("acme"),
+    "end_lost_work_terms": calls.end_lost_work_terms("acme"),
+    "set_lost_work_terms wholly": calls.set_lost_work_terms(
+        "acme", unreported_hours=1, replace=True
+    ),
     "refund": calls.refund("rsv_1_2", "1", note="sorry"),
     "adjust": calls.adjust("rsv_1_2", "1"),
     "set_price": calls.set_price("h100", "120", effective_from=NOON, account="acme"),
@@ -84,6 +112,16 @@ CALLS: dict[str, Call[Any]] = {
         [{"reservation_id": "rsv_1_2", "seq": 1, "start_ms": 0, "end_ms": 5}]
     ),
     "usage_page": calls.usage_page("acme", since=NOON),
+    "event_page": calls.event_page(kind="reservation.opened", cursor="12"),
+    "event_consumers": calls.event_consumers(),
+    "acknowledge_events": calls.acknowledge_events("billing", 12),
+    "forget_event_consumer": calls.forget_event_consumer("billing"),
+    "dead_letter_page": calls.dead_letter_page(state="waiting"),
+    "dead_letter": calls.dead_letter("dlt_0_5"),
+    "replay_dead_letter": calls.replay_dead_letter(
+        "dlt_0_5", body={"org_id": 1, "events": [{"job_id": "j", "seq": 1, "used_ms": 5}]}
+    ),
+    "drop_dead_letter": calls.drop_dead_letter("dlt_0_5"),
     "explain": calls.explain("acme", job_id="j", gpu_type="h100", exhaustion="stop"),
     "limits": calls.limits("acme/vision"),
     "rate_limit": calls.rate_limit("acme"),
@@ -131,12 +169,20 @@ CALLS: dict[str, Call[Any]] = {
     "statement": calls.statement("stm_1_2"),
     "statement_page": calls.statement_page("acme", limit=5),
     "pay_statement": calls.pay_statement("stm_1_2", "5", payment_reference="x"),
+    "idle_guard": calls.idle_guard("acme/vision"),
+    "set_idle_guard wholly": calls.set_idle_guard("acme", window_seconds=600, replace=True),
+    "set_idle_guard": calls.set_idle_guard("acme", window_seconds=1_800, memory_percent=20),
+    "end_idle_guard": calls.end_idle_guard("acme"),
     "anomaly_page": calls.anomaly_page("acme", limit=5),
     "anomaly_terms": calls.anomaly_terms("acme"),
     "set_anomaly_terms wholly": calls.set_anomaly_terms("acme", floor="5", replace=True),
     "set_anomaly_terms": calls.set_anomaly_terms("acme", ratio_percent=300, floor="20"),
     "health": calls.health(),
     "clock": calls.clock(),
+    "maintenance": calls.maintenance(limit=5),
+    "announce_maintenance": calls.announce_maintenance(1_800, reason="a new kernel"),
+    "end_maintenance": calls.end_maintenance(),
+    "exposure_page": calls.exposure_page(account="acme"),
     "org_clock_page": calls.org_clock_page(limit=5),
     "repair_clock": calls.repair_clock("acme", reason="drill"),
     "advance_clock": calls.advance_clock(5),
@@ -242,7 +288,7 @@ WRONG: dict[str, tuple[Callable[[], object], str, str]] = {
     "no GPUs": (
         lambda: calls.reserve("acme", job_id="j", gpu_type="h100", gpu_count=0),
         "gpu_count",
-        "at least 1",
+        "from 0.001 to 100000",
     ),
     "an unknown field in a batch": (
         lambda: calls.issue_all([{"account": "acme", "amount": "1", "colour": "red"}]),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucredits.cli.server.demo.server import DemoServer
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, Client
 from gpucredits.client.calls import EnqueueFields, ReserveFields
 from gpucredits.wire.reservation import ReserveRequest
@@ -34,6 +34,7 @@ GIVEN: dict[str, Any] = {
     "expected_seconds": 90,
     "preemptible": False,
     "resources": {"cpu": 4, "memory": 8},
+    "token": True,
 }
 
 
@@ -46,7 +47,7 @@ def test_every_field_of_a_reserve_can_be_given() -> None:
 
 @pytest.mark.parametrize("field", GIVEN)
 def test_a_field_of_an_explanation_reaches_the_server(
-    client: Client, proxy: FaultyProxy, server: DemoServer, org: str, field: str
+    client: Client, proxy: FaultyProxy, server: TemporaryServer, org: str, field: str
 ) -> None:
     """Both clients send it, and the server's answer is an explanation."""
     value = org if field == "payer" else GIVEN[field]

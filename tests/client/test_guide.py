@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpucredits.cli.server.demo.server import demo_server
+from gpucredits.cli.server.temporary_server import temporary_server
 from gpucredits.client.operations import Listing, Operation, Operations
 from support.waiting import HANGS_S
 
@@ -23,7 +23,7 @@ def test_the_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = BLOCK.findall(PAGE.read_text())
     assert len(blocks) > 5
     names: dict[str, Any] = {"__name__": "guide"}
-    with demo_server() as server:
+    with temporary_server() as server:
         monkeypatch.setenv("GPUCREDITS_URL", server.url)
         monkeypatch.setenv("GPUCREDITS_API_KEY", server.key)
         for block in blocks:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gpucredits.cli.server.demo.server import DemoServer
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, Client, Refused
 from support.faulty_proxy import FaultyProxy
 from support.orgs import GPU_TYPE
@@ -48,7 +48,7 @@ def test_every_list_can_be_followed(direct: Client, org: str) -> None:
     assert len(list(direct.transfers(f"{org}/lab", limit=2))) == 3
 
 
-def test_the_async_client_follows_pages(server: DemoServer, direct: Client, org: str) -> None:
+def test_the_async_client_follows_pages(server: TemporaryServer, direct: Client, org: str) -> None:
     """The same lists are there for an event loop."""
     for _ in range(3):
         direct.issue(org, "1")

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from gpucredits.cli.server.demo.server import DemoServer
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import (
     Ambiguous,
     AsyncClient,
@@ -73,7 +73,7 @@ def test_a_lost_answer_is_recognised_as_a_replay(
 
 
 def test_a_time_out_after_sending_is_ambiguous_and_its_key_resolves_it(
-    server: DemoServer, client: Client, proxy: FaultyProxy, direct: Client, org: str
+    server: TemporaryServer, client: Client, proxy: FaultyProxy, direct: Client, org: str
 ) -> None:
     """A caller that is left in doubt is given the key that ends the doubt."""
     proxy.plan.append(Fault.HANG)
@@ -90,7 +90,7 @@ def test_a_time_out_after_sending_is_ambiguous_and_its_key_resolves_it(
 
 
 def test_doubt_outlives_a_refused_connection(
-    server: DemoServer, client: Client, proxy: FaultyProxy, org: str
+    server: TemporaryServer, client: Client, proxy: FaultyProxy, org: str
 ) -> None:
     """Once an answer was lost, a later attempt that was never sent does not make it certain."""
     proxy.plan.extend([Fault.SWALLOW_REPLY, Fault.BUSY, Fault.BUSY])
@@ -100,7 +100,7 @@ def test_doubt_outlives_a_refused_connection(
 
 
 def test_busy_is_unavailable_and_nothing_was_done(
-    server: DemoServer, proxy: FaultyProxy, direct: Client, org: str
+    server: TemporaryServer, proxy: FaultyProxy, direct: Client, org: str
 ) -> None:
     """A server that says it is busy has begun nothing, and the caller may be told so."""
     proxy.plan.extend([Fault.BUSY] * 3)
@@ -122,7 +122,7 @@ def test_retry_after_is_honoured(client: Client, proxy: FaultyProxy, org: str) -
 
 
 def test_a_wait_beyond_the_deadline_is_not_begun(
-    server: DemoServer, proxy: FaultyProxy, org: str, monkeypatch: pytest.MonkeyPatch
+    server: TemporaryServer, proxy: FaultyProxy, org: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When the server asks for more patience than there is, the caller hears of it at once."""
     proxy.retry_after = "3600"
@@ -207,7 +207,9 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
     assert "3 times" in str(gone.value)
 
 
-def test_a_lost_read_is_never_ambiguous(server: DemoServer, proxy: FaultyProxy, org: str) -> None:
+def test_a_lost_read_is_never_ambiguous(
+    server: TemporaryServer, proxy: FaultyProxy, org: str
+) -> None:
     """Reads change nothing, so losing their answer leaves nothing in doubt."""
     proxy.plan.append(Fault.SWALLOW_REPLY)
     retry = Retry(attempts_max=1)
@@ -258,7 +260,7 @@ def test_a_clock_is_not_moved_twice(client: Client, proxy: FaultyProxy) -> None:
 
 
 def test_the_async_client_retries_in_the_same_way(
-    server: DemoServer, proxy: FaultyProxy, direct: Client, org: str
+    server: TemporaryServer, proxy: FaultyProxy, direct: Client, org: str
 ) -> None:
     """Many awaited writes through a failing network: each is done once."""
     proxy.plan.extend(itertools.islice(itertools.cycle(LOST + NOT_DONE), 12))
@@ -294,7 +296,7 @@ def test_too_fast_is_waited_for_and_then_done_once(
 
 
 def test_a_wait_that_is_too_long_tells_every_gate(
-    server: DemoServer, direct: Client, org: str
+    server: TemporaryServer, direct: Client, org: str
 ) -> None:
     """Nothing was done, and whoever gives up learns when, and what every gate said."""
     direct.issue(org, "1000")

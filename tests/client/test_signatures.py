@@ -75,7 +75,7 @@ def test_help_shows_it() -> None:
     """``help(client.reserve)`` has the parameters, the type of the answer and the text."""
     client = Client.__new__(Client)
     text = pydoc.plain(pydoc.render_doc(client.reserve))
-    assert "reserve(account: str, *, job_id: str, gpu_type: str, gpu_count: int | None" in text
+    assert "reserve(account: str, *, job_id: str, gpu_type: str, gpu_count: str | int |" in text
     assert "-> gpucredits.wire.reservation.ReservationAnswer" in text
     assert "Ask for a lease" in text
     waiting = AsyncClient.__new__(AsyncClient)
@@ -100,5 +100,5 @@ async def typed(client: Client, other: AsyncClient, role: Literal["member"]) -> 
     client.create_key(role)
     client.reserve("a", job_id="j")  # type: ignore[call-arg]
     client.reserve("a", job_id="j", gpu_type="h100", gpus=2)  # type: ignore[call-arg]
-    client.reserve("a", job_id="j", gpu_type="h100", gpu_count="2")  # type: ignore[arg-type]
+    client.reserve("a", job_id="j", gpu_type="h100", gpu_count=2.5)  # type: ignore[arg-type]
     client.issue("a", 1.5)  # type: ignore[arg-type]

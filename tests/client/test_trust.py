@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpucredits.cli.main import main
-from gpucredits.cli.server.demo.server import DemoServer
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, Client, Invalid, Retry, Unavailable, Untrusted
 from support.tls_front import OPENSSL, make_authority, tls_front
 
@@ -37,7 +37,7 @@ class Secured:
 
 
 @pytest.fixture(scope="module")
-def secured(server: DemoServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secured(server: TemporaryServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """A real server behind TLS."""
     authority, certificate, key = make_authority(tmp_path_factory.mktemp("tls"), "127.0.0.1")
     behind = urlsplit(server.url)
@@ -105,7 +105,7 @@ def test_a_certificate_for_another_name_is_said_to_be_that(secured: Secured) -> 
         client.whoami()
 
 
-def test_a_server_without_tls_is_said_to_have_none(server: DemoServer) -> None:
+def test_a_server_without_tls_is_said_to_have_none(server: TemporaryServer) -> None:
     """An https address of an http server is not called an absent server."""
     url = server.url.replace("http", "https", 1)
     with (

@@ -9,28 +9,30 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.account import Status
+from gpucredits.core.account import Status, org_of
+from gpucredits.core.authority import Authority
 from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.command import Refund, Settle, UpdateAccount
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.risk import AnomalyTerms, check_spend, hourly_sums
-from gpucredits.jobs.anomalies import Anomalies
+from gpucredits.jobs.billing import Anomalies
 from gpucredits.service.billing import anomalies
-from gpucredits.service.billing.anomalies import AnomalyFilter, TermsRow
-from gpucredits.service.write.acts import Act
+from gpucredits.service.billing.anomalies import OrgFilter, TermsRow, set_terms
+from gpucredits.service.write.acts import Act, ActRefused
 from gpucredits.store.billing import anomalies as rows
 from gpucredits.store.billing.anomalies import MARKS_KEPT_HOURS
 from gpucredits.store.ledger.due import DueCursor
 from support.scene import CREDIT, Scene, play, scene
 
-ALL = AnomalyFilter(before=2**62)
+ALL = OrgFilter(before=(2**62, 0))
 
 
 async def spend(stage: Scene, amount: int, account: str = "acme") -> int:
     """Spend so many credits now; the lease that did."""
-    lease = await stage.reserve(account, gpu_count=amount, window_ms=1_000)
+    lease = await stage.reserve(account, milli_gpus=1_000 * amount, window_ms=1_000)
     number = lease.reservation.reservation_id
     await stage.advance(1)
-    await stage.do(Settle(reservation_id=number, used_ms=1_000), org=account)
+    await stage.do(Settle(reservation_id=number, used_ms=1_000), org=org_of(account))
     return number
 
 
@@ -60,7 +62,8 @@ async def terms(stage: Scene, **given: Any) -> None:
     org_id = await stage.ledger.org_id("acme")
     assert org_id is not None
     row = TermsRow(**({"floor": 0} | given))
-    assert await anomalies.set_terms(stage.pool, Act(org_id=org_id, actor="me"), "acme", row)
+    act = Act(org_id=org_id, actor="me")
+    assert await anomalies.set_terms(stage.pool, act, "acme", row, by=Authority.SYSTEM)
 
 
 def test_an_unusual_hour_is_kept_with_its_reasons(database: str) -> None:
@@ -170,6 +173,33 @@ def test_an_account_is_suspended_only_where_that_was_set(
             " ORDER BY audit_id"
         )
         assert [tuple(act) for act in acts] == [("system:", "suspended"), ("tester", "active")]
+
+    play(database, act)
+
+
+def test_an_account_is_suspended_by_the_scope_that_set_the_terms(database: str) -> None:
+    """Terms of the system's staff suspend so that a tenant's key cannot resume."""
+
+    async def act(stage: Scene) -> None:
+        path = "acme/vision"
+        await stage.fund("acme", path, credits_each=1_000)
+        org_id = await stage.ledger.org_id("acme")
+        assert org_id is not None
+        who, row = Act(org_id=org_id, actor="me"), TermsRow(floor=0, auto_suspend=True)
+        for by in (Authority.ORG, Authority.SYSTEM):
+            assert isinstance(await set_terms(stage.pool, who, path, row, by=by), tuple)
+        with pytest.raises(ActRefused):
+            await set_terms(stage.pool, who, path, row, by=Authority.ORG)
+        job = Anomalies(stage.ledger)
+        for amount in (1, *[0] * 6, 10):
+            if amount:
+                await spend(stage, amount, path)
+            await next_hour(stage)
+            await walk(job)
+        resume = UpdateAccount(path=path, status=Status.ACTIVE, by=Authority.ORG)
+        refused = await stage.do(resume)
+        assert isinstance(refused, Refused)
+        assert refused.reason is Reason.LIMIT_SET_ABOVE
 
     play(database, act)
 

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import pytest
 
+from gpucredits.core.command import Settle
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
 from gpucredits.service.write import batch_worker
 from gpucredits.service.write.batch import Job, Result, commit
-from gpucredits.service.write.ledger import DEFAULTS, Undecided, WriteOptions
-from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.database import batch_session
+from gpucredits.service.write.ledger import DEFAULTS, Request, Undecided, WriteOptions
+from gpucredits.store.book import save
+from gpucredits.store.book.book_cache import BookCache
 from gpucredits.store.database.connection import Connection
 from support.scene import Scene, play
 from support.waiting import HANGS_S
@@ -28,7 +29,7 @@ ORGS = [f"org{number}" for number in range(5)]
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches that wait for a lock for as long as a test may take."""
-    monkeypatch.setattr(batch_session, "SESSION", batch_session.SESSION.replace("'1s'", "'600s'"))
+    monkeypatch.setattr(save, "SESSION", save.SESSION.replace("'1s'", "'600s'"))
 
 
 @pytest.fixture
@@ -150,3 +151,46 @@ def test_batches_that_have_met_a_lock_do_not_count(
         assert are_refused(await asyncio.gather(*hanging))
 
     play(database, act, options=TWO)
+
+
+@pytest.mark.parametrize(
+    ("long_s", "count", "waits"),
+    [(0.0, 2, 0), (HANGS_S, 9, 0), (HANGS_S, 8, 1), (HANGS_S, 2, 1), (HANGS_S, 1, 0)],
+)
+def test_a_batch_that_takes_long_is_one_orgs_or_no_larger_holds_nobody_up(
+    database: str, monkeypatch: pytest.MonkeyPatch, long_s: float, count: int, waits: int
+) -> None:
+    """Another org's command goes beside it; the control: beside a short one of several it waits."""
+    begun: list[int] = []
+    go_on = asyncio.Event()
+    is_begun = [asyncio.Event(), asyncio.Event()]
+
+    async def slow(connection: Connection, jobs: Sequence[Job], cache: BookCache) -> list[Result]:
+        is_begun[len(begun)].set()
+        begun.append(jobs[0].org_id)
+        if len(begun) == 1:
+            await go_on.wait()
+        return await commit(connection, jobs, cache)
+
+    async def act(stage: Scene) -> None:
+        first, second, *_ = await numbers(stage)
+        monkeypatch.setattr(batch_worker, "commit", slow)
+        tasks = [settle(stage, first) for _ in range(count)]
+        await is_begun[0].wait()
+        tasks.append(settle(stage, second))
+        if waits:
+            await few_rounds()
+            assert begun == [first]
+        else:
+            await is_begun[1].wait()
+            assert begun == [first, second]
+        go_on.set()
+        assert all(isinstance(each, Refused) for each in await asyncio.gather(*tasks))
+
+    limits = replace(DEFAULTS.commands, at_once=1, long_s=long_s)
+    play(database, act, options=WriteOptions(commands=limits))
+
+
+def settle(stage: Scene, org_id: int) -> asyncio.Task[Outcome]:
+    """A command about a lease that does not exist."""
+    return asyncio.create_task(stage.ledger.submit(org_id, Request(Settle(reservation_id=999))))

@@ -12,7 +12,8 @@ import pytest
 
 from gpucredits.api.http.batch import begin
 from gpucredits.api.http.call import ApiRequest
-from gpucredits.core.command import Issue, SetQuota
+from gpucredits.core.command import Cancel, Issue, Reserve, SetQuota, StopLease
+from gpucredits.core.outcome import Closed, Reserved, Stopping
 from gpucredits.core.quota import Dimension
 from gpucredits.service.access.permissions import Principal, Role
 from gpucredits.service.reads.orgs import Directory
@@ -22,11 +23,12 @@ from gpucredits.service.write.acts import Act, claim, perform
 from gpucredits.service.write.batch import Job, Result
 from gpucredits.service.write.errors import Busy, Incomplete, KeyReused, complete
 from gpucredits.service.write.ledger import DEFAULTS, WriteOptions
-from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.book.load import CachedBooks
+from gpucredits.store.book.book_cache import BookCache
+from gpucredits.store.book.cached_book import CachedBooks
 from gpucredits.store.book.save import BatchRecord
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Unavailable
+from support.gated import quota
 from support.scene import CREDIT, Scene, play
 
 
@@ -61,7 +63,7 @@ def test_a_batch_of_which_some_waited_too_long_says_what_was_done(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Busy is for what was not begun at all; the same keys then go on where it stopped."""
-    options = WriteOptions(commands=replace(DEFAULTS.commands, org_batch_max=2))
+    options = WriteOptions(commands=replace(DEFAULTS.commands, batch_max=2))
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
@@ -235,3 +237,24 @@ def test_the_gravest_failure_is_told() -> None:
     ):
         with pytest.raises(told):
             complete(results, before=before)
+
+
+@pytest.mark.parametrize("is_limited", [False, True], ids=["without limits", "with a quota"])
+def test_what_follows_an_order_to_stop_at_once_is_decided(database: str, is_limited: bool) -> None:
+    """The lease that was stopped has ended, and its payer has nothing more that is due."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        if is_limited:
+            await quota(stage, "acme", Dimension.CONCURRENT_JOBS, 9)
+        stopped, other = [
+            (await stage.reserve(job_id=job)).reservation.reservation_id for job in ("a", "b")
+        ]
+        ask = Reserve(account="acme", job_id="c", gpu_type="h100", milli_gpus=100)
+        commands = (StopLease(reservation_id=stopped), Cancel(reservation_id=other), ask)
+        requests = [stage.request(each) for each in commands]
+        outcomes = await stage.ledger.submit_all("acme", requests, atomic=True)
+        assert [type(each) for each in outcomes] == [Stopping, Closed, Reserved]
+        await stage.assert_sound()
+
+    play(database, act)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import date, timedelta
 
 import pytest
 
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.budget import Rollover
 from gpucredits.core.command import Command, CreateAccount, Reserve, SetBudget, StopLease
-from gpucredits.core.entry import EntryType
+from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.period import Calendar
 from gpucredits.core.reservation import Reservation
+from gpucredits.service.reads.spending import LAST, UsageQuestion, read_usage
+from gpucredits.store.billing import lease_spending
+from gpucredits.store.billing.spending import Grouping
 from gpucredits.store.ledger import entries, reservations
 from gpucredits.store.ledger.entries import EntryFilter, EntryRow
-from gpucredits.store.ledger.orgs import find_org
 from gpucredits.store.ledger.reservations import ReservationFilter
 from support.parity import PATHS, Players
 from support.scene import CREDIT, Scene, play
 
 STEPS = 100
 ALL = 100_000
+EPOCH = date(1970, 1, 1)
 SPENDING = {EntryType.SETTLE: 1, EntryType.REFUND: -1, EntryType.ADJUST: 1}
 
 
@@ -92,47 +98,81 @@ async def check_entries(
 async def check_usage(
     stage: Scene, whole: list[EntryRow], instants: list[int], leases: list[Reservation]
 ) -> None:
-    """What was spent from one instant to another, by job."""
-    jobs = {lease.reservation_id: lease.job_id for lease in leases}
-    for place, since in list(enumerate(instants))[::4]:
-        until = instants[min(place + 9, len(instants) - 1)]
+    """What was spent from one instant to another, by each property, and on which leases."""
+    by_number = {lease.reservation_id: lease for lease in leases}
+    midnight = instants[len(instants) // 2] // DAY_US * DAY_US  # a bound that cuts no day
+    bounds = sorted([*instants[::4], midnight, midnight + DAY_US])
+    for place, since in enumerate(bounds):
+        until = bounds[min(place + 1 + place % 3, len(bounds) - 1)]
         path = PATHS[place % len(PATHS)]
-        expected: dict[str, int] = {}
-        for row in whole:
-            sign = SPENDING.get(row.entry.type, 0)
-            if sign and is_under(row.account, path) and since <= row.entry.effective_at < until:
-                job_id = jobs[row.entry.reservation_id]
-                expected[job_id] = expected.get(job_id, 0) + sign * row.entry.amount
-        spent = await stage.reads.usage(path, since=since, until=until, limit=ALL)
-        assert {each.name: each.amount for each in spent.groups} == expected
-        await check_leases_concerned(stage, whole, leases, path, (since, until))
-        assert (spent.amount, spent.group_count) == (sum(expected.values()), len(expected))
+        charges = [
+            (by_number[row.entry.reservation_id], row.entry, SPENDING[row.entry.type])
+            for row in whole
+            if row.entry.type in SPENDING
+            and is_under(row.account, path)
+            and since <= row.entry.effective_at < until
+        ]
+        names: dict[Grouping, Callable[[Reservation, Entry], str]] = {
+            "job": lambda lease, _: lease.job_id,
+            "account": lambda lease, _: lease.account,
+            "gpu_type": lambda lease, _: lease.gpu_type,
+            "day": lambda _, entry: str(EPOCH + timedelta(days=entry.effective_at // DAY_US)),
+        }
+        for by, name_of in names.items():
+            expected: dict[str, int] = {}
+            for lease, entry, sign in charges:
+                name = name_of(lease, entry)
+                expected[name] = expected.get(name, 0) + sign * entry.amount
+            expected = {name: amount for name, amount in expected.items() if amount}
+            groups, total = await groups_of(stage, path, (since, until), by)
+            assert groups == expected, (by, path, since, until)
+            assert total == sum(expected.values())
+        await check_leases_in(stage, whole, leases, path, (since, until))
 
 
-async def check_leases_concerned(
+async def groups_of(
+    stage: Scene, path: str, time: tuple[int, int], by: Grouping
+) -> tuple[dict[str, int], int]:
+    """All groups of a time, a few at a time, none of them twice; and the total."""
+    groups: dict[str, int] = {}
+    asked = UsageQuestion(
+        org_id=1, account=path, since=time[0], until=time[1], by=by, limit=3, before=0
+    )
+    page = (await read_usage(stage.pool, asked)).paid
+    while True:
+        assert not groups.keys() & {each.name for each in page.groups}
+        groups |= {each.name: each.amount for each in page.groups}
+        if page.following is None:
+            assert page.group_count in (None, len(groups))
+            return groups, page.amount
+        page = (await read_usage(stage.pool, replace(asked, place=page.following))).paid
+
+
+async def check_leases_in(
     stage: Scene, whole: list[EntryRow], leases: list[Reservation], path: str, time: tuple[int, int]
 ) -> None:
-    """The leases that ran or were paid for from one instant to another, and what was paid then."""
+    """The leases that were admitted or paid for from one instant to another, with what was paid."""
     since, until = time
     expected = []
     for lease in sorted(leases, key=lambda each: -each.reservation_id):
-        charges = [
+        amount = sum(
             SPENDING[row.entry.type] * row.entry.amount
             for row in whole
             if row.entry.reservation_id == lease.reservation_id
             and row.entry.type in SPENDING
             and since <= row.entry.effective_at < until
-        ]
-        has_run = lease.admitted_at < until and (lease.ended_at or lease.expires_at) > since
-        if is_under(lease.account, path) and (has_run or charges):
-            expected.append((lease.reservation_id, sum(charges)))
-    org_id = await find_org(stage.pool, "acme")
-    assert org_id is not None
+        )
+        if is_under(lease.account, path) and (since <= lease.admitted_at < until or amount):
+            expected.append((lease.reservation_id, amount))
     pages: list[tuple[int, int]] = []
-    while page := await stage.reads.leases_in(
-        org_id, path, since=since, until=until, before=pages[-1][0] if pages else 2**62, limit=3
-    ):
-        pages += page
+    asked = UsageQuestion(
+        org_id=1, account=path, since=since, until=until, limit=3, place=LAST, before=LAST
+    )
+    while asked.before:
+        page = await read_usage(stage.pool, asked)
+        assert not page.paid.groups
+        pages += [(each.lease.reservation_id, each.lease.amount) for each in page.leases]
+        asked = replace(asked, before=page.before)
     assert pages == expected
 
 
@@ -161,13 +201,17 @@ async def check_leases(stage: Scene, leases: list[Reservation]) -> None:
             assert await found(account=path, job_id=job_id, limit=ALL) == of_job
 
 
-@pytest.mark.parametrize(("seed", "probed"), [(0, 100), (1, 1)])
+@pytest.mark.parametrize(("seed", "probed", "tried"), [(0, 100, 100), (1, 1, 1), (2, 1, 100)])
 def test_what_is_bounded_finds_all(
-    database: str, monkeypatch: pytest.MonkeyPatch, seed: int, probed: int
+    database: str, monkeypatch: pytest.MonkeyPatch, seed: int, probed: int, tried: int
 ) -> None:
     """Whatever happened, and however late it was written down, no read leaves any of it out."""
     monkeypatch.setattr(entries, "ACCOUNTS_PROBED_MAX", probed)
+    monkeypatch.setattr(entries, "ACCOUNTS_TRIED_MAX", tried)
+    monkeypatch.setattr(entries, "LEASES_READ_MAX", tried)
     monkeypatch.setattr(reservations, "ACCOUNTS_PROBED_MAX", probed)
+    monkeypatch.setattr(lease_spending, "ACCOUNTS_PROBED_MAX", probed)
+    monkeypatch.setattr(lease_spending, "DAY_ACCOUNTS_MAX", probed)
 
     async def act(stage: Scene) -> None:
         instants = await walk(stage, seed)

@@ -140,7 +140,7 @@ def step(dice: random.Random, live: list[Reservation], now: int) -> Command:
             payer=dice.choice(PATHS),
             job_id=f"j{now}",
             gpu_type="h100",
-            gpu_count=dice.choice([1, 1, 2]),
+            milli_gpus=1_000 * dice.choice([1, 1, 2]),
             window_ms=dice.choice([4_000, 10_000, 15_000]),
         )
     return credits_that_end(dice, now)

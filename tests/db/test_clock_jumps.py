@@ -12,7 +12,7 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Reserved
 from gpucredits.service.reads.verify import verify
 from gpucredits.service.write.ledger import Ledger
-from gpucredits.store.book.cache.clock_check import ClockCheck, ClockJumped
+from gpucredits.store.book.database_clock import ClockCheck, ClockJumped
 from support.clocks import DAY_US, HOUR_US, clock_off_by, jump
 from support.http import Caller, problem, running_server
 from support.postgres import sql

@@ -11,11 +11,11 @@ from gpucredits.core.outcome import Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.service.reads.verify import verify
-from gpucredits.store.book.cache.clock_check import ClockCheck
+from gpucredits.store.book.database_clock import ClockCheck
 from support.clocks import DAY_US, HOUR_US, jump, repair
 from support.damage import found_by
+from support.powers import use_every_power
 from support.scene import CREDIT, Scene, play
-from support.tampering import use_every_power
 
 
 @pytest.fixture(autouse=True)

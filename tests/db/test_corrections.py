@@ -30,7 +30,7 @@ async def owe(stage: Scene) -> int:
     """A postpaid account, and a job of five credits that it owes."""
     await stage.fund("acme")
     await stage.do(CreateAccount(path=POST, model=Model.POSTPAID, credit_limit=50 * CREDIT))
-    reserve = Reserve(account=POST, job_id="j", gpu_type="h100", gpu_count=1, window_ms=10_000)
+    reserve = Reserve(account=POST, job_id="j", gpu_type="h100", milli_gpus=1_000, window_ms=10_000)
     lease = await stage.do(reserve)
     assert isinstance(lease, Reserved)
     number = lease.reservation.reservation_id

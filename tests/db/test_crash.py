@@ -13,7 +13,7 @@ from gpucredits.core.command import Issue
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Granted, Reserved
 from gpucredits.store.database.errors import Unavailable
-from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.migrate import migrate, read_schema
 from gpucredits.store.embedded import leftovers
 from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.ledger.reservations import ReservationFilter
@@ -118,7 +118,7 @@ def test_acknowledged_writes_survive_kills_under_load(data_dir: Path) -> None:
 
     async def run(server: EmbeddedPostgres) -> None:
         connection = await asyncpg.connect(server.dsn())
-        await migrate(connection, read_migrations())
+        await migrate(connection, read_schema())
         await connection.close()
         async with scene(server.dsn()) as stage:
             load = await wreck(stage, server, data_dir / "postgres")

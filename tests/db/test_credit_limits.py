@@ -26,7 +26,7 @@ def test_a_limit_below_the_debt_leaves_the_floor_where_the_account_stood(databas
         assert lease.held > 0
         await stage.do(UpdateAccount(path="acme", credit_limit=1))
         assert await floor(stage) == -lease.held
-        another = Reserve(account="acme", job_id="other", gpu_type="h100", gpu_count=1)
+        another = Reserve(account="acme", job_id="other", gpu_type="h100", milli_gpus=1_000)
         said = await stage.do(another)
         assert isinstance(said, Refused)
         assert said.reason is Reason.INSUFFICIENT_CREDITS

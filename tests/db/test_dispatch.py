@@ -17,8 +17,7 @@ from gpucredits.service.dispatch.admission import Admitting
 from gpucredits.service.dispatch.cycle import USAGE_EVERY_US, Dispatcher
 from gpucredits.service.dispatch.queue import QueueFull, answer_of
 from gpucredits.store.dispatch import cycle as dispatch
-from gpucredits.store.dispatch.cycle import Claimed
-from gpucredits.store.dispatch.queue import QueueState
+from gpucredits.store.dispatch.queue import QueuedRequest, QueueState
 from support.scene import HOUR_US, Scene, play, scene
 from support.stage import CAPACITY, Stage, stage_on
 
@@ -95,7 +94,7 @@ def test_a_dispatcher_that_dies_between_claim_and_ledger(
     class Died(Exception):  # noqa: N818  # it states what happened
         pass
 
-    async def die(self: Admitting, claimed: Sequence[Claimed], *_: object) -> bool:
+    async def die(self: Admitting, claimed: Sequence[QueuedRequest], *_: object) -> bool:
         if asked:
             for each in claimed:
                 await self._ask([each], {})
@@ -176,7 +175,7 @@ def test_waiting_for_quota_ends_when_there_is_room_under_it(database: str) -> No
     async def act(base: Scene) -> None:
         async with stage_on(base) as stage:
             await stage.fund("acme", "beta")
-            quota = SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=3)
+            quota = SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=3_000)
             assert isinstance(await base.do(quota), QuotaSaved)
             first, second = await stage.ask("acme", 2), await stage.ask("acme", 2)
             other = await stage.ask("beta", 4)
@@ -201,7 +200,7 @@ def test_what_can_never_pass_does_not_wait(database: str) -> None:
     async def act(base: Scene) -> None:
         async with stage_on(base) as stage:
             await stage.fund("acme")
-            quota = SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=3)
+            quota = SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=3_000)
             await base.do(quota)
             key = await stage.ask("acme", 4)
             await stage.dispatcher("one").cycle(stage.pool_id)
@@ -220,16 +219,18 @@ def test_partial_takes_what_a_quota_leaves(database: str) -> None:
     async def act(base: Scene) -> None:
         async with stage_on(base) as stage:
             await stage.fund("acme")
-            await base.do(SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=3))
+            await base.do(
+                SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=3_000)
+            )
             key = await stage.ask("acme", 6, allow_partial=True)
             dispatcher = stage.dispatcher("one")
             assert await dispatcher.cycle(stage.pool_id) is True
             await dispatcher.cycle(stage.pool_id)
             ticket = await stage.ticket(key)
-            assert (ticket.state, ticket.granted) == (QueueState.ADMITTED, 3)
+            assert (ticket.state, ticket.granted) == (QueueState.ADMITTED, 3_000)
             outcome = answer_of(ticket)
             assert isinstance(outcome, Reserved)
-            assert outcome.reservation.gpu_count == 3
+            assert outcome.reservation.milli_gpus == 3_000
 
     play(database, act)
 

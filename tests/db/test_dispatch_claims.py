@@ -7,11 +7,10 @@ import pytest
 from gpucredits.core.command import Issue, SetQuota
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
-from gpucredits.service.dispatch.demand import Survey
+from gpucredits.service.dispatch.dry_runs import Survey
 from gpucredits.service.dispatch.queue import answer_of
 from gpucredits.service.write.errors import Busy
-from gpucredits.store.dispatch.pool_rows import OpenTicket
-from gpucredits.store.dispatch.queue import QueueState
+from gpucredits.store.dispatch.queue import QueuedRequest, QueueState
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage, stage_on, told_to_stop
 
@@ -25,7 +24,7 @@ async def full_pool(stage: Stage, *, jobs: int = 2, gpus: int = 4) -> list[tuple
     return keys
 
 
-def nobody(_: Survey) -> dict[str, OpenTicket]:
+def nobody(_: Survey) -> dict[str, QueuedRequest]:
     """Nobody is asked about before it is let in, as if what it could pay with went just then."""
     return {}
 
@@ -236,7 +235,7 @@ def test_what_is_larger_than_the_pool_does_not_wait(database: str) -> None:
             gang.append(await stage.ask("acme", 5, gang="g", gang_size=2))
             await dispatcher.cycle(stage.pool_id)
             assert await stage.states(gang) == [QueueState.REFUSED] * 2
-            await stage.prepare(gpus=4)
+            await stage.prepare(milli_gpus=4_000)
             await dispatcher.cycle(stage.pool_id)
             ticket = await stage.ticket(fits)
             assert (ticket.state, ticket.reason) == (QueueState.WAITING, "exceeds_pool")

@@ -9,7 +9,7 @@ import pytest
 from gpucredits.core.account import Status
 from gpucredits.core.command import Command, CreateAccount, Issue, Transfer, UpdateAccount
 from gpucredits.core.heartbeat import Beat, BeatResult
-from gpucredits.service.dispatch.demand import BELIEVED_US
+from gpucredits.service.dispatch.dry_runs import BELIEVED_US
 from gpucredits.service.write.acts import Act
 from gpucredits.store.dispatch import cycle
 from gpucredits.store.dispatch.pools import NO_POOL, GpuPool

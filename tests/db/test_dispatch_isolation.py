@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.command import Issue
-from gpucredits.service.dispatch import ledger_calls
+from gpucredits.service.dispatch import admission
 from gpucredits.store.dispatch.queue import QueueState
 from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, Scene, play
@@ -19,7 +19,7 @@ each_way = pytest.mark.parametrize("way", WAYS)
 @pytest.fixture(autouse=True)
 def left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who never answers is left alone for longer than a test lasts."""
-    monkeypatch.setattr(ledger_calls, "LEFT_ALONE_S", 10 * HANGS_S)
+    monkeypatch.setattr(admission, "LEFT_ALONE_S", 10 * HANGS_S)
 
 
 async def deaf_to(stage: Stage, org: str, way: str, patch: pytest.MonkeyPatch) -> Deaf:

@@ -10,8 +10,7 @@ from gpucredits.core.command import CreateAccount, Issue
 from gpucredits.service.dispatch.admission import Admitting
 from gpucredits.store.dispatch import cycle as dispatch
 from gpucredits.store.dispatch import pools
-from gpucredits.store.dispatch.pool_rows import take_picture
-from gpucredits.store.dispatch.pools import NO_POOL
+from gpucredits.store.dispatch.pools import NO_POOL, read_pool_rows
 from gpucredits.store.dispatch.queue import QueueState
 from support.scene import CREDIT, Scene, play
 from support.stage import CAPACITY, Stage
@@ -87,12 +86,12 @@ def test_who_came_with_an_old_map_of_pools_waits_in_the_pool(database: str) -> N
         here, stage.pool_id = stage.pool_id, NO_POOL
         key = await stage.ask("acme", CAPACITY + 1, allow_partial=True)
         async with base.pool.acquire() as db:
-            picture = await take_picture(db, NO_POOL)
+            picture = await read_pool_rows(db, NO_POOL)
         assert picture is not None
         assert picture.waiting == []
         stage.pool_id = here
         await cycles(stage)
-        assert (await stage.ticket(key)).granted == CAPACITY
+        assert (await stage.ticket(key)).granted == 1_000 * CAPACITY
 
     play(database, act)
 

@@ -32,7 +32,7 @@ def test_what_the_first_leaves_is_for_the_next(database: str) -> None:
             keys = [await partial(stage, 6) for _ in range(3)]
             await until_decided(stage)
             assert await stage.states(keys) == [ADMITTED, ADMITTED, REFUSED]
-            assert [(await stage.ticket(key)).granted for key in keys[:2]] == [6, 2]
+            assert [(await stage.ticket(key)).granted for key in keys[:2]] == [6_000, 2_000]
             assert await stage.held() == CAPACITY
 
     play(database, act)
@@ -48,7 +48,7 @@ def test_somebody_else_who_is_let_in_leaves_less_and_not_nothing(database: str) 
             key = await partial(stage, 6, org="beta")
             await until_decided(stage)
             assert await stage.states([plain, key]) == [ADMITTED] * 2
-            assert (await stage.ticket(key)).granted == 3
+            assert (await stage.ticket(key)).granted == 3_000
 
     play(database, act)
 
@@ -64,6 +64,6 @@ def test_what_is_left_is_counted_in_every_resource(database: str) -> None:
             some, none = await partial(stage, 8, cpus=64), await partial(stage, 1, cpus=64)
             await until_decided(stage)
             assert await stage.states([some, none]) == [ADMITTED, REFUSED]
-            assert (await stage.ticket(some)).granted == 4
+            assert (await stage.ticket(some)).granted == 4_000
 
     play(database, act)

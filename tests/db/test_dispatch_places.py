@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.service.dispatch import positions
+from gpucredits.service.dispatch import queue
 from support.scene import Scene, play
 from support.stage import CAPACITY, stage_on
 
@@ -15,7 +15,7 @@ def test_the_back_of_a_queue_that_moves_gets_its_places(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every cycle moves everybody up: who was told nothing comes first, then all in turn."""
-    monkeypatch.setattr(positions, "PLACES_MAX", WRITTEN)
+    monkeypatch.setattr(queue, "PLACES_MAX", WRITTEN)
 
     async def act(base: Scene) -> None:
         async with stage_on(base, preemption=False) as stage:

@@ -8,8 +8,7 @@ from typing import Any
 
 from gpucredits.core.command import SetRateLimit
 from gpucredits.service.dispatch.admission import Admitting
-from gpucredits.store.dispatch.cycle import Claimed
-from gpucredits.store.dispatch.queue import QueueState
+from gpucredits.store.dispatch.queue import QueuedRequest, QueueState
 from support.scene import CREDIT, Scene, play, scene
 from support.stage import stage_on
 
@@ -23,7 +22,7 @@ class Slow(Admitting):
         self.has_asked = asyncio.Event()
         self.may_write = asyncio.Event()
 
-    async def _ask(self, group: Sequence[Claimed], verdicts: Any) -> Any:
+    async def _ask(self, group: Sequence[QueuedRequest], verdicts: Any) -> Any:
         answers = await super()._ask(group, verdicts)
         self.answered += 1
         if self.answered == 2:

@@ -159,10 +159,10 @@ def test_a_rate_limit_outlives_its_boost(database: str) -> None:
         boost = AddBoost(target_id=number, amount=50 * CREDIT, ends_at=now + 120 * CREDIT)
         assert isinstance(await stage.do(boost), Boosted)
         await stage.advance(100)
-        lease = await stage.reserve(ALICE, gpu_count=4)
+        lease = await stage.reserve(ALICE, milli_gpus=4_000)
         await stage.do(Cancel(reservation_id=lease.reservation.reservation_id))
         await stage.advance(60)
-        assert (await refused(stage, gpu_count=2)).reason is Reason.RATE_LIMITED
+        assert (await refused(stage, milli_gpus=2_000)).reason is Reason.RATE_LIMITED
         await stage.reserve(ALICE)
 
     play(database, act)
@@ -180,7 +180,7 @@ def test_a_period_is_issued_once_whoever_does_it(database: str) -> None:
             "SELECT account_id FROM accounts WHERE path = $1", ALICE
         )
         async with scene(database) as other:
-            job: dict[str, Any] = {"job_id": "j", "gpu_type": "h100", "gpu_count": 1}
+            job: dict[str, Any] = {"job_id": "j", "gpu_type": "h100", "milli_gpus": 1_000}
             job |= {"account": ALICE, "payer": ALICE, "window_ms": 10_000}
             reserves = [Reserve(**job) for _ in range(4)]
             outcomes = await asyncio.gather(
@@ -271,12 +271,12 @@ def test_an_org_without_limits_forgets_that_it_had_some(database: str) -> None:
         await set_up(stage)
         flags = []
         first = await quota(stage, "acme", WINDOW, 15 * CREDIT)
-        second = await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 1)
+        second = await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 1_000)
         for number in (first, second):
             flags.append(await stage.pool.fetchval("SELECT gated FROM orgs WHERE path = 'acme'"))
             await stage.do(EndQuota(quota_id=number))
         flags.append(await stage.pool.fetchval("SELECT gated FROM orgs WHERE path = 'acme'"))
         assert flags == [True, True, False]
-        await stage.reserve(ALICE, gpu_count=2)
+        await stage.reserve(ALICE, milli_gpus=2_000)
 
     play(database, act)

@@ -33,8 +33,8 @@ from support.scene import CREDIT, Scene, play
 
 async def gpus_are_full(stage: Scene, account: str) -> Refused:
     """Two GPUs run, and a third is one too many."""
-    await quota(stage, account, Dimension.CONCURRENT_GPUS, 2)
-    await stage.reserve(ALICE, gpu_count=2)
+    await quota(stage, account, Dimension.CONCURRENT_GPUS, 2_000)
+    await stage.reserve(ALICE, milli_gpus=2_000)
     return await refused(stage)
 
 
@@ -166,15 +166,15 @@ def test_a_crashed_nodes_slots_free_themselves(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
-        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2)
+        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2_000)
         await quota(stage, "acme/vision", Dimension.CONCURRENT_JOBS, 1)
         await quota(stage, ALICE, WINDOW, 25 * CREDIT)
         await rate(stage, "acme", 25 * CREDIT)
-        await stage.reserve(ALICE, gpu_count=2)
+        await stage.reserve(ALICE, milli_gpus=2_000)
         assert (await refused(stage)).reason is Reason.QUOTA_EXCEEDED
         await stage.advance(10.5)
-        await stage.reserve(ALICE, gpu_count=2, job_id="next")
-        assert await counters(stage) == [(2, 0, 0, 0), (1, 0, 0, 0), (0, 0, 0, 20 * CREDIT)]
+        await stage.reserve(ALICE, milli_gpus=2_000, job_id="next")
+        assert await counters(stage) == [(2_000, 0, 0, 0), (1, 0, 0, 0), (0, 0, 0, 20 * CREDIT)]
 
     play(database, act)
 
@@ -185,11 +185,11 @@ def test_a_lapsed_lease_of_another_payer_counts_for_nothing(database: str) -> No
     async def act(stage: Scene) -> None:
         await set_up(stage)
         await stage.fund("acme/speech", credits_each=1_000)
-        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2)
-        await stage.reserve("acme/speech", gpu_count=2)
+        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2_000)
+        await stage.reserve("acme/speech", milli_gpus=2_000)
         await stage.advance(10.5)
-        await stage.reserve(ALICE, gpu_count=2)
-        assert await counters(stage) == [(2, 0, 0, 0)]
+        await stage.reserve(ALICE, milli_gpus=2_000)
+        assert await counters(stage) == [(2_000, 0, 0, 0)]
 
     play(database, act)
 
@@ -206,7 +206,7 @@ def test_an_explanation_leaves_no_trace(database: str) -> None:
         before = await everything(stage)
         wanted: dict[str, Any] = {"account": ALICE, "job_id": "x", "gpu_type": "h100"}
         wanted["window_ms"] = 10_000
-        small, large = (Reserve(**wanted, gpu_count=count) for count in (1, 2))
+        small, large = (Reserve(**wanted, milli_gpus=1_000 * count) for count in (1, 2))
         outcome = await stage.do(Explain(reserve=small))
         assert isinstance(outcome, Explained)
         assert outcome.admitted
@@ -216,7 +216,7 @@ def test_an_explanation_leaves_no_trace(database: str) -> None:
         failing = [report for report in outcome.reports if not report.passes]
         assert [report.gate for report in failing] == [Gate.RATE_LIMIT]
         unknown = await stage.do(
-            Explain(reserve=Reserve(**wanted | {"account": "acme/x"}, gpu_count=1))
+            Explain(reserve=Reserve(**wanted | {"account": "acme/x"}, milli_gpus=1_000))
         )
         assert isinstance(unknown, Refused)
         assert await everything(stage) == before
@@ -246,12 +246,12 @@ def test_an_account_has_so_many_quotas_and_budgets(database: str) -> None:
     async def act(stage: Scene) -> None:
         await set_up(stage)
         for number in range(bounds.QUOTAS_MAX):
-            await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 1, gpu_type=f"type-{number}")
-        wanted = {"account": ALICE, "dimension": Dimension.CONCURRENT_GPUS, "limit": 1}
+            await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 1_000, gpu_type=f"type-{number}")
+        wanted = {"account": ALICE, "dimension": Dimension.CONCURRENT_GPUS, "limit": 1_000}
         outcome = await stage.do(SetQuota(**wanted))  # type: ignore[arg-type]
         assert isinstance(outcome, Refused)
         assert (outcome.reason, outcome.detail["limit"]) == (Reason.LIMIT_INVALID, 100)
-        await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 2, gpu_type="type-0")
+        await quota(stage, ALICE, Dimension.CONCURRENT_GPUS, 2_000, gpu_type="type-0")
         budget = {"account": ALICE, "allowance": CREDIT, "calendar": Calendar.MONTH}
         outcomes = [
             await stage.do(SetBudget(**budget, name=f"b-{n}"))  # type: ignore[arg-type]

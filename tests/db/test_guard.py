@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
 import pytest
 
 from gpucredits.core.command import (
+    Cancel,
     Issue,
     Reserve,
 )
 from gpucredits.core.heartbeat import Beat, BeatResult
-from gpucredits.core.outcome import Reserved
+from gpucredits.core.outcome import Closed, Reserved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.billing.prices import NewPrice, add_price
 from gpucredits.service.write import batch, batch_record
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.book import save
-from gpucredits.store.book.cache.database_clock import DatabaseClock
-from gpucredits.store.book.guard import GuardResult
+from gpucredits.store.book.book_cache import GuardResult
+from gpucredits.store.book.database_clock import DatabaseClock
 from support.kept import counted_reads, without
 from support.scene import CREDIT, PRICE, Scene, play
 
@@ -50,11 +52,7 @@ async def take_turns(stage: Scene) -> int:
     return (await stage.balance()).spent
 
 
-NODES = """NOT EXISTS (SELECT FROM unnest($6::text::integer[], $7::text::bigint[], $8::text[],
-            $9::text[]) AS n(org_id, account_id, job_id, node)
-            CROSS JOIN LATERAL (SELECT FROM reservations r WHERE r.org_id + 0 = n.org_id
-                AND r.account_id = n.account_id AND r.job_id = n.job_id AND r.state = 0
-                AND r.node = n.node OFFSET 0) AS taken)"""
+NODES = "r.node = n.node"
 
 
 def verdicts_of(monkeypatch: pytest.MonkeyPatch) -> list[GuardResult]:
@@ -104,14 +102,14 @@ def test_a_new_price_that_is_not_looked_for_is_overlooked(
     """The control: the price that was kept is used."""
     without(
         monkeypatch,
-        "($5::bigint IS NULL OR (SELECT o.version FROM orgs o WHERE o.org_id = 0) = $5)",
+        "($5::bigint IS NULL OR (SELECT s.prices_version FROM system_state s) = $5)",
     )
     assert play(database, admit_at_new_price) == PRICE
 
 
 async def admit_at_new_price(stage: Scene) -> int:
     """Set a price between two admissions; the price of the second."""
-    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene's is 1
+    await stage.pool.execute("SELECT setval('price_numbers', 1)")  # the scene's is 1
     await stage.fund("acme")
     await stage.reserve()
     now = await stage.pool.fetchval("SELECT ledger_now()")
@@ -157,7 +155,7 @@ def test_a_price_that_starts_before_the_time_of_the_org_is_not_overlooked(
 
 async def schedule(stage: Scene, price: int, *, seconds: int) -> None:
     """Let another list price be in force from some time on."""
-    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene's is 1
+    await stage.pool.execute("SELECT setval('price_numbers', 1)")  # the scene's is 1
     starts_at = await stage.pool.fetchval("SELECT ledger_now()") + seconds * 1_000_000
     await set_price(stage, price, starts_at)
 
@@ -176,7 +174,7 @@ def test_a_key_that_was_used_is_found_without_being_looked_for(database: str) ->
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
         await stage.reserve()
-        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000)
         first = await stage.do(wanted, key="same")
         before = await stage.balance()
         assert await stage.do(wanted, key="same") == first
@@ -191,13 +189,18 @@ def test_a_key_whose_answer_is_not_kept_is_looked_for(
     """Told to wait, a caller leaves no trace that a repeat could meet."""
 
     async def act(stage: Scene) -> None:
-        await stage.fund("acme", credits_each=1)
+        await stage.fund("acme", credits_each=10)
         await stage.reserve(window_ms=1_000)
-        reads = counted_reads(monkeypatch)
+        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000)
+        admitted = await stage.do(replace(wanted, window_ms=9_000), key="admitted")
         monkeypatch.setattr(batch_record, "is_remembered", lambda outcome: False)
-        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=8)
-        assert isinstance(await stage.do(wanted, key="once"), Refused)
-        assert [needs.keys for needs in reads] == [{(1, "once")}]
+        reads = counted_reads(monkeypatch)
+        refused = await stage.do(replace(wanted, node="n", window_ms=9_000), key="once")
+        assert isinstance(refused, Refused)
+        assert reads == []
+        again = await stage.do(replace(wanted, window_ms=9_000), key="admitted")
+        assert again == admitted
+        assert [needs.keys for needs in reads] == [{(1, "admitted")}]
 
     play(database, act)
 
@@ -242,7 +245,9 @@ def test_a_key_that_another_server_answers_meanwhile_gets_that_answer(
             await both.wait()
             return await save_if(*everything)
 
-        wanted = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1, window_ms=1_000)
+        wanted = Reserve(
+            account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000, window_ms=1_000
+        )
         request = stage.request(wanted, "one-key")
         try:
             with monkeypatch.context() as patched:
@@ -279,7 +284,7 @@ def test_a_node_that_is_not_looked_at_is_taken_twice(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: a job has two leases on one node."""
-    without(monkeypatch, NODES)
+    without(monkeypatch, NODES, "({} AND false)")
     assert play(database, take_one_node_twice) is None
 
 
@@ -288,9 +293,29 @@ async def take_one_node_twice(stage: Scene) -> Reason | None:
     await stage.fund("acme")
     await stage.reserve(job_id="other")
     wanted: dict[str, Any] = {"account": "acme", "job_id": "j", "node": "n1", "gpu_type": "h100"}
-    wanted |= {"gpu_count": 1, "window_ms": 10_000}
+    wanted |= {"milli_gpus": 1_000, "window_ms": 10_000}
     first = await stage.do(Reserve(**wanted))
     assert isinstance(first, Reserved)
     assert isinstance(await stage.do(Reserve(**wanted | {"node": "n2"})), Reserved)
     second = await stage.do(Reserve(**wanted))
     return second.reason if isinstance(second, Refused) else None
+
+
+def test_what_a_question_read_of_nodes_is_not_believed_later(database: str) -> None:
+    """A lease that has ended since is in nobody's way, also where no price was found."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme")
+        wanted = Reserve(account="acme", job_id="j", node="n", gpu_type="h100", milli_gpus=100)
+        first = await stage.do(wanted)
+        assert isinstance(first, Reserved)
+        question = stage.request(replace(wanted, gpu_type="unheard-of"))
+        answer = await stage.ledger.submit("acme", question, dry_run=True)
+        assert isinstance(answer, Refused)
+        assert answer.reason is Reason.PRICE_UNKNOWN
+        end = Cancel(reservation_id=first.reservation.reservation_id)
+        without_key = replace(stage.request(end), key=None)  # as what the server does by itself
+        assert isinstance(await stage.ledger.submit("acme", without_key), Closed)
+        assert isinstance(await stage.do(wanted), Reserved)
+
+    play(database, act)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpucredits.core.command import CreateAccount, Issue, Settle, Transfer
 from gpucredits.core.entry import EntryType
-from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.upkeep import Snapshotter
 from gpucredits.service.reads import books as reads
 from gpucredits.service.reads.books import Balance
+from gpucredits.service.reads.spending import UsageQuestion, read_usage
 from gpucredits.store.ledger import history
 from gpucredits.store.ledger.accounts import AccountFilter
 from gpucredits.store.ledger.entries import EntryFilter
@@ -200,14 +202,14 @@ def test_usage_adds_up_by_job_and_day(database: str) -> None:
                 Settle(reservation_id=lease.reservation.reservation_id, seq=1, used_ms=used_ms)
             )
         now = (await stage.balance()).as_of
-        spans = {"since": now - HOUR_US, "until": now + 1}
-        by_job = await stage.reads.usage("acme", by="job", **spans)
-        assert [(each.name, each.amount) for each in by_job.groups] == [
+        asked = UsageQuestion(org_id=1, account="acme", since=now - HOUR_US, until=now + 1)
+        by_job = await read_usage(stage.pool, asked)
+        assert [(each.name, each.amount) for each in by_job.paid.groups] == [
             ("b", 5 * CREDIT),
             ("a", 2 * CREDIT),
         ]
-        by_type = await stage.reads.usage("acme", by="gpu_type", **spans)
-        assert [(each.name, each.amount) for each in by_type.groups] == [("h100", 7 * CREDIT)]
+        by_type = await read_usage(stage.pool, replace(asked, by="gpu_type"))
+        assert [(each.name, each.amount) for each in by_type.paid.groups] == [("h100", 7 * CREDIT)]
 
     play(database, act)
 

@@ -13,7 +13,7 @@ from gpucredits.store.billing import budget_requests, statements
 from gpucredits.store.billing.anomalies import MARKS_KEPT_HOURS, mark_hour
 from gpucredits.store.billing.statements import Step
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.dispatch import dry_runs
+from gpucredits.store.dispatch import cycle
 from gpucredits.store.dispatch.queue import forget_ended
 from gpucredits.store.ledger.blocks import chain_heads
 from gpucredits.store.ledger.due import DueCursor, find_due
@@ -34,9 +34,9 @@ INSERT INTO decisions (org_id, decided_at, command, decision, reason, reservatio
 SELECT 1, ledger_now() - $1::bigint, 'reserve', 'refused', 'x', 0, '', '{}'
 FROM generate_series(1, $2::integer) AS n"""
 TICKETS = """
-INSERT INTO queue (org_id, pool_id, account, command, gpus, cpus, memory, priority, gang, gang_size,
-    expected_ms, preemptible, is_patient, allow_partial, submitted_at, deadline, actor, request_id,
-    state, ended_at)
+INSERT INTO queue (org_id, pool_id, account, command, milli_gpus, cpus, memory, priority, gang,
+    gang_size, expected_ms, preemptible, is_patient, allow_partial, submitted_at, deadline, actor,
+    request_id, state, ended_at)
 SELECT 1, 0, 'acme', '{}', 1, 0, 0, 0, '', 1, 0, true, true, false, 0, 0, '', '', 3,
     ledger_now() - $1::bigint
 FROM generate_series(1, $2::integer) AS n"""
@@ -73,11 +73,12 @@ def test_forgetting_reads_what_is_old(database: str, table: str, fill: str, forg
 HELD = """
 UPDATE queue SET state = 0, held_by = 'credits', deadline = ledger_now() * 2, account = queue_id"""
 ASKED = """
-INSERT INTO requests (org_id, account, kind, unit, target_id, budget, amount, refill_per_hour,
-    ends_at, reason, asked_by, asked_at, expires_at, state, decided_by, decided_from, decided_at,
+INSERT INTO requests (org_id, request_id, account, kind, unit, target_id, budget, amount,
+    refill_per_hour, ends_at, reason, asked_by, asked_at, expires_at, state, decided_by,
+    decided_from, decided_at,
     note, given_amount, given_refill_per_hour, given_ends_at, taken_from, attempt, result, refusal)
-SELECT 1, 'acme', 0, 0, 0, '', 1, 0, 0, '', '', ledger_now(), ledger_now() * 2, 0, '', 0, 0, '',
-    0, 0, 0, '', 0, '', '' FROM generate_series(1, $1::integer) AS n"""
+SELECT 1, n, 'acme', 0, 0, 0, '', 1, 0, 0, '', '', ledger_now(), ledger_now() * 2, 0, '', 0, 0,
+    '', 0, 0, 0, '', 0, '', '' FROM generate_series(1, $1::integer) AS n"""
 
 
 async def unfinished(db: Connection) -> None:
@@ -87,7 +88,7 @@ async def unfinished(db: Connection) -> None:
 
 async def probes(db: Connection) -> None:
     """Requests in a queue that may be asked about again."""
-    assert len(await dry_runs.probes(db, 0, each=4, limit=200)) == FEW
+    assert len(await cycle.probes(db, 0, each=4, limit=200)) == FEW
 
 
 @pytest.mark.parametrize("look", [unfinished, probes])

@@ -13,11 +13,9 @@ from gpucredits.core.decide import RULES
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import invariant
 from gpucredits.jobs.pace import Paced
-from gpucredits.jobs.retention import Retention
-from gpucredits.jobs.sealer import Sealer
-from gpucredits.jobs.snapshotter import Snapshotter
 from gpucredits.jobs.sweeper import Sweeper
-from gpucredits.service.dispatch import ledger_calls
+from gpucredits.jobs.upkeep import Retention, Sealer, Snapshotter
+from gpucredits.service.dispatch import admission
 from gpucredits.store.database.errors import Unavailable
 from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, HOUR_US, Scene, play, scene
@@ -133,7 +131,7 @@ def test_an_org_without_an_answer_leaves_others_their_turn(
     database: str, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """Others in the same tick are swept, the next tick goes on, and a rest follows the round."""
-    monkeypatch.setattr(ledger_calls, "DONE_WITHIN_S", 0.5)
+    monkeypatch.setattr(admission, "DONE_WITHIN_S", 0.5)
 
     async def act(stage: Scene) -> None:
         orgs = ("deaf", "acme", "beta")
@@ -236,7 +234,7 @@ def test_decisions_and_answers_are_forgotten_in_time(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=0)
-        await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1))
+        await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000))
         retention = Retention(stage.pool, decisions_days=1, answers_days=2)
         counts = "SELECT (SELECT count(*) FROM decisions), (SELECT count(*) FROM idempotency)"
         for days, left in ((0, (1, 2)), (1.1, (0, 2)), (1.1, (0, 0))):

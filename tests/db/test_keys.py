@@ -5,33 +5,43 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from gpucredits.service.access import keys
-from gpucredits.service.access.key_acts import NewKey, create_key
-from gpucredits.service.access.keys import Keyring, NoKey, ensure_admin_key, read_token
-from gpucredits.service.access.permissions import Principal
+from gpucredits.service.access import permissions
+from gpucredits.service.access.admin_keys import ensure_admin_key, read_token
+from gpucredits.service.access.key_acts import NewKey, create_key, revoke_key
+from gpucredits.service.access.permissions import (
+    Keyring,
+    NoKey,
+    Principal,
+)
 from gpucredits.service.write.acts import Act
 from gpucredits.store.clock import read_clock
+from support.admins import first_admin
 from support.scene import Scene, play
 
 
 async def admin_key(stage: Scene, lasts_us: int) -> NewKey:
-    """A key for the whole system that ends by itself."""
+    """The only key for the whole system, which ends by itself."""
     expires_at = await read_clock(stage.pool) + lasts_us
+    maker = await first_admin(stage.pool)
+    wanted: dict[str, Any] = {"role": "admin", "scope": "", "name": "", "expires_at": expires_at}
     act = Act(org_id=0, actor="tester")
-    return await create_key(stage.pool, act, role="admin", scope="", name="", expires_at=expires_at)
+    made = await create_key(stage.pool, act, maker=maker, **wanted)
+    await revoke_key(stage.pool, act, Keyring(stage.pool), key_id=maker.key_id, scope="")
+    return made
 
 
 def test_a_key_is_not_remembered_for_longer_than_it_lasts(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long checked keys are remembered."""
-    monkeypatch.setattr(keys, "MEMORY_S", 3_600.0)
+    monkeypatch.setattr(permissions, "MEMORY_S", 3_600.0)
     clock = SimpleNamespace(moved_s=0.0)
     clock.monotonic = lambda: time.monotonic() + clock.moved_s
-    monkeypatch.setattr(keys, "time", clock)
+    monkeypatch.setattr(permissions, "time", clock)
 
     async def act(stage: Scene) -> None:
         made = await admin_key(stage, 600_000_000)

@@ -40,8 +40,8 @@ from gpucredits.core.outcome import (
 )
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Decision, ReservationState
+from gpucredits.service.write.batch_record import decode, encode
 from gpucredits.service.write.errors import KeyReused
-from gpucredits.service.write.stored_answers import decode, encode
 from gpucredits.store.ledger.grants import GrantFilter
 from gpucredits.store.ledger.reservations import ReservationFilter
 from support.scene import CREDIT, HOUR_US, Scene, play
@@ -113,16 +113,11 @@ def test_every_kind_of_command_is_stored_and_answered_again(database: str) -> No
         moved = await twice(Transfer(source="acme", target="acme/vision", amount=45 * CREDIT))
         assert isinstance(moved, Transferred)
         assert len(moved.lots) == 2
-        lease = await twice(
-            Reserve(
-                account="acme/vision", job_id="j", gpu_type="h100", gpu_count=2, window_ms=10_000
-            )
-        )
+        job = Reserve(account="acme/vision", job_id="j", gpu_type="h100", milli_gpus=2_000)
+        lease = await twice(replace(job, window_ms=10_000))
         assert isinstance(lease, Reserved)
         number = lease.reservation.reservation_id
-        other = await twice(
-            Reserve(account="acme/vision", job_id="k", gpu_type="h100", gpu_count=1)
-        )
+        other = await twice(replace(job, job_id="k", milli_gpus=1_000))
         assert isinstance(other, Refused)
         await stage.advance(9)
         assert isinstance(await twice(Beat(number, 1, 9_000)), BeatResult)
@@ -165,8 +160,8 @@ def test_a_refusal_changes_nothing_but_answers_and_decisions(database: str) -> N
             ConfirmTopUp(topup_id=999),
             Transfer(source="acme", target="acme/vision", amount=101 * CREDIT),
             Transfer(source="acme", target="other/vision", amount=1),
-            Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=100),
-            Reserve(account="acme", job_id="j", gpu_type="abacus", gpu_count=1),
+            Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=100_000),
+            Reserve(account="acme", job_id="j", gpu_type="abacus", milli_gpus=1_000),
             Beat(999, 1, 1),
             Settle(reservation_id=number),
             Cancel(reservation_id=number),
@@ -220,7 +215,7 @@ def test_an_atomic_group_is_all_or_nothing(database: str) -> None:
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
         node = Reserve(
-            account="acme", job_id="wide", gpu_type="h100", gpu_count=4, window_ms=10_000
+            account="acme", job_id="wide", gpu_type="h100", milli_gpus=4_000, window_ms=10_000
         )
         three = [stage.request(replace(node, node=f"n{n}")) for n in range(3)]
         before = await money(stage)
@@ -247,7 +242,7 @@ def test_an_unknown_org_has_nothing(database: str) -> None:
         [beaten] = await stage.ledger.beat([(4_711, Beat(1, 1, 1))])
         assert isinstance(beaten, Refused)
         assert beaten.reason is Reason.RESERVATION_UNKNOWN
-        assert await stage.pool.fetchval("SELECT count(*) FROM orgs") == 1
+        assert await stage.pool.fetchval("SELECT count(*) FROM orgs") == 0
 
     play(database, act)
 
@@ -340,9 +335,12 @@ def test_a_suspended_project_drains_what_runs(database: str) -> None:
         "UPDATE entries SET amount = 1",
         "DELETE FROM entries",
         "TRUNCATE entries",
-        "UPDATE prices SET credits_per_gpu_hour = 1",
-        "DELETE FROM prices",
-        "TRUNCATE prices",
+        "UPDATE list_prices SET credits_per_gpu_hour = 1",
+        "DELETE FROM list_prices",
+        "TRUNCATE list_prices",
+        "UPDATE discounts SET credits_per_gpu_hour = 1",
+        "DELETE FROM discounts",
+        "TRUNCATE discounts",
     ],
 )
 def test_entries_and_prices_are_insert_only(database: str, statement: str) -> None:

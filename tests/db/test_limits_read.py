@@ -61,10 +61,12 @@ async def set_up(stage: Scene) -> None:
     await stage.fund("acme/p", "acme/q", ALICE, MANY, credits_each=0)
     usual: dict[str, Any] = {"gpu_type": "h100", "window_ms": 100_000}
     asked = [
-        Reserve(account=MANY, job_id=f"job-{number}", gpu_count=1, **usual)
+        Reserve(account=MANY, job_id=f"job-{number}", milli_gpus=1_000, **usual)
         for number in range(ELSEWHERE)
     ]
-    asked += [Reserve(account=ALICE, job_id=f"job-{n}", gpu_count=2, **usual) for n in range(3)]
+    asked += [
+        Reserve(account=ALICE, job_id=f"job-{n}", milli_gpus=2_000, **usual) for n in range(3)
+    ]
     await stage.ledger.submit_all("acme", [stage.request(each) for each in asked], atomic=True)
     await stage.pool.execute("ANALYZE reservations")  # as the server does by itself
 
@@ -89,24 +91,24 @@ def test_a_limit_that_changes_reads_no_lease(
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
-        number = await set_quota(stage, "acme", GPUS, 900)
+        number = await set_quota(stage, "acme", GPUS, 900_000)
         cap = await set_quota(stage, "acme", PER_JOB, 900 * CREDIT)
         reads = rows_read(monkeypatch)
-        assert await set_quota(stage, "acme", GPUS, 800) == number
-        same = SetQuota(account="acme", dimension=GPUS, limit=700)
+        assert await set_quota(stage, "acme", GPUS, 800_000) == number
+        same = SetQuota(account="acme", dimension=GPUS, limit=700_000)
         outcome = await stage.do(ReplaceQuotas(account="acme", quotas=(same,)))
         assert isinstance(outcome, QuotasReplaced)
         assert [quota.quota_id for quota in outcome.ended] == [cap]
         assert len(reads) == 2
         assert max(reads) < FEW, reads
-        assert await counts(stage) == [(number, ELSEWHERE + 6)]
+        assert await counts(stage) == [(number, 1_000 * (ELSEWHERE + 6))]
 
     play(database, act)
 
 
 @pytest.mark.parametrize(
     ("account", "dimension", "count"),
-    [(ALICE, GPUS, 6), ("acme/p", GPUS, 6), ("acme/p", JOBS, 3), ("acme/p", PER_JOB, None)],
+    [(ALICE, GPUS, 6_000), ("acme/p", GPUS, 6_000), ("acme/p", JOBS, 3), ("acme/p", PER_JOB, None)],
 )
 def test_a_new_quota_reads_what_runs_below_its_account(
     database: str,
@@ -133,9 +135,9 @@ def test_a_quota_of_an_org_counts_all_that_runs(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
-        gpus = await set_quota(stage, "acme", GPUS, 900)
+        gpus = await set_quota(stage, "acme", GPUS, 900_000)
         jobs = await set_quota(stage, "acme/q", JOBS, 900)
-        assert await counts(stage) == [(gpus, ELSEWHERE + 6), (jobs, ELSEWHERE)]
+        assert await counts(stage) == [(gpus, 1_000 * (ELSEWHERE + 6)), (jobs, ELSEWHERE)]
 
     play(database, act)
 
@@ -160,10 +162,10 @@ def test_a_quota_may_end_and_begin_in_one_batch(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
-        number = await set_quota(stage, "acme/p", GPUS, 900)
+        number = await set_quota(stage, "acme/p", GPUS, 900_000)
         again: list[Command] = [
             EndQuota(quota_id=number),
-            SetQuota(account="acme/p", dimension=GPUS, limit=50),
+            SetQuota(account="acme/p", dimension=GPUS, limit=50_000),
         ]
         *_, outcome = await stage.ledger.submit_all(
             "acme", [stage.request(each) for each in again], atomic=True, dry_run=True

@@ -15,8 +15,8 @@ from gpucredits.service.write import batch_worker
 from gpucredits.service.write.batch import Job, Result, commit
 from gpucredits.service.write.errors import Busy
 from gpucredits.service.write.ledger import Undecided
-from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.database.batch_session import held_by_others
+from gpucredits.store.book.book_cache import BookCache
+from gpucredits.store.book.save import held_by_others
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Unavailable
 from support.scene import CREDIT, Scene, play
@@ -55,7 +55,9 @@ class Leases:
 
     async def reserve(self, org: str, job_id: str) -> Reserved:
         """A lease of a minute; the same job is the same request."""
-        wanted = Reserve(account=org, job_id=job_id, gpu_type="h100", gpu_count=1, window_ms=60_000)
+        wanted = Reserve(
+            account=org, job_id=job_id, gpu_type="h100", milli_gpus=1_000, window_ms=60_000
+        )
         outcome = await self.stage.do(wanted, org=org, key=f"{org} {job_id}")
         assert isinstance(outcome, Reserved), outcome
         return outcome

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import asyncpg
 import pytest
 
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.command import Command, Refund, Reserve, Settle
 from gpucredits.core.entry import EntryType
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reservation import ReservationState
-from gpucredits.store.billing.spending import leases_concerned, sum_spent
+from gpucredits.store.billing.day_edges import by_days
+from gpucredits.store.billing.job_spending import list_jobs
+from gpucredits.store.billing.lease_spending import lease_time, list_leases
+from gpucredits.store.billing.spending import Grouping, sum_groups
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.connections import BY_INDEX
+from gpucredits.store.ledger import reservations
 from gpucredits.store.ledger.accounts import accounts_under
 from gpucredits.store.ledger.entries import EntryFilter, list_entries
 from gpucredits.store.ledger.history import sums_at, take_snapshots
@@ -27,6 +33,7 @@ from support.waiting import HANGS_S
 ROUNDS = 15
 AT_ONCE = 100  # leases of a round
 LEASES = ROUNDS * AT_ONCE
+FEW_DAYS = 40  # rows: days and accounts of the history, and where its bounds are looked up
 FEW = AT_ONCE * 2  # rows: less than two rounds have of leases, or one of entries
 READ = """
 SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = $1"""
@@ -51,7 +58,12 @@ class History:
 def job(account: str, name: str, node: str = "") -> Reserve:
     """A job for an hour ahead."""
     return Reserve(
-        account=account, job_id=name, gpu_type="h100", gpu_count=1, window_ms=HOUR_MS, node=node
+        account=account,
+        job_id=name,
+        gpu_type="h100",
+        milli_gpus=1_000,
+        window_ms=HOUR_MS,
+        node=node,
     )
 
 
@@ -81,7 +93,8 @@ def history(postgres: TestServer) -> Iterator[History]:
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/busy", "acme/idle", credits_each=2_000_000)
-        await run_jobs(stage, [job("acme/idle", f"old-{n}", f"shelf-{n}") for n in range(5)])
+        old = [job("acme/idle", f"old-{n}", f"shelf-{n}") for n in range(5)]
+        await run_jobs(stage, [replace(old[0], metadata={"team": "few"}), *old[1:]])
         [told.settled, told.refunded] = await run_jobs(
             stage, [job("acme/busy", "settled"), job("acme/busy", "refunded")]
         )
@@ -116,6 +129,7 @@ async def count_read(dsn: str, table: str, ask: Ask, prepare: Prepare, *, statis
     transaction = connection.transaction()
     await transaction.start()
     try:
+        await connection.execute(BY_INDEX)
         org_id = await find_org(connection, "acme")
         assert org_id is not None
         await prepare(connection, org_id)
@@ -144,6 +158,9 @@ LEASES_WANTED = {
     "of an idle account, of two more than it has": ReservationFilter(account="acme/idle", limit=7),
     "that began long ago": ReservationFilter(account="acme/busy", before=500, limit=10),
     "that run": ReservationFilter(account="acme/busy", state=ReservationState.ACTIVE),
+    "with a label": ReservationFilter(account="acme", tree=True, metadata={"team": "few"}),
+    "with a label, of an account": ReservationFilter(account="acme/idle", metadata={"team": "few"}),
+    "that lapsed": ReservationFilter(account="acme", tree=True, state=ReservationState.EXPIRED),
     "that run in the org": ReservationFilter(
         account="acme", tree=True, state=ReservationState.ACTIVE
     ),
@@ -163,6 +180,31 @@ def test_listing_leases_reads_those_it_lists(history: History, wanted: Reservati
     assert read < FEW, read
 
 
+@pytest.mark.parametrize("each", [None, 1], ids=["as it is", "control: one lease of each"])
+def test_a_page_of_many_accounts_reads_about_a_page(
+    database: str, monkeypatch: pytest.MonkeyPatch, each: int | None
+) -> None:
+    """Some leases of each account say down to which number a page reaches, and few more are read.
+
+    Control: one of each says nothing, and as many leases as a page has are read of each account.
+    """
+    if each is not None:
+        monkeypatch.setattr(reservations, "each_of", lambda limit, accounts: each)
+    paths = [f"acme/busy/u{number}" for number in range(10)]
+    wanted = ReservationFilter(account="acme/busy", tree=True, limit=20)
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/busy", *paths, credits_each=2_000_000)
+        await run_jobs(stage, [job(path, f"j-{n}") for n in range(20) for path in paths])
+
+    async def ask(connection: Connection, org_id: int) -> int:
+        return len(await list_reservations(connection, org_id, wanted, 0))
+
+    play(database, act)
+    read = rows_read(History(dsn=database), "reservations", ask)
+    assert (read <= 4 * wanted.limit) is (each is None), read
+
+
 SPANS = {"the first": slice(0, 2), "one in the middle": slice(5, 7), "the last": slice(-2, None)}
 
 
@@ -176,8 +218,10 @@ def test_usage_reads_the_time_it_is_asked_for(
     since, until = history.rounds[span]
 
     async def ask(connection: Connection, org_id: int) -> int:
-        spent = await sum_spent(
-            connection, org_id, path, since=since, until=until, by="account", limit=10
+        accounts = await accounts_under(connection, org_id, path, tree=True)
+        time = await by_days(connection, org_id, since, until)
+        spent = await sum_groups(
+            connection, org_id, accounts, time, by="account", limit=10, offset=0
         )
         assert [(each.name, each.amount) for each in spent.groups] == [
             ("acme/busy", AT_ONCE * 30 * CREDIT)
@@ -188,23 +232,87 @@ def test_usage_reads_the_time_it_is_asked_for(
     assert read < FEW * 2, read
 
 
+@pytest.mark.parametrize("table", ["entries", "reservations", "spend_hours"])
+def test_usage_from_midday_reads_an_hour_of_entries(postgres: TestServer, table: str) -> None:
+    """Of a day that is cut in two, what was spent before an hour is read, and its entries since."""
+    told = History()
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=2_000_000)
+        now = (await stage.balance()).as_of
+        await stage.advance((DAY_US - now % DAY_US) / 1_000_000 + 60)
+        for hour in range(8):
+            told.rounds.append((await stage.balance()).as_of)
+            await run_jobs(stage, [job("acme", f"job-{hour}-{each}") for each in range(AT_ONCE)])
+            await stage.advance(3_600)
+
+    with postgres.database() as told.dsn:
+        play(told.dsn, act)
+        since, until = told.rounds[6], told.rounds[6] + 20 * DAY_US
+
+        async def ask(connection: Connection, org_id: int) -> int:
+            time = await by_days(connection, org_id, since, until)
+            spent = await sum_groups(
+                connection, org_id, None, time, by="account", limit=10, offset=0
+            )
+            assert spent.amount == 2 * AT_ONCE * 30 * CREDIT
+            return len(spent.groups)
+
+        read = rows_read(told, table, ask)
+    assert read < FEW, read
+
+
 @pytest.mark.parametrize("table", ["entries", "reservations"])
 @pytest.mark.parametrize("path", ["acme", "acme/busy"])
-def test_the_leases_of_lately_are_found_without_older_ones(
-    history: History, path: str, table: str
+@pytest.mark.parametrize("span", SPANS.values(), ids=SPANS.keys())
+def test_leases_and_jobs_of_a_time_are_found_without_others(
+    history: History, path: str, span: slice, table: str
 ) -> None:
-    """Those that ran in the last round, or were paid for in it, whoever had leases before."""
-    since, until = history.rounds[-2:]
+    """Those that were admitted or paid for in one round, whoever had leases before or after."""
+    since, until = history.rounds[span]
 
     async def ask(connection: Connection, org_id: int) -> int:
-        found = await leases_concerned(
-            connection, org_id, path, since=since, until=until, before=2**62, limit=10
-        )
-        assert len(found) == min(10, AT_ONCE)
+        accounts = await accounts_under(connection, org_id, path, tree=True)
+        time = await by_days(connection, org_id, since, until)
+        which = await lease_time(connection, org_id, accounts, time)
+        found = await list_leases(connection, which, before=2**62, limit=10)
+        jobs, following = await list_jobs(connection, which, before=2**62, limit=10)
+        assert len(found) == len(jobs) == min(10, AT_ONCE)
+        assert following == found[-1].reservation_id
         return len(found)
 
     read = rows_read(history, table, ask)
-    assert read < FEW * 2, read
+    assert read < FEW * 4, read
+
+
+def test_leases_until_an_hour_read_entries_since_they_began(history: History) -> None:
+    """Of a day that is cut in two, entries are read from the first of the page's leases on."""
+    until = history.rounds[6]
+
+    async def ask(connection: Connection, org_id: int) -> int:
+        time = await by_days(connection, org_id, 0, until)
+        which = await lease_time(connection, org_id, None, time)
+        return len(await list_leases(connection, which, before=2**62, limit=10))
+
+    read = rows_read(history, "entries", ask)
+    assert read < FEW * 3, read
+
+
+@pytest.mark.parametrize(
+    "table", ["entries", "reservations", "spend_days", "lease_days", "spend_hours"]
+)
+@pytest.mark.parametrize("by", ["account", "gpu_type", "day"])
+def test_usage_of_whole_days_reads_no_entries(history: History, by: Grouping, table: str) -> None:
+    """The sums of days are all that is read, however many entries and leases they sum up."""
+
+    async def ask(connection: Connection, org_id: int) -> int:
+        time = await by_days(connection, org_id, 0, history.over + DAY_US)
+        spent = await sum_groups(connection, org_id, None, time, by=by, limit=10, offset=0)
+        assert spent.amount == (LEASES + 7) * 30 * CREDIT - CREDIT
+        return len(spent.groups)
+
+    read = rows_read(history, table, ask)
+    assert read <= FEW_DAYS, read
 
 
 def entries_wanted(history: History) -> dict[str, EntryFilter]:
@@ -218,6 +326,7 @@ def entries_wanted(history: History) -> dict[str, EntryFilter]:
         ),
         "of long ago": EntryFilter(account="acme/busy", since=first, until=second, limit=10),
         "until long ago": EntryFilter(account="acme/busy", until=first),
+        "until long ago, of an org": EntryFilter(account="acme", tree=True, until=first, limit=10),
         "settled long ago, of an org": EntryFilter(
             account="acme", tree=True, types=(EntryType.SETTLE,), until=second, limit=10
         ),
@@ -240,9 +349,12 @@ def test_listing_entries_reads_those_around_them(history: History, name: str) ->
     assert read < FEW * 2, read
 
 
+@pytest.mark.parametrize(("table", "most"), [("entries", FEW * 2), ("snapshots", 4)])
 @pytest.mark.parametrize("place", [0, 7, -1])
-def test_a_past_balance_reads_around_its_instant(history: History, place: int) -> None:
-    """With snapshots, the balance of any instant takes the entries of few segments."""
+def test_a_past_balance_reads_around_its_instant(
+    history: History, place: int, table: str, most: int
+) -> None:
+    """With snapshots, the balance of any instant takes the last one and the entries since."""
     at = history.rounds[place]
 
     async def ask(connection: Connection, org_id: int) -> int:
@@ -254,5 +366,5 @@ def test_a_past_balance_reads_around_its_instant(history: History, place: int) -
         while await take_snapshots(connection, org_id, entries_each=1, entries_max=AT_ONCE):
             pass
 
-    read = rows_read(history, "entries", ask, prepare=take)
-    assert read < FEW * 2, read
+    read = rows_read(history, table, ask, prepare=take)
+    assert read < most, read

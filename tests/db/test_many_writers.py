@@ -19,8 +19,8 @@ from gpucredits.service.write import batch, batch_worker
 from gpucredits.service.write.batch import Job
 from gpucredits.service.write.errors import Busy, Closing
 from gpucredits.service.write.ledger import DEFAULTS, WriteOptions
-from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.database import batch_session
+from gpucredits.store.book import save
+from gpucredits.store.book.book_cache import BookCache
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Conflict, Unavailable
 from support.scene import CREDIT, Scene, play, scene
@@ -29,14 +29,14 @@ from support.scene import CREDIT, Scene, play, scene
 def reserve(number: int) -> Reserve:
     """A job that holds ten credits."""
     return Reserve(
-        account="acme", job_id=f"job-{number}", gpu_type="h100", gpu_count=1, window_ms=10_000
+        account="acme", job_id=f"job-{number}", gpu_type="h100", milli_gpus=1_000, window_ms=10_000
     )
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches that wait for a lock for as long as a test may take."""
-    monkeypatch.setattr(batch_session, "SESSION", batch_session.SESSION.replace("'1s'", "'600s'"))
+    monkeypatch.setattr(save, "SESSION", save.SESSION.replace("'1s'", "'600s'"))
 
 
 def test_funds_for_k_admit_exactly_k(database: str) -> None:
@@ -48,7 +48,12 @@ def test_funds_for_k_admit_exactly_k(database: str) -> None:
                 org = f"org{round_number}"
                 await stage.do(CreateAccount(path=org), org=org)
                 await stage.do(Issue(account=org, amount=(10 * funded + 9) * CREDIT), org=org)
-                wanted = {"account": org, "gpu_type": "h100", "gpu_count": 1, "window_ms": 10_000}
+                wanted = {
+                    "account": org,
+                    "gpu_type": "h100",
+                    "milli_gpus": 1_000,
+                    "window_ms": 10_000,
+                }
                 jobs = [Reserve(job_id=f"j-{number}", **wanted) for number in range(32)]  # type: ignore[arg-type]
                 calls = [
                     server.ledger.submit(org, server.request(job, f"{round_number}-{number}"))

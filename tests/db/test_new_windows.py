@@ -14,7 +14,7 @@ from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.write import batch_worker
 from gpucredits.service.write.batch import Job, Result, commit
-from gpucredits.store.book.cache.book_cache import BookCache
+from gpucredits.store.book.book_cache import BookCache
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Unavailable
 from support.scene import CREDIT, Scene, play

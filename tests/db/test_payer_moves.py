@@ -35,7 +35,7 @@ async def open_tree(stage: Scene, *, gated: bool = False) -> None:
     await stage.do(Issue(account=USER, amount=10 * CREDIT))
     if gated:
         gpus = Dimension.CONCURRENT_GPUS
-        await stage.do(SetQuota(account=PROJECT, dimension=gpus, limit=10))
+        await stage.do(SetQuota(account=PROJECT, dimension=gpus, limit=10_000))
         window = Dimension.CREDITS_PER_WINDOW
         await stage.do(SetQuota(account=ORG, dimension=window, limit=CREDIT**2, rolling_hours=1))
         limit = SetRateLimit(account=ORG, capacity=CREDIT**2, refill_per_hour=CREDIT)

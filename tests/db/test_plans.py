@@ -25,13 +25,12 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import QuotaSaved, ToppedUp
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.jobs.statistician import Statistician
-from gpucredits.store.book.guard import Guard
+from gpucredits.jobs.upkeep import Statistician
 from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
-from gpucredits.store.book.save import BatchRecord, save_if
-from gpucredits.store.database.batch_session import close_lane, open_lane
+from gpucredits.store.book.save import BatchRecord, Guard, open_lane, save_if
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.connections import close_lane
 from gpucredits.store.database.statistics import analyze_grown
 from support.scene import CREDIT, Scene, play
 
@@ -53,7 +52,7 @@ def job(number: int) -> Reserve:
         account="acme",
         job_id=f"job-{number}",
         gpu_type="h100",
-        gpu_count=1,
+        milli_gpus=1_000,
         window_ms=10_000,
         node=f"node-{number}",
     )

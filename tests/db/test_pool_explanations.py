@@ -9,10 +9,9 @@ import pytest
 
 from gpucredits.core.command import Reserve
 from gpucredits.service.dispatch import pools as gpu_pools
-from gpucredits.service.dispatch.decision_thread import decided
-from gpucredits.service.dispatch.dry_runs import ticket_of
-from gpucredits.service.dispatch.queue import QueueOptions
-from gpucredits.store.dispatch.pool_rows import take_picture
+from gpucredits.service.dispatch.queue import QueueOptions, queued
+from gpucredits.service.dispatch.snapshot import decided
+from gpucredits.store.dispatch.pools import read_pool_rows
 from support.scene import Scene, play
 from support.stage import Stage, stage_on
 from support.waiting import HANGS_S
@@ -23,11 +22,11 @@ async def ask(stage: Stage) -> list[int]:
     org_id = await stage.base.ledger.org_id("acme")
     assert org_id is not None
     pool, _ = await stage.pools.read("h100", "default")
-    reserve = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
-    ticket = ticket_of(org_id, 0, QueueOptions(reserve=reserve, pool_id=pool.pool_id), 0)
-    verdict, gpus = await stage.pools.verdict(pool, [ticket])
+    reserve = Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000)
+    request = queued(org_id, QueueOptions(reserve=reserve, pool_id=pool.pool_id))
+    verdict, gpus = await stage.pools.verdict(pool, [request])
     assert verdict.passes
-    return gpus
+    return [each // 1_000 for each in gpus]
 
 
 @pytest.mark.parametrize(("rows", "kept_s", "read"), [(0, 60.0, 1), (0, 0.0, 3), (9, 60.0, 3)])
@@ -39,9 +38,9 @@ def test_a_large_pool_is_read_once_in_a_while(
 
     async def counted(*args: Any) -> Any:
         taken.append(args)
-        return await take_picture(*args)
+        return await read_pool_rows(*args)
 
-    monkeypatch.setattr(gpu_pools, "take_picture", counted)
+    monkeypatch.setattr(gpu_pools, "read_pool_rows", counted)
     monkeypatch.setattr(gpu_pools, "LARGE_ROWS", rows)
     monkeypatch.setattr(gpu_pools, "KEPT_S", kept_s)
 

@@ -6,59 +6,37 @@ Like the gates of the core: with the guard a scenario holds, and without it it d
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import httpx
 import pytest
 
-from gpucredits.api.dispatch import pool_admission
 from gpucredits.api.http import asgi
-from gpucredits.app import Config, running
-from gpucredits.core.fairshare import units
+from gpucredits.api.ledger import reservations
+from gpucredits.core.fairshare import decide
 from gpucredits.service.dispatch import admission
 from gpucredits.service.dispatch.admission import Admitting, Rehearsal
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.dispatch import cycle as dispatch
-from gpucredits.store.dispatch.cycle import Claimed, DispatchLease
-from gpucredits.store.dispatch.pool_rows import Key
-from gpucredits.store.dispatch.queue import QueueState
+from gpucredits.store.dispatch.cycle import DispatchLease
+from gpucredits.store.dispatch.queue import Key, QueuedRequest, QueueState
 from support.fairshare_case import Case, ask
+from support.in_process import Send, server_in_process
 from support.postgres import TestServer
 from support.scene import Scene, play
 from support.stage import CAPACITY, Stage, stage_on
 
 Scenario = Callable[[str, Path], None]
 Guard = tuple[Any, str, Any, Scenario]
-Send = Callable[..., Awaitable[httpx.Response]]
 
 
-@asynccontextmanager
-async def server(dsn: str, folder: Path) -> AsyncIterator[Send]:
-    """A server in this process, with a pool of one GPU and an org that can pay."""
-    async with running(Config(data_dir=folder, database_url=dsn)) as app:
-        secret = app.config.admin_key_path.read_text().strip()
-        transport = httpx.ASGITransport(cast("Any", app.api))
-        async with httpx.AsyncClient(transport=transport, base_url="http://server") as http:
-            count = 0
-
-            async def send(method: str, path: str, body: Any = None, by: str = secret) -> Any:
-                nonlocal count
-                count += 1
-                headers = {"authorization": f"Bearer {by}", "idempotency-key": f"k{count}"}
-                return await http.request(method, path, json=body, headers=headers)
-
-            for method, path, body in (
-                ("POST", "/v1/accounts", {"path": "acme"}),
-                ("POST", "/v1/credits/issue", {"account": "acme", "amount": "1000"}),
-                ("POST", "/v1/prices", {"gpu_type": "h100", "credits_per_gpu_hour": "36"}),
-                ("PUT", "/v1/pools/h100/default", {"capacity": 1}),
-            ):
-                answer = await send(method, path, body)
-                assert answer.status_code < 300, answer.text
-            yield send
+OPENING = (
+    ("POST", "/v1/accounts", {"path": "acme"}),
+    ("POST", "/v1/credits/issue", {"account": "acme", "amount": "1000"}),
+    ("POST", "/v1/prices", {"gpu_type": "h100", "credits_per_gpu_hour": "36"}),
+    ("PUT", "/v1/pools/h100/default", {"capacity": 1}),
+)
 
 
 def job(number: int, **more: Any) -> dict[str, Any]:
@@ -72,7 +50,7 @@ def over_http(play_it: Callable[[Send], Awaitable[None]]) -> Scenario:
 
     def scenario(dsn: str, folder: Path) -> None:
         async def act() -> None:
-            async with server(dsn, folder) as send:
+            async with server_in_process(dsn, folder, OPENING) as send:
                 await play_it(send)
 
         asyncio.run(act())
@@ -190,25 +168,25 @@ claim = dispatch.claim
 
 
 async def claim_anyway(
-    db: Connection, lease: DispatchLease, chosen: Sequence[tuple[int, int, int, bool]]
-) -> list[Claimed] | None:
+    db: Connection, lease: DispatchLease, chosen: Sequence[QueuedRequest]
+) -> list[QueuedRequest] | None:
     """A claim that holds whatever was let in since the picture was taken."""
-    query = "SELECT version FROM pool_dispatch WHERE org_id = 0 AND pool_id = $1"
+    query = "SELECT version FROM pool_dispatch WHERE pool_id = $1"
     version = await db.fetchval(query, lease.pool_id)
     return await claim(db, lease._replace(version=version), chosen)
 
 
-async def all_pass(_: Admitting, wanted: Mapping[Key, int], __: object) -> Rehearsal:
+async def all_pass(_: Admitting, wanted: Mapping[Key, QueuedRequest], __: object) -> Rehearsal:
     """Nobody is asked about: everybody counts as able to come in."""
     return Rehearsal(passed=set(wanted))
 
 
-def one_by_one(claimed: Sequence[Claimed]) -> list[list[Claimed]]:
+def one_by_one(claimed: Sequence[QueuedRequest]) -> list[list[QueuedRequest]]:
     """No gangs."""
     return [[each._replace(gang_size=1)] for each in claimed]
 
 
-problem_of = units._problem
+problem_of = decide._problem
 
 
 def complete(members: Sequence[Any], *rest: Any) -> Any:
@@ -217,13 +195,13 @@ def complete(members: Sequence[Any], *rest: Any) -> Any:
 
 
 GUARDS: dict[str, Guard] = {
-    "the way into a pool": (pool_admission, "needs_turn", no_turn_needed, over_http(full_pool)),
+    "the way into a pool": (reservations, "needs_turn", no_turn_needed, over_http(full_pool)),
     "the way into a pool, of a batch": (
-        *(pool_admission, "needs_turn", no_turn_needed),
+        *(reservations, "needs_turn", no_turn_needed),
         over_http(full_pool_of_a_batch),
     ),
     "the pool in an explanation": (
-        *(pool_admission, "needs_turn", no_turn_needed),
+        *(reservations, "needs_turn", no_turn_needed),
         over_http(explained_full_pool),
     ),
     "the limit on requests": (asgi, "throttle", nothing, over_http(too_many_requests)),
@@ -232,7 +210,7 @@ GUARDS: dict[str, Guard] = {
         *(Admitting, "rehearse", all_pass),
         on_stage(stopped_in_vain),
     ),
-    "whole gangs in a decision": (units, "_problem", complete, member_missing),
+    "whole gangs in a decision": (decide, "_problem", complete, member_missing),
     "whole gangs in a claim": (admission, "_together", one_by_one, on_stage(member_gone)),
 }
 
@@ -240,7 +218,7 @@ GUARDS: dict[str, Guard] = {
 @pytest.mark.parametrize(
     ("place", "name", "without", "scenario"),
     [
-        pytest.param(*guard, marks=[pytest.mark.as_source] if guard[0] is units else [])
+        pytest.param(*guard, marks=[pytest.mark.as_source] if guard[0] in (asgi, decide) else [])
         for guard in GUARDS.values()
     ],
     ids=GUARDS,

@@ -16,14 +16,14 @@ WHO: dict[str, Any] = {"actor": "tester", "request_id": "r"}
 
 async def numbered(stage: Scene) -> int:
     """Number prices after the scene's own; the time."""
-    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")
+    await stage.pool.execute("SELECT setval('price_numbers', 1)")
     now: int = await stage.pool.fetchval("SELECT ledger_now()")
     return now
 
 
 async def refused(stage: Scene, account: str = "acme") -> Refused:
     """A reserve that must be refused."""
-    command = Reserve(account=account, job_id="late", gpu_type="h100", gpu_count=1)
+    command = Reserve(account=account, job_id="late", gpu_type="h100", milli_gpus=1_000)
     outcome = await stage.do(command)
     assert isinstance(outcome, Refused)
     return outcome

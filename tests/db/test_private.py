@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucredits.service.access.keys import new_secret, read_token, write_token
+from gpucredits.service.access.admin_keys import read_token, write_token
+from gpucredits.service.access.permissions import new_secret
 from gpucredits.store.embedded import private
 from gpucredits.store.embedded.cluster import Layout
 from gpucredits.store.embedded.private import NotOursError

@@ -14,11 +14,11 @@ from gpucredits.core.outcome import Granted
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import ReservationState
-from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.upkeep import Snapshotter
 from gpucredits.service.dispatch.queue import by_the_clock
 from gpucredits.service.reads.books import Balance
 from gpucredits.store.dispatch import cycle as dispatch
-from gpucredits.store.dispatch.queue import QueueState, TicketFilter
+from gpucredits.store.dispatch.queue import QueueFilter, QueueState
 from gpucredits.store.ledger.grants import GrantFilter
 from gpucredits.store.ledger.reservations import ReservationFilter
 from support.scene import CREDIT, Scene, play
@@ -222,7 +222,7 @@ def test_a_request_expires_at_its_deadline_before_its_dispatcher_says_so(databas
             patient = await stage.ask("acme", CAPACITY)
 
             async def listed(state: QueueState) -> list[Any]:
-                page = await stage.line.page(TicketFilter(states=(int(state),)))
+                page = await stage.line.page(QueueFilter(states=(int(state),)))
                 return [
                     (shown.queue_id, shown.state, shown.ended_at, shown.outcome)
                     for shown in map(by_the_clock, page)
@@ -259,7 +259,7 @@ def test_a_balance_is_of_the_accounts_asked_for_and_of_no_others(
         await stage.fund(*paths)
         if gated:
             gpus = Dimension.CONCURRENT_GPUS
-            await stage.do(SetQuota(account="acme", dimension=gpus, limit=99))
+            await stage.do(SetQuota(account="acme", dimension=gpus, limit=99_000))
         for path in paths[1:]:
             await stage.reserve(path)
         await stage.advance(11)

@@ -20,7 +20,7 @@ def test_a_report_that_ends_a_job_frees_its_slots(database: str) -> None:
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
-        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 9)
+        await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 9_000)
         await quota(stage, ALICE, Dimension.CONCURRENT_JOBS, 9)
         window = {"calendar": Calendar.DAY}
         await quota(stage, ALICE, Dimension.CREDITS_PER_WINDOW, 12 * CREDIT, **window)
@@ -39,14 +39,14 @@ def test_a_report_under_a_lowered_limit_is_looked_at_closely(database: str) -> N
 
     async def act(stage: Scene) -> None:
         await set_up(stage)
-        number = await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2)
+        number = await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 2_000)
         await quota(stage, "acme", Dimension.CONCURRENT_JOBS, 9)
         leases = [await stage.reserve(ALICE, job_id=f"job-{each}") for each in range(2)]
-        assert await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 1) == number
+        assert await quota(stage, "acme", Dimension.CONCURRENT_GPUS, 1_000) == number
         await stage.advance(1)
         told = [(await stage.beat(lease, 1, 1_000)).decision for lease in leases]
         assert told == [Decision.DRAIN, Decision.CONTINUE]
-        assert await counters(stage) == [(2, 1), (2, 1)]
+        assert await counters(stage) == [(2_000, 1_000), (2, 1)]
         await stage.assert_sound()
 
     play(database, act)

@@ -16,11 +16,10 @@ from gpucredits.core.request import (
     RequestState,
     RequestTerms,
 )
-from gpucredits.jobs.requests import Requests
-from gpucredits.jobs.retention import Retention
+from gpucredits.jobs.billing import Requests
+from gpucredits.jobs.upkeep import Retention
 from gpucredits.service.billing import budget_requests
-from gpucredits.service.billing.budget_requests import RequestRefused
-from gpucredits.service.write.acts import Act
+from gpucredits.service.write.acts import Act, ActRefused
 from gpucredits.service.write.errors import KeyReused
 from support.scene import CREDIT, Scene, play, scene
 
@@ -188,7 +187,7 @@ def test_requests_whose_time_is_over_make_room(database: str) -> None:
         act = Act(org_id=row.org_id, actor=STAFF)
         for _ in range(OPEN_MAX - 1):
             await budget_requests.ask(stage.pool, act, row)
-        with pytest.raises(RequestRefused):
+        with pytest.raises(ActRefused):
             await budget_requests.ask(stage.pool, act, row)
         await stage.advance(OPEN_US / 1_000_000)
         await budget_requests.ask(stage.pool, act, row)

@@ -20,14 +20,15 @@ READ = """
 SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'reservations'"""
 EVERY_LEASE = """
 SELECT settled, admitted_at, greatest(admitted_at + 1,
-    lease_beat_at(beat_at, expires_at, window_ms, escrow_windows)) AS until, account, gpu_type
+    lease_beat_at(beat_at, expires_at, window_ms, escrow_windows, extended_ms + reprieve_ms))
+    AS until, account, gpu_type
 FROM reservations"""
 
 
 async def end_leases(stage: Scene) -> None:
     """Leases that were settled at once, a second of use each."""
     asked = [
-        Reserve(account="acme", job_id=f"job-{number}", gpu_type="h100", gpu_count=1)
+        Reserve(account="acme", job_id=f"job-{number}", gpu_type="h100", milli_gpus=1_000)
         for number in range(ENDED)
     ]
     told = await stage.ledger.submit_all(

@@ -10,7 +10,7 @@ from gpucredits.core.account import Model
 from gpucredits.core.command import CreateAccount, Reserve, Settle, TopUp
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Refused
-from gpucredits.jobs.statements import Statements
+from gpucredits.jobs.billing import Statements
 from support.billing import listed, next_month, open_acme, past_due, run, spend
 from support.scene import CREDIT, Scene, play
 
@@ -24,7 +24,7 @@ def test_every_account_that_pays_later_is_billed_for_what_it_paid(database: str)
             own = CreateAccount(path=path, model=Model.POSTPAID, credit_limit=500 * CREDIT)
             await stage.do(CreateAccount(path=path) if path == "acme/own" else own)
         for account, amount in (("acme/lab", 40), ("acme/lab/ann", 7), ("acme/own", 2)):
-            lease = await stage.reserve(account, gpu_count=amount, window_ms=1_000)
+            lease = await stage.reserve(account, milli_gpus=1_000 * amount, window_ms=1_000)
             number = lease.reservation.reservation_id
             await stage.advance(1)
             await stage.do(Settle(reservation_id=number, used_ms=1_000))
@@ -39,9 +39,9 @@ def test_every_account_that_pays_later_is_billed_for_what_it_paid(database: str)
         marks = "SELECT path FROM accounts WHERE delinquent ORDER BY path"
         found = [row["path"] for row in await stage.pool.fetch(marks)]
         assert found == ["acme/lab", "acme/lab/ann"]
-        asked = Reserve(account="acme/lab", job_id="j", gpu_type="h100", gpu_count=1)
+        asked = Reserve(account="acme/lab", job_id="j", gpu_type="h100", milli_gpus=1_000)
         assert isinstance(await stage.do(asked), Refused)
-        other = Reserve(account="acme/own", job_id="j", gpu_type="h100", gpu_count=1)
+        other = Reserve(account="acme/own", job_id="j", gpu_type="h100", milli_gpus=1_000)
         assert isinstance(await stage.do(other), Reserved)
 
     play(database, act)

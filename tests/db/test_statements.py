@@ -20,7 +20,7 @@ from gpucredits.core.command import (
 from gpucredits.core.outcome import Reserved, Reviewed
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.statement import DUE_DAYS
-from gpucredits.jobs.statements import Statements
+from gpucredits.jobs.billing import Statements
 from support.billing import (
     acme,
     billed,
@@ -151,7 +151,9 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
         assert (await acme(stage)).delinquent
         beaten = await stage.beat(lease, 1, 1_000)
         assert (beaten.decision.value, beaten.reason) == ("drain", "account_delinquent")
-        refused = await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1))
+        refused = await stage.do(
+            Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000)
+        )
         assert isinstance(refused, Refused)
         assert refused.reason is Reason.ACCOUNT_DELINQUENT
         await pay(stage, 99)
@@ -161,7 +163,7 @@ def test_an_overdue_account_is_paused_until_it_pays(database: str) -> None:
         await run(stage)
         assert not (await acme(stage)).delinquent
         assert isinstance(
-            await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)),
+            await stage.do(Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000)),
             Reserved,
         )
         acts = await stage.pool.fetch(
@@ -265,7 +267,7 @@ def test_what_follows_a_pause_in_its_batch_is_refused(database: str) -> None:
     async def act(stage: Scene) -> None:
         await billed(stage, 100)
         await past_due(stage)
-        job = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1)
+        job = Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000)
         requests = [stage.request(await review(stage)), stage.request(job)]
         for outcome in await stage.ledger.submit_all("acme", requests, atomic=True):
             assert isinstance(outcome, Refused)

@@ -7,8 +7,8 @@ import pytest
 from gpucredits.core.account import Model
 from gpucredits.core.command import CreateAccount, Settle
 from gpucredits.core.statement import DUE_DAYS
-from gpucredits.jobs import statements as jobs
-from gpucredits.jobs.statements import Statements
+from gpucredits.jobs import billing as jobs
+from gpucredits.jobs.billing import Statements
 from support.billing import acme, listed, next_month, open_acme, run, spend
 from support.deaf import WAYS, Deaf
 from support.scene import CREDIT, Scene, play

@@ -20,17 +20,17 @@ from gpucredits.store.book import load
 from gpucredits.store.book.entry_moves import entry_move
 from gpucredits.store.book.fill import FILL
 from gpucredits.store.book.needs import Needs
-from gpucredits.store.book.sql_batch import parameters, statement
+from gpucredits.store.book.save import parameters, statement
 from gpucredits.store.book.table import RARELY, TERM, TEXT, Column, Table
 from gpucredits.store.book.tables import LEASE, TABLES, TOPUP
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.migrate import MIGRATIONS
+from gpucredits.store.database.migrate import SQL
 from support.parity import by_key, stored_rows
 from support.scene import Scene, play
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-LEDGER = (MIGRATIONS / "0001_ledger.sql").read_text(encoding="utf-8")
-OPEN_BOOK = re.compile(r"CREATE FUNCTION open_book\(.*?\nEND \$\$;", re.DOTALL)
+LEDGER = (SQL / "functions" / "open_book.sql").read_text(encoding="utf-8")
+OPEN_BOOK = re.compile(r"CREATE OR REPLACE FUNCTION open_book\(.*?\nEND \$\$;", re.DOTALL)
 RANK = Column("rank", written=RARELY, read=TERM, plain=0)
 MEMO = Column("memo", TEXT)
 
@@ -109,7 +109,7 @@ async def widen(connection: Connection, wider: Wider) -> None:
     await connection.execute("ALTER TABLE topups ADD COLUMN memo text NOT NULL DEFAULT ''")
     found = OPEN_BOOK.search(wider.sql)
     assert found is not None
-    await connection.execute(found[0].replace("CREATE", "CREATE OR REPLACE", 1))
+    await connection.execute(found[0])
 
 
 def test_a_declared_column_is_saved_loaded_and_compared(

@@ -9,8 +9,9 @@ import pytest
 from gpucredits.service.reads.verify import verify
 from support.damage import found_by
 from support.postgres import TestServer
+from support.powers import use_every_power
 from support.scene import Scene, play
-from support.tampering import TAMPERINGS, use_every_power
+from support.tampering import TAMPERINGS
 
 TRIED = [(rule, tampering) for rule, every in TAMPERINGS.items() for tampering in every]
 TRIED_MIN = 40

@@ -9,7 +9,7 @@ import pytest
 from gpucredits.core.command import Command, Reserve
 from gpucredits.service.write.batch_record import Request
 from gpucredits.service.write.ledger import Ledger
-from gpucredits.store.book.cache import book_cache
+from gpucredits.store.book import book_cache
 from support.parity import PATHS, Players
 from support.scene import Scene, play
 from support.waiting import HANGS_S

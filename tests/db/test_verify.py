@@ -21,8 +21,7 @@ from gpucredits.core.command import (
 )
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.jobs.sealer import Sealer
-from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.upkeep import Sealer, Snapshotter
 from gpucredits.service.reads.verify import verify
 from gpucredits.store.access.audit import AuditNote, insert
 from gpucredits.store.verify.rules import CHECKS
@@ -50,6 +49,7 @@ DAMAGE = {
         " FROM entries WHERE type = 6 LIMIT 1"
     ),
     "ids": "UPDATE orgs SET next_id = 2 WHERE path = 'acme'",
+    "directory": "UPDATE org_directory SET path = 'evil' WHERE path = 'acme'",
     "chain": "UPDATE entries SET seq = seq + 1 WHERE entry_id = 1",
     "audit_chain": "UPDATE audit_log SET actor = 'nobody' WHERE place = 2",
     "snapshots": "UPDATE snapshots SET spent = spent + 1",

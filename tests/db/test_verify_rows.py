@@ -64,7 +64,7 @@ def test_damage_to_one_row_is_found(books: str, rule: str, damage: str) -> None:
 
 def test_books_on_which_every_command_was_played_are_sound(database: str) -> None:
     """No rule cries wolf, whatever was done and however it ended."""
-    players = Players(7)
+    players = Players(11)
 
     async def act(stage: Scene) -> None:
         done: set[type] = {Beat}
@@ -116,7 +116,7 @@ def others(players: Players, now: int) -> list[Command]:
 async def play_limits(play_one: Callable[[Command], Awaitable[Any]], now: int) -> None:
     """Set and end limits of every kind."""
     gpus: dict[str, Any] = {"account": "acme", "dimension": Dimension.CONCURRENT_GPUS}
-    made = await play_one(SetQuota(**gpus, limit=9))
+    made = await play_one(SetQuota(**gpus, limit=9_000))
     assert isinstance(made, QuotaSaved)
     number = made.quota.quota_id
     boosted = await play_one(AddBoost(target_id=number, amount=1, ends_at=now + HOUR_US))
@@ -132,7 +132,7 @@ async def play_limits(play_one: Callable[[Command], Awaitable[Any]], now: int) -
     monthly = SetBudget(account="acme/q", allowance=CREDIT, calendar=Calendar.MONTH, name="m")
     await play_one(ReplaceBudgets(account="acme/q", budgets=(monthly,)))
     await play_one(EndBudget(account="acme/q", name="m"))
-    one: dict[str, Any] = {"job_id": "j", "gpu_type": "h100", "gpu_count": 1}
+    one: dict[str, Any] = {"job_id": "j", "gpu_type": "h100", "milli_gpus": 1_000}
     lease = await play_one(Reserve(account="acme", window_ms=1_000, **one))
     assert isinstance(lease, Reserved)
     await play_one(Cancel(reservation_id=lease.reservation.reservation_id))

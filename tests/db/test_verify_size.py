@@ -22,20 +22,26 @@ from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
-from gpucredits.jobs.sealer import Sealer
-from gpucredits.jobs.snapshotter import Snapshotter
+from gpucredits.jobs.upkeep import Sealer, Snapshotter
 from gpucredits.service.billing.prices import NewPrice, add_price
 from gpucredits.service.write.acts import Act
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.verify.check import Check
 from gpucredits.store.verify.rules import CHECKS, one_moment
 from support.postgres import TestServer
 from support.scene import CREDIT, Scene, play
 
-ROUNDS = 8
+ROUNDS = 4  # few are enough for rows to outnumber what any books begin with; the control says so
 GROWTH = 4
 GROWTH_MAX = 4.5  # of rows: a little more, for what is looked up in trees and joined level by level
 AS_LARGE = "SET LOCAL enable_seqscan = off"  # as on tables of which nobody reads all for a few rows
 READ = "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables"
+
+EACH_WITH_EACH = Check(
+    "each_with_each",
+    "a control that looks at each entry with each other one",
+    "SELECT a.entry_id FROM entries a JOIN entries b ON a.org_id + b.org_id < 0",
+)
 
 Plan = dict[str, Any]
 Work = dict[str, float]
@@ -50,7 +56,7 @@ async def do(stage: Scene, command: Any) -> Any:
 
 async def open_books(stage: Scene, rounds: int) -> None:
     """As many of everything as there are rounds, and a payment that was moved in each of them."""
-    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene has one
+    await stage.pool.execute("SELECT setval('price_numbers', 1)")  # the scene has one
     await stage.fund("acme", credits_each=1_000_000)
     for path in ("acme/a", "acme/b"):
         await do(stage, CreateAccount(path=path))
@@ -121,7 +127,7 @@ def rows_of(step: Plan) -> float:
 async def measure(stage: Scene) -> Work:
     """For each rule the rows that its steps handle, and those that its functions read."""
     work = {}
-    for check in CHECKS:
+    for check in (*CHECKS, EACH_WITH_EACH):
         async with one_moment(stage.pool) as connection:
             await connection.execute(AS_LARGE)
             before = await connection.fetchval(READ)
@@ -143,11 +149,16 @@ def work_on_books(postgres: TestServer, rounds: int) -> Work:
 
 
 def test_rules_read_as_much_as_there_is(postgres: TestServer) -> None:
-    """Books that have four times as much take four times the rows, not sixteen times."""
+    """Books that have four times as much take four times the rows, not sixteen times.
+
+    The control, which looks at each entry with each other one, is seen to take more.
+    """
     small = work_on_books(postgres, ROUNDS)
     large = work_on_books(postgres, ROUNDS * GROWTH)
     grown = {rule: (small[rule], rows) for rule, rows in large.items()}
-    assert {rule: each for rule, each in grown.items() if each[1] > GROWTH_MAX * each[0]} == {}
+    over = {rule: each for rule, each in grown.items() if each[1] > GROWTH_MAX * each[0]}
+    assert over.pop(EACH_WITH_EACH.name)
+    assert over == {}
 
 
 def test_no_rule_asks_row_by_row(database: str) -> None:

@@ -102,23 +102,30 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A data directory on a real disk."""
+    with temporary_directory(on_disk=True) as folder:
+        yield folder
+
+
+@pytest.fixture
 def notes() -> Iterator[Path]:
     """A folder for histories, apart from the data directory."""
-    with temporary_directory() as folder:
+    with temporary_directory(on_disk=True) as folder:
         yield folder
 
 
 @pytest.fixture
 def memory_dir() -> Iterator[Path]:
     """A data directory whose disk is the library of ``disk.c``: no real one is waited for."""
-    with temporary_directory(in_memory=True) as folder:
+    with temporary_directory() as folder:
         yield folder
 
 
 @pytest.fixture
 def memory_notes() -> Iterator[Path]:
     """A folder for histories and photographs beside it."""
-    with temporary_directory(in_memory=True) as folder:
+    with temporary_directory() as folder:
         yield folder
 
 

@@ -17,11 +17,11 @@ from gpucredits.core.command import Issue
 from gpucredits.core.heartbeat import Beat
 from gpucredits.service.reads.verify import verify
 from gpucredits.service.write.ledger import Ledger, Request
-from gpucredits.store.book import save
+from gpucredits.store.book import changes
 from gpucredits.store.database.connections import PoolOptions, open_pool
 from gpucredits.store.database.durability import UnsafeDatabaseError
 from gpucredits.store.database.errors import Unavailable
-from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.migrate import migrate, read_schema
 from gpucredits.store.database.notifier import Notifier
 from gpucredits.store.database.primary import Primary, open_note
 from gpucredits.store.embedded.cluster import ROLE
@@ -49,7 +49,7 @@ async def prepare(pair: Pair) -> None:
     """Make the tables."""
     connection = await asyncpg.connect(pair.primary.dsn())
     try:
-        await migrate(connection, read_migrations())
+        await migrate(connection, read_schema())
     finally:
         await connection.close()
 
@@ -126,7 +126,7 @@ def test_counted_versions_would_take_it_for_true(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: with versions that count, the same story ends with broken books."""
-    monkeypatch.setattr(save, "new_version", lambda known: known + 1)
+    monkeypatch.setattr(changes, "new_version", lambda known: known + 1)
     assert asyncio.run(lose_commits(pair)) != []
 
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from gpucredits.core.limits import TokenBucket
 from gpucredits.core.request_limit import (
     BucketDraw,
     Holder,
@@ -13,7 +14,6 @@ from gpucredits.core.request_limit import (
     bucket_of,
     standing_of,
 )
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service.limits import bucket_levels
 from gpucredits.service.limits.bucket_levels import Levels
 from gpucredits.service.limits.limiter import Limiter, ProcessLimiter

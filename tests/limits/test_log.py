@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import time
@@ -11,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from gpucredits.api.http.log import LoggedRequest, RequestLog
+from gpucredits.api.http.log import GatheredLines, JsonLines, LoggedRequest, RequestLog
 from support.http import Caller, running_server
 from support.postgres import TestServer, temporary_directory
-from support.waiting import HANGS_S
+from support.waiting import HANGS_S, until
 
 SCOPE = {"method": "GET", "path": "/v1/prices"}
 MORE = "more requests turned away"
@@ -150,3 +151,29 @@ def test_a_server_counts_refusals_by_key_and_tells_the_rest_at_its_end(
     assert {line["actor"] for line in refused} == {"key_0_1"}
     assert sum(line.get("count", 1) for line in refused) == 10
     assert len(refused) <= 4  # ten seconds or more of a very slow machine
+
+
+def test_lines_are_gathered_and_errors_are_written_at_once() -> None:
+    """Lines wait for the event loop's next moment in their order; an error takes them along."""
+    stream = io.StringIO()
+    handler = GatheredLines(stream)
+    handler.setFormatter(JsonLines())
+
+    def emit(level: int, event: str) -> None:
+        handler.handle(logging.LogRecord("gpucredits", level, "", 0, event, (), None))
+
+    def events() -> list[str]:
+        return [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+
+    async def act() -> None:
+        emit(logging.INFO, "first")
+        emit(logging.INFO, "second")
+        assert events() == []
+        emit(logging.ERROR, "third")
+        assert events() == ["first", "second", "third"]
+        emit(logging.INFO, "fourth")
+        await asyncio.to_thread(until, lambda: len(events()) == 4)
+
+    asyncio.run(act())
+    emit(logging.INFO, "fifth")  # nothing would come back to it
+    assert events() == ["first", "second", "third", "fourth", "fifth"]

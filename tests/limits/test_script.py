@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from redis.crc import key_slot
 
+from gpucredits.core.limits import TokenBucket, advance, resize
 from gpucredits.core.request_limit import (
     BURST_MAX,
     PER_HOUR_MAX,
@@ -19,7 +20,6 @@ from gpucredits.core.request_limit import (
     RequestLimit,
     bucket_of,
 )
-from gpucredits.core.token_bucket import TokenBucket, advance, resize
 from gpucredits.store.limits.redis_buckets import NOTHING, Answer, BucketSeen, RedisBuckets, key_of
 from support.buckets import draw
 from support.limits import PATIENT_S, ask

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from gpucredits.app import Config, RedisSetupError, running
+from gpucredits.cli.main import main
 from support.http import Caller, problem, running_server
 from support.postgres import TestServer, temporary_directory
 from support.redis_server import RedisServer
@@ -103,6 +108,20 @@ def test_an_address_that_is_none_is_said_plainly_and_not_repeated(
     data_dir: Path, database: str, url: str
 ) -> None:
     """One line, without the password."""
+
+    async def start() -> None:
+        async with running(Config(data_dir=data_dir, database_url=database, redis_url=url)):
+            raise AssertionError("started")
+
+    with pytest.raises(RedisSetupError) as refused:
+        asyncio.run(start())
+    assert "--redis-url" in str(refused.value)
+    assert "pa55word" not in str(refused.value)
+
+
+def test_a_server_ends_with_what_it_cannot_use(data_dir: Path, database: str) -> None:
+    """What starting refuses is the server's last word: one line, without the password."""
+    url = "http://:pa55word@localhost"
     code, said = tried("--data-dir", str(data_dir), "--database-url", database, "--redis-url", url)
     assert code == 1
     assert "--redis-url" in said
@@ -138,8 +157,15 @@ def test_without_the_client_the_message_names_what_to_install(
         ("--statement-zone", "Mars/Olympus"),
     ],
 )
-def test_settings_that_cannot_be_are_wrong_usage(words: tuple[str, ...]) -> None:
+def test_settings_that_cannot_be_are_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
     """Nothing is started, and the option is named."""
-    code, said = tried(*words)
-    assert code == 2
-    assert words[0] in said
+
+    def start(config: Config) -> NoReturn:
+        raise AssertionError(f"started: {config}")
+
+    monkeypatch.setattr("gpucredits.cli.server.serve.listen", start)
+    result = CliRunner().invoke(main, ["serve", "--port", "0", *words])
+    assert result.exit_code == 2
+    assert words[0] in result.stderr

@@ -23,7 +23,7 @@ class ModelLease:
     path: str
     job: str
     kind: str
-    gpus: int
+    gpus: int  # thousandths
     rate: int
     window_ms: int
     at: int
@@ -216,7 +216,7 @@ class GatesModel:
         return ("continue" if most == wanted else "drain"), hold
 
 
-HOUR_MS = 3_600_000
+HOUR_MS = 3_600_000_000  # of thousandths of GPUs
 
 
 def below(path: str, above: str) -> bool:

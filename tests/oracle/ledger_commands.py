@@ -201,7 +201,7 @@ class ModelLedger(Corrections):
         account: str,
         *,
         gpu_type: str,
-        gpus: int,
+        milli_gpus: int,
         window: int,
         escrow: int,
         cap: int,
@@ -226,7 +226,7 @@ class ModelLedger(Corrections):
         if not payers:
             return refused("payer_invalid")
         full = window * (1 + escrow)
-        lease = Lease(0, account, "", gpus * price, full, cap, self.now)
+        lease = Lease(0, account, "", milli_gpus * price, full, cap, self.now)
         lease.node, lease.grace = node, min(grace, window)
         return self.admit(lease, payers)
 

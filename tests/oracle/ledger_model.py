@@ -16,7 +16,7 @@ from oracle import ledger_claims
 NEVER = 2**62
 TOLERANCE_MS = 2_000
 LATE_US = 7 * 24 * 3_600_000_000
-MS_PER_HOUR = 3_600_000
+MS_PER_HOUR = 3_600_000_000  # of thousandths of GPUs
 DEBT, HOUSE = 0, -1
 SOURCES = ["promo", "allowance", "transfer", "topup"]
 Answer = dict[str, Any]

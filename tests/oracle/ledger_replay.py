@@ -165,7 +165,7 @@ class Replay:
 
     def _check_lease(self, lease: Any) -> None:
         number = lease.reservation_id
-        formula = lease.gpu_count * lease.price * lease.used_ms // MS_PER_HOUR
+        formula = lease.milli_gpus * lease.price * lease.used_ms // (1_000 * MS_PER_HOUR)
         assert lease.settled == formula, "settled is the cost of the accepted use"
         assert self.settled[number] == formula, lease
         assert self.held[number] == lease.held, lease

@@ -25,7 +25,7 @@ from gpucredits.core.reservation import Exhaustion, ReservationState
 from support.ledger import CREDIT, Ledger
 
 RATE = 36 * CREDIT  # of one GPU: a cent a second
-HOUR_MS = 3_600_000
+HOUR_MS = 3_600_000_000  # of thousandths of GPUs
 CI = settings(max_examples=200, derandomize=True, deadline=None, database=None)
 PAYERS = ("acme/pre", "acme/post")
 step = st.tuples(
@@ -39,7 +39,7 @@ terms = st.fixed_dictionaries(
         "max_amount": st.sampled_from([0, 0, 1_500_000, 700_001]),
         "overdraft": st.sampled_from([0, 0, 300_000]),
         "exhaustion": st.sampled_from(list(Exhaustion)),
-        "gpu_count": st.integers(1, 3),
+        "milli_gpus": st.sampled_from([1_000, 2_000, 3_000, 460, 1]),
         "window_ms": st.sampled_from([10_000, 120_000]),
         "escrow_windows": st.sampled_from([0, 0, 1]),
         "grace_ms": st.sampled_from([0, 30_000]),
@@ -93,7 +93,7 @@ class Day:
             lease = outcome.reservation
             self.leases[lease.reservation_id] = Known(
                 payer,
-                lease.gpu_count * RATE,
+                lease.milli_gpus * RATE,
                 self.ledger.now,
                 lease.max_amount,
                 authorised=lease.held,

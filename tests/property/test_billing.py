@@ -31,14 +31,14 @@ def remainders(ledger: Ledger) -> list[int]:
 
 
 @CI
-@given(price=prices, gpus=st.integers(1, 9), cuts=slices, fresh=st.booleans())
+@given(price=prices, milli=st.integers(1, 9_000), cuts=slices, fresh=st.booleans())
 def test_splitting_heartbeats_never_changes_the_bill(
-    price: int, gpus: int, cuts: list[int], fresh: bool
+    price: int, milli: int, cuts: list[int], fresh: bool
 ) -> None:
     """Many beats and one settle charge the same, from the same grants, as one settle alone."""
     many, one = ledger_with(price, fresh=fresh), ledger_with(price, fresh=fresh)
-    first = many.lease("acme", gpu_count=gpus).reservation_id
-    second = one.lease("acme", gpu_count=gpus).reservation_id
+    first = many.lease("acme", milli_gpus=milli).reservation_id
+    second = one.lease("acme", milli_gpus=milli).reservation_id
     used = 0
     for seq, cut in enumerate(cuts, start=1):
         many.wait(ms=cut)
@@ -48,7 +48,7 @@ def test_splitting_heartbeats_never_changes_the_bill(
     bill = many.accept(Settle(reservation_id=first, used_ms=used), Closed).settled
     one.now = min(one.now, one.reservation(second).expires_at - 1)
     whole = one.accept(Settle(reservation_id=second, used_ms=used), Closed).settled
-    assert bill == whole == gpus * price * used // 3_600_000
+    assert bill == whole == milli * price * used // 3_600_000_000
     assert remainders(many) == remainders(one)
 
 
@@ -59,7 +59,7 @@ def test_lost_repeated_and_reordered_beats_never_change_the_bill(
 ) -> None:
     """In whatever order beats arrive, the last of them settles the whole."""
     ledger = ledger_with(price, fresh=False)
-    lease = ledger.lease("acme", gpu_count=3).reservation_id
+    lease = ledger.lease("acme", milli_gpus=3_000).reservation_id
     ledger.wait(ms=8_008)
     for seq in (*order, *again):
         ledger.do(Beat(lease, seq, seq * 1_001))

@@ -187,7 +187,7 @@ class Walk:
             account=account,
             job_id=f"job-{len(self.ledger.stored.reservations)}",
             gpu_type="h100",
-            gpu_count=gpus,
+            milli_gpus=1_000 * gpus,
             window_ms=30_000,
             payer=named,
             scope=scope,
@@ -229,7 +229,7 @@ class Walk:
             follow = [each for each in follow if self.oracle.shares[was]]
         if was == now_pays:
             if answer.reason == "insufficient_credits":
-                wanted = before.rate_per_hour * 30_000 // 3_600_000
+                wanted = before.rate * 30_000 // 3_600_000_000
                 assert all(room[each] < wanted + 1 for each in follow), "somebody could have"
             return
         self.seen.add("moved")

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gpucredits.core import command as commands
 from gpucredits.core.command import Command
 from gpucredits.core.heartbeat import Beat, BeatResult
+from gpucredits.core.limits import tokens
 from gpucredits.core.outcome import (
     Boosted,
     Closed,
@@ -25,7 +26,6 @@ from gpucredits.core.outcome import (
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
-from gpucredits.core.token_bucket import tokens
 from oracle.gates_model import (
     HOUR_MS,
     MINUTE,
@@ -52,6 +52,7 @@ SORTS: dict[str, dict[str, object]] = {
     "1": {"dimension": Dimension.CREDITS_PER_WINDOW, "rolling_hours": 1},
     "3": {"dimension": Dimension.CREDITS_PER_WINDOW, "rolling_hours": 3},
 }
+UNITS = {"gpus": 1_000, "jobs": 1}
 kinds = st.sampled_from(["h100", "h100", "a100"])
 picks = st.integers(0, 20)
 waits = st.sampled_from(
@@ -79,7 +80,7 @@ class Gates(RuleBasedStateMachine):
     @initialize(sort=st.sampled_from(list(SORTS)), limit=st.integers(2, 5), path=st.integers(0, 3))
     def first_limit(self, sort: str, limit: int, path: int) -> None:
         """There is always some limit."""
-        self.set_quota(PATHS[path], sort, "", limit * (1 if sort in ("gpus", "jobs") else CREDIT))
+        self.set_quota(PATHS[path], sort, "", limit * UNITS.get(sort, CREDIT))
 
     @rule(
         path=st.sampled_from(PATHS),
@@ -89,7 +90,7 @@ class Gates(RuleBasedStateMachine):
     )
     def limit_work(self, path: str, sort: str, kind: str, limit: int) -> None:
         """Set how much may run at once."""
-        self.set_quota(path, sort, kind, limit)
+        self.set_quota(path, sort, kind, limit * UNITS[sort])
 
     @rule(
         path=st.sampled_from(PATHS),
@@ -151,7 +152,7 @@ class Gates(RuleBasedStateMachine):
         """Raise a quota for a while."""
         number = list(self.model.quotas)[pick % len(self.model.quotas)]
         quota = self.model.quotas[number]
-        amount = more * (1 if quota.sort in ("gpus", "jobs") else CREDIT)
+        amount = more * UNITS.get(quota.sort, CREDIT)
         begins, ends = self.now + start, self.now + start + length
         command = commands.AddBoost(target_id=number, amount=amount, starts_at=begins, ends_at=ends)
         assert isinstance(self.run(command), Boosted)
@@ -161,7 +162,7 @@ class Gates(RuleBasedStateMachine):
     @rule(
         path=st.sampled_from(PATHS),
         kind=kinds,
-        gpus=st.integers(1, 3),
+        gpus=st.sampled_from([1_000, 2_000, 3_000, 500, 460, 1]),
         job=st.sampled_from("abc"),
         window_ms=st.sampled_from([60_000, 120_000, 5_400_000]),
     )
@@ -171,7 +172,7 @@ class Gates(RuleBasedStateMachine):
             account=path,
             job_id=job,
             gpu_type=kind,
-            gpu_count=gpus,
+            milli_gpus=gpus,
             window_ms=window_ms,
             node=f"node-{len(self.model.leases)}",
         )

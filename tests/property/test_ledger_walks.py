@@ -58,7 +58,7 @@ class Walk:
             machine.reserve(
                 payer,
                 gpu_type="h100",
-                gpus=dice.choice([1, 1, 2]),
+                milli_gpus=dice.choice([1_000, 1_000, 2_000, 250]),
                 window=window,
                 escrow=0,
                 cap=dice.choice([0, 0, 30_000]),

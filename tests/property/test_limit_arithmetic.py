@@ -9,13 +9,12 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpucredits.core.boost import Boost, bucket_terms
 from gpucredits.core.budget import Budget, next_period
 from gpucredits.core.command import SetBudget, Sweep
+from gpucredits.core.limits import Boost, TokenBucket, advance, bucket_terms, clears_at, tokens
 from gpucredits.core.outcome import BudgetSaved, Swept
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.quota import Dimension, Quota, spread
-from gpucredits.core.token_bucket import TokenBucket, advance, clears_at, tokens
 from support.buckets import draw, refund
 from support.ledger import CREDIT, Ledger
 

@@ -132,7 +132,7 @@ def spent_of_each(price: int, given: list[Lot], running: list[Job], *, fresh: bo
         for place, job in enumerate(running):
             if job.starts == at:
                 leases[place] = ledger.lease(
-                    "acme", gpu_count=job.gpus, job_id=str(place), window_ms=WINDOW_MS
+                    "acme", milli_gpus=1_000 * job.gpus, job_id=str(place), window_ms=WINDOW_MS
                 ).reservation_id
             elif at in job.beats:
                 seqs[place] = seqs.get(place, 0) + 1

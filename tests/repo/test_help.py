@@ -14,12 +14,26 @@ from gpucredits.cli.terminal.examples import EXAMPLES
 from gpucredits.cli.terminal.grammar import Command, Group
 
 # Commands that call no server would begin their work: their words are only read.
-LOCAL = {"demo", "serve", "verify", "backup", "restore", "bench", "completion", "share replay"}
+LOCAL = {
+    "agent",
+    "ca",
+    "demo",
+    "simulate",
+    "serve",
+    "verify",
+    "backup",
+    "restore",
+    "bench",
+    "completion",
+    "share replay",
+    "token verify",
+}
 NOBODY = {
     "GPUCREDITS_URL": "http://127.0.0.1:1",
     "GPUCREDITS_API_KEY": "gck_x",
     "GPUCREDITS_DATA_DIR": None,
     "GPUCREDITS_CA_FILE": None,
+    "GPUCREDITS_CERT": None,
 }
 
 
@@ -86,7 +100,8 @@ def test_examples_parse(
 ) -> None:
     """Every example is a command line that is understood; files that it names exist here."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "decision.json").write_text("{}")
+    for name in ("decision.json", "jwks.json", "server.pem", "server.key", "ca.pem"):
+        (tmp_path / name).write_text("{}")
     (tmp_path / "gpucredits-data").mkdir()
     command = parse(shlex.split(f"{words} {example}"))
     if words:
@@ -96,6 +111,6 @@ def test_examples_parse(
 @pytest.mark.parametrize(("words", "example"), CALLS)
 def test_examples_reach_the_server(words: str, example: str) -> None:
     """Nothing is wrong with an example but that nobody listens: exit code 3."""
-    line = [*shlex.split(f"{words} {example}"), "--timeout", "0.1s"]
+    line = [*words.split(), "--timeout", "0.1s", *shlex.split(example)]
     result = CliRunner().invoke(main, line, env=NOBODY)
     assert result.exit_code == 3, result.output

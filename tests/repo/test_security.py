@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpucredits.service.access.permissions import ALLOWED, SYSTEM_ONLY, Permission, Role
+from gpucredits.service.access.permissions import (
+    ALLOWED,
+    ON_A_NODE,
+    SYSTEM_ONLY,
+    Permission,
+    Role,
+)
 from support.tampering import TAMPERINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,14 +21,18 @@ ROW = re.compile(r"^\| `([a-z_]+)`[^|]*\|(.*)\|$", re.MULTILINE)
 
 
 def test_the_table_of_permissions_is_that_of_the_code() -> None:
-    """Each permission has its row, with the roles that have it and whether only the system may."""
+    """Each permission has its row: which roles have it, whether only the system may, on a node."""
     told = {
         name: [cell.strip() == "yes" for cell in cells.split("|")]
         for name, cells in ROW.findall(PAGE)
         if name in set(Permission)
     }
     meant = {
-        each.value: [*(role in ALLOWED[each] for role in Role), each in SYSTEM_ONLY]
+        each.value: [
+            *(role in ALLOWED[each] for role in Role),
+            each in SYSTEM_ONLY,
+            each in ON_A_NODE,
+        ]
         for each in Permission
     }
     assert told == meant

@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
-BUILT = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+BUILT = ("src", "bench", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
 EPOCH = "1700000000"
 LEAKY: dict[str, Any] = {
     "id": "OSV-1",
@@ -192,6 +192,7 @@ def build(folder: Path, mask: int) -> str:
     [wheel] = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert "gpucredits/store/verify/rules.py" in archive.namelist()
+        assert not [name for name in archive.namelist() if "bench" in name]
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 

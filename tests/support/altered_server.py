@@ -18,7 +18,7 @@ import msgspec
 from gpucredits import app
 from gpucredits.cli.main import main
 from gpucredits.service.write.batch_worker import WriteProgress
-from gpucredits.store.book.cache.clock_check import ClockCheck
+from gpucredits.store.book.database_clock import ClockCheck
 from gpucredits.store.embedded import cluster
 from gpucredits.store.embedded.server import EmbeddedPostgres
 
@@ -61,7 +61,8 @@ def run(altered: Altered) -> None:
         if altered.believes_clock:
             stack.enter_context(patch.object(ClockCheck, "hear", lambda *_: None))
         if not altered.hears_of_failures:
-            stack.enter_context(patch.object(WriteProgress, "failed", lambda *_: None))
+            for heard in ("failed", "turn_away"):
+                stack.enter_context(patch.object(WriteProgress, heard, lambda *_: None))
         main()
 
 

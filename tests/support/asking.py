@@ -6,8 +6,8 @@ from typing import Any
 
 from gpucredits.core.account import Funding
 from gpucredits.core.command import Reserve, SetRateLimit, UpdateAccount
+from gpucredits.core.limits import tokens
 from gpucredits.core.outcome import AccountSaved, RateLimitSaved
-from gpucredits.core.token_bucket import tokens
 from support.ledger import Ledger
 
 ALICE = "acme/vision/alice"
@@ -16,7 +16,7 @@ SLOW = 3_600 * 1_000  # a thousand micro-credits a second; an h100 spends ten th
 
 def ask(account: str = ALICE, **fields: Any) -> Reserve:
     """A request of alice for one h100 unless told."""
-    given = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
+    given = {"job_id": "job", "gpu_type": "h100", "milli_gpus": 1_000, **fields}
     return Reserve(account=account, **given)
 
 

@@ -9,12 +9,12 @@ from gpucredits.core.account import Account, Model
 from gpucredits.core.command import CreateAccount, ReviewStanding, Settle, TopUp
 from gpucredits.core.outcome import AccountSaved, ToppedUp
 from gpucredits.core.statement import DUE_DAYS
-from gpucredits.jobs.statements import Statements
+from gpucredits.jobs.billing import Statements
 from gpucredits.service.billing import statements
 from gpucredits.service.billing.statements import Owner, StatementAt, StatementFilter
 from support.scene import CREDIT, Scene
 
-ALL = StatementFilter(before=2**62)
+ALL = StatementFilter(before=(2**62, 0))
 PAYMENTS = itertools.count(1)
 
 
@@ -28,7 +28,7 @@ async def open_acme(stage: Scene) -> None:
 
 async def spend(stage: Scene, amount: int) -> int:
     """Spend so many credits now; the lease that did."""
-    lease = await stage.reserve(gpu_count=amount, window_ms=1_000)
+    lease = await stage.reserve(milli_gpus=1_000 * amount, window_ms=1_000)
     number = lease.reservation.reservation_id
     await stage.advance(1)
     await stage.do(Settle(reservation_id=number, used_ms=1_000))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucredits.core.token_bucket import TokenBucket, advance
+from gpucredits.core.limits import TokenBucket, advance
 
 
 def draw(bucket: TokenBucket, amount: int, now: int) -> bool:

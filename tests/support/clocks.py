@@ -12,9 +12,9 @@ import httpx
 
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.clock_repairs import repair_clock
-from gpucredits.store.book.cache.clock_check import ClockCheck
+from gpucredits.store.book.database_clock import ClockCheck
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.migrate import read_migrations
+from gpucredits.store.database.migrate import read_schema
 from gpucredits.wire.clock import ClockRepairAnswer
 from support.http import Caller, RunningServer, running_server
 from support.postgres import sql
@@ -22,16 +22,14 @@ from support.scene import Scene
 
 DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000
-DEFINED = re.compile(r"CREATE FUNCTION (ledger_now.*?FROM clock)(\s\$\$)", re.DOTALL)
+DEFINED = re.compile(r"CREATE OR REPLACE FUNCTION (clock_us.*?\+ offset_us)(\s\$\$)", re.DOTALL)
 
 
 def clock_off_by(by_us: int) -> str:
     """SQL for a clock that is off by so much; by nothing, it is as it was made."""
-    found = DEFINED.search(read_migrations()[0].sql)
-    assert found is not None
-    off = f"offset_us + {by_us} FROM clock" if by_us else "offset_us FROM clock"
-    body = found[1].replace("offset_us FROM clock", off)
-    return f"CREATE OR REPLACE FUNCTION {body}{found[2]}"
+    [found] = filter(None, (DEFINED.search(each.sql) for each in read_schema().functions))
+    off = f" + {by_us}" if by_us else ""
+    return f"CREATE OR REPLACE FUNCTION {found[1]}{off}{found[2]}"
 
 
 async def jump(db: Pool | Connection, by_us: int) -> None:

@@ -74,7 +74,7 @@ async def set_prices(stage: Scene) -> None:
     """A list price that nobody uses and that ends, a discount, and one that is over."""
     org_id = await stage.ledger.org_id("acme")
     assert org_id is not None
-    await stage.pool.execute("UPDATE orgs SET next_id = 2 WHERE org_id = 0")  # the scene has one
+    await stage.pool.execute("SELECT setval('price_numbers', 1)")  # the scene has one
     who: dict[str, Any] = {"actor": "tester", "request_id": "r"}
     other = NewPrice(
         gpu_type="b200", region="default", credits_per_gpu_hour=PRICE, effective_from=None
@@ -168,12 +168,12 @@ async def owe_and_repay(stage: Scene) -> None:
 async def set_limits(stage: Scene, now: int) -> None:
     """Limits, and a budget of which something has rolled over."""
     gpus = await stage.do(
-        SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=1_000)
+        SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=1_000_000)
     )
     assert isinstance(gpus, QuotaSaved)
     await stage.do(SetRateLimit(account="acme", capacity=1_000 * CREDIT, refill_per_hour=CREDIT))
     ends_at = now + HOUR_US
-    await stage.do(AddBoost(target_id=gpus.quota.quota_id, amount=1, ends_at=ends_at))
+    await stage.do(AddBoost(target_id=gpus.quota.quota_id, amount=1_000, ends_at=ends_at))
     await stage.do(
         SetBudget(
             account="acme/q",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpucredits.core.reasons import InvariantBroken
-from gpucredits.service.dispatch.ledger_calls import Asking
+from gpucredits.service.dispatch.admission import Asking
 from gpucredits.service.write.errors import Busy
 from gpucredits.service.write.ledger import Ledger
 from support.waiting import HANGS_S

@@ -15,6 +15,7 @@ TABLES = (
     "entries",
     "prices",
     "usage_events",
+    "measured",
     "quotas",
     "slots",
     "meters",
@@ -26,15 +27,28 @@ TABLES = (
     "requests",
     "queue",
     "anomaly_terms",
+    "idle_guards",
+    "reconcile_policies",
+    "(SELECT * FROM reconciliations WHERE state <> 0)",  # the reconciler notes new use by itself
+    "drift_alarms",
+    "unmatched_use",
+    "unmatched_drops",
+    "checkpoints",
+    "loss_terms",
+    "lost_work",
     "request_limits",
     "api_keys",
     "audit_log",
 )
-# Pools belong to no org; that of a scenario is named after its org.
+# These belong to no org; those of a scenario are named after its org.
 POOL_ROWS = (
     "pools t WHERE gpu_type = $1",
     "pool_weights t WHERE pool_id = (SELECT pool_id FROM pools WHERE gpu_type = $1)",
     "audit_log t WHERE org_id = 0 AND resource = 'pool:' || $1 || '/default'",
+    "event_consumers t WHERE name = $1",
+    "dead_letters t WHERE detail = $1",
+    "maintenances t WHERE $1 <> ''",
+    "signing_keys t WHERE $1 <> ''",
 )
 
 

@@ -112,7 +112,7 @@ class Disk:
 @contextmanager
 def disk(*, is_journaled: bool = False) -> Iterator[Disk]:
     """A disk in a folder of its own, which the user of the database can enter."""
-    with temporary_directory() as folder:
+    with temporary_directory(on_disk=True) as folder:
         folder.chmod(0o711)
         yield Disk(folder, is_journaled=is_journaled)
 

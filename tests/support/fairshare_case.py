@@ -21,13 +21,13 @@ HOUR = 60 * MINUTE
 
 def job(name: str, tenant: str, gpus: int, **fields: object) -> RunningJob:
     """A job that has run for an hour."""
-    row = RunningJob(name, tenant, (gpus,), started_at=NOW - HOUR)
+    row = RunningJob(name, tenant, (1_000 * gpus,), started_at=NOW - HOUR)
     return row._replace(**fields)  # type: ignore[arg-type]  # rows of a table, by field name
 
 
 def ask(name: str, tenant: str, gpus: int, **fields: object) -> WaitingRequest:
     """A request made a minute ago."""
-    row = WaitingRequest(name, tenant, (gpus,), submitted_at=NOW - MINUTE)
+    row = WaitingRequest(name, tenant, (1_000 * gpus,), submitted_at=NOW - MINUTE)
     return row._replace(**fields)  # type: ignore[arg-type]  # rows of a table, by field name
 
 
@@ -50,7 +50,7 @@ class Case:
             PoolSnapshot(
                 pool="h100",
                 now=NOW,
-                capacity=(("gpu", self.gpus),),
+                capacity=(("gpu", 1_000 * self.gpus),),
                 tenants=self.tenants,
                 running=self.running,
                 waiting=self.waiting,

@@ -10,7 +10,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -34,6 +34,8 @@ class Fault(Enum):
     BUSY = auto()  # 503 in the server's own words, and it is not served
     LIMITED = auto()  # 429, and it is not served
     BAD_GATEWAY = auto()  # 502 in nobody's words, and it is not served
+    TWICE = auto()  # it is served, and served again; the second answer arrives
+    LATE = auto()  # the connection closes, and it is served after all others (``deliver_late``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,16 @@ class FaultyProxy:
     plan: deque[Fault] = field(default_factory=deque)
     seen: list[Seen] = field(default_factory=list)
     lost: list[bytes] = field(default_factory=list)  # bodies of the replies that were swallowed
+    late: list[bytes] = field(default_factory=list)  # requests that wait for their delivery
+    chance: Callable[[str], Fault | None] | None = None  # what else becomes of a target
+
+    def deliver_late(self, upstream_url: str) -> int:
+        """Serve what was held back, the last first; how much that was."""
+        upstream = urlsplit(upstream_url)
+        held, self.late = self.late, []
+        for request in reversed(held):
+            ask((upstream.hostname or "", upstream.port or 80), request)
+        return len(held)
 
     @property
     def keys(self) -> list[str | None]:
@@ -106,7 +118,14 @@ def serve(
             return
         proxy.seen.append(seen(request))
         fault = proxy.plan.popleft() if proxy.plan else None
+        if fault is None and proxy.chance is not None:
+            fault = proxy.chance(proxy.seen[-1].target)
         match fault:
+            case Fault.LATE:
+                proxy.late.append(request)
+            case Fault.TWICE:
+                ask(upstream, request)
+                pass_back(proxy, connection, ask(upstream, request), fault, done)
             case Fault.RESET:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_CLOSE)
             case Fault.BUSY:

@@ -51,7 +51,7 @@ async def refused(stage: Scene, **more: Any) -> Refused:
         "account": ALICE,
         "job_id": "other",
         "gpu_type": "h100",
-        "gpu_count": 1,
+        "milli_gpus": 1_000,
     }
     outcome = await stage.do(Reserve(**wanted | {"window_ms": 10_000} | more))
     assert isinstance(outcome, Refused), outcome

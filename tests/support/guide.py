@@ -22,6 +22,7 @@ CHANGING = (
     (re.compile(r"\breq_[0-9a-f]{20}\b"), "req_0123456789abcdef0123"),
     (re.compile(r"\bgck_\S+"), "gck_" + "x" * 43),
     (re.compile(r"(lease ends in +)\S+"), r"\g<1>2m"),
+    (re.compile(r"(?<=embedded, in )\S+"), "/srv/gpucredits-data."),
 )
 
 

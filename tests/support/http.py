@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 
-from gpucredits.bench.processes import processes_of
 from gpucredits.client import AsyncClient, Call, Refused
+from gpucredits_bench.processes import processes_of
 from support.mornings import until_morning
 from support.waiting import HANGS_S
 

@@ -9,17 +9,17 @@ import pytest
 
 from gpucredits.store.book import load, save
 from gpucredits.store.book.needs import Needs
-from gpucredits.store.book.sql_batch import Part
+from gpucredits.store.book.table import Part
 
 
-def without(monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
-    """Save whether a condition of the guard holds or not."""
-    guarded: Callable[[tuple[Part, ...]], str] = vars(save)["guarded_statement"]
+def without(monkeypatch: pytest.MonkeyPatch, condition: str, instead: str = "({} OR true)") -> None:
+    """Save whether a condition of the guard holds or not; {} stands for the condition."""
+    guarded: Callable[..., str] = vars(save)["guarded_statement"]
 
-    def heedless(parts: tuple[Part, ...]) -> str:
-        text = guarded(parts)
+    def heedless(parts: tuple[Part, ...], *, is_single: bool) -> str:
+        text = guarded(parts, is_single=is_single)
         assert condition in text
-        return text.replace(condition, f"({condition} OR true)")
+        return text.replace(condition, instead.format(condition))
 
     monkeypatch.setattr(save, "guarded_statement", heedless)
 

@@ -13,20 +13,20 @@ from typing import Any, TypeVar
 from gpucredits.core import command as commands
 from gpucredits.core.account import Account, Status, is_below
 from gpucredits.core.book import Book, NotInBook, Org, Row
-from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.command import Command
 from gpucredits.core.decide import decide, roll
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.limits import Boost, TokenBucket
 from gpucredits.core.outcome import Granted, Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.reconciliation.commands import Reconcile, RefundLostWork
+from gpucredits.core.reservation import Outage, Reservation, ReservationState
 from gpucredits.core.rules.credit.funding import stretches
 from gpucredits.core.rules.upkeep.counting import add_leases
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 CREDIT = 1_000_000
@@ -88,6 +88,9 @@ def counted_path(command: Command) -> str:
             return ""
 
 
+CORRECTS = (commands.Refund, Reconcile, RefundLostWork)
+
+
 class Ledger:
     """One org's rows and a clock; ``do`` decides a command at ``now``."""
 
@@ -137,6 +140,16 @@ class Ledger:
         """Let time pass."""
         self.now += round(s * SECOND) + ms * MS + us
 
+    def away(self, *, s: float, grace_ms: int = 120_000) -> None:
+        """Let time pass in which no server lives; it ends now."""
+        since = self.now
+        self.wait(s=s)
+        self.stored.outages += (Outage(since, self.now, grace_ms),)
+
+    def maintain(self, *, s: float) -> None:
+        """Announce a planned stop of so many seconds from now on, or end it with 0."""
+        self.stored.maintenance_until = self.now + round(s * SECOND) if s else 0
+
     def open(self, path: str, **fields: object) -> Account:
         """Create an account that must be new."""
         command = commands.CreateAccount(path=path, **fields)  # type: ignore[arg-type]
@@ -154,7 +167,7 @@ class Ledger:
         Every lease is on a node of its own unless told.
         """
         node = f"node-{len(self.stored.reservations) + 1}"
-        given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1}
+        given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "milli_gpus": 1_000}
         given |= {"node": node, **fields}
         command = commands.Reserve(account=account, **given)  # type: ignore[arg-type]
         return self.accept(command, Reserved).reservation
@@ -190,6 +203,7 @@ class Ledger:
             book.load(copy(row) for row in rows.values())
         book.load(copy(row) for row in stored_policies(stored))
         book.load(self._jobs(book))
+        book.outages, book.maintenance_until = stored.outages, stored.maintenance_until
         return book
 
     def account(self, path: str) -> Account:
@@ -239,6 +253,7 @@ class Ledger:
             if account.window_max_ms
         }
         book.bound_windows(stored.windows)
+        book.outages, book.maintenance_until = stored.outages, stored.maintenance_until
         book.suspended = {
             account.path: account.is_overdue
             for account in stored.accounts.values()
@@ -281,12 +296,15 @@ class Ledger:
             repays = entry.type in (EntryType.REPAY, EntryType.COLLECT) or (
                 entry.type is EntryType.REFUND and entry.other_grant_id
             )
-            corrects = isinstance(command, commands.Refund)
+            corrects = isinstance(command, CORRECTS)
             payers = {number for number, _, _ in stretches(lease)} if lease else set()
             if corrects and repays and entry.account_id in payers:
                 yield entry
             expires = entry.type is EntryType.EXPIRE
             if payment and expires and entry.grant_id in self._kin(payment):
+                yield entry
+            restores = expires or entry.type is EntryType.RESTORE
+            if isinstance(command, Reconcile) and restores and entry.account_id in payers:
                 yield entry
 
     def _kin(self, payment: TopUpRow) -> set[int]:
@@ -310,7 +328,7 @@ class Ledger:
         named = getattr(command, "reservation_id", 0)
         payment = stored.topups.get(getattr(command, "topup_id", 0))
         paid = self._kin(payment) if payment else set()
-        if named in stored.reservations and isinstance(command, commands.Refund):
+        if named in stored.reservations and isinstance(command, CORRECTS):
             paid |= {grant_id for grant_id, _ in stored.reservations[named].paid}
             paid |= {entry.grant_id for entry in self._past(command)}
         for grant in reversed(stored.lots.values()):
@@ -327,9 +345,13 @@ class Ledger:
                 yield lease
         if payment:
             yield payment
-        for row in stored.topups.values():
-            if row.payment_reference == getattr(command, "payment_reference", None):
-                yield row
+        reference = getattr(command, "payment_reference", None)
+        looks_back = isinstance(command, Reconcile)
+        yield from (
+            row
+            for row in stored.topups.values()
+            if looks_back or row.payment_reference == reference
+        )
 
     def _save(self) -> None:
         stored, batch = self.stored, self.batch

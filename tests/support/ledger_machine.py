@@ -170,7 +170,7 @@ class LedgerRules(RuleBasedStateMachine):
     @rule(
         account=paths,
         gpu_type=st.sampled_from(["h100", "h100", "h100", "a100", "tiny", "free", "none"]),
-        gpus=st.sampled_from([1, 1, 2, 3]),
+        milli_gpus=st.sampled_from([1_000, 1_000, 2_000, 3_000, 460, 1]),
         window=st.sampled_from([1_000, 1_500, 3_333, 10_000]),
         escrow=st.sampled_from([0, 0, 1, 2]),
         cap=st.sampled_from([0, 0, 0, 1, 5, 10_000, 15_000]),
@@ -187,7 +187,7 @@ class LedgerRules(RuleBasedStateMachine):
             account=account,
             job_id="job",
             gpu_type=asked["gpu_type"],
-            gpu_count=asked["gpus"],
+            milli_gpus=asked["milli_gpus"],
             window_ms=asked["window"],
             escrow_windows=asked["escrow"],
             max_amount=asked["cap"],

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import asyncpg
 
-from gpucredits.store.database.migrate import migrate, read_migrations
+from gpucredits.store.database.migrate import migrate, read_schema
 
 
 async def main(dsn: str, folder: Path) -> None:
-    """Apply the folder's migrations as a session that they can recognise as slow."""
+    """Apply the folder's files as a session that they can recognise as slow."""
     settings = {"application_name": "slow"}
     connection = await asyncpg.connect(dsn, timeout=30, server_settings=settings)
-    await migrate(connection, read_migrations(folder))
+    await migrate(connection, read_schema(folder))
     await connection.close()
 
 

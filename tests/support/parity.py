@@ -34,10 +34,11 @@ from gpucredits.core.decide import decide
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome, Reserved, ToppedUp
 from gpucredits.core.price import Price
+from gpucredits.core.reconciliation.commands import Reconcile, RefundLostWork
 from gpucredits.service.write import batch
-from gpucredits.service.write.stored_answers import detached
+from gpucredits.service.write.batch_record import detached
 from gpucredits.store.book import rows, tables
-from gpucredits.store.book.guard import GuardResult
+from gpucredits.store.book.book_cache import GuardResult
 from gpucredits.store.book.save import save_if
 from gpucredits.store.book.table import Table
 from gpucredits.store.database.connection import Connection
@@ -201,11 +202,25 @@ class Players:
             (Cancel, {"reservation_id": lease}),
             *[(Refund, {"reservation_id": lease, "amount": amount // 10 + 1})] * 3,
             *[(Adjust, {"reservation_id": lease, "amount": amount})] * 2,
+            *[(Reconcile, {"reservation_id": lease, "spans": self.spans()})] * 3,
+            (
+                RefundLostWork,
+                {
+                    "reservation_id": lease,
+                    "checkpoint_ms": dice.randrange(20_000),
+                    "limit_ms": dice.randrange(1, 40_000),
+                },
+            ),
             (Sweep, {"account_id": dice.randrange(1, 8)}),
         ]
         kind, values = dice.choice(choices)
         command: Command = kind(**values)
         return command
+
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """What nodes measured, in any order, some of it twice."""
+        starts = [self.dice.randrange(60_000) for _ in range(self.dice.randrange(4))]
+        return tuple((start, start + self.dice.randrange(30_000)) for start in starts)
 
     def reserve(self, path: str) -> dict[str, Any]:
         """A job for an account, small or large, in this or that shape."""
@@ -214,7 +229,7 @@ class Players:
             "account": path,
             "job_id": "j",
             "gpu_type": "h100",
-            "gpu_count": dice.randrange(1, 4),
+            "milli_gpus": 1_000 * dice.randrange(1, 4),
             "window_ms": dice.choice([1_000, 10_000, 30_000]),
             "escrow_windows": dice.choice([0, 0, 1]),
             "max_amount": dice.choice([0, 0, 20 * CREDIT]),

@@ -19,7 +19,9 @@ def is_same_answer(call: Call[Any], first: bytes, again: bytes) -> bool:
         return (
             bool(is_told and told.pop("note")) and made.items() - {("note", None)} == told.items()
         )
-    if call.is_keyed:
+    if call.path == "/v1/reconciler:run":  # what was compared is not due again
+        return bool(json.loads(first)["compared"] and not json.loads(again)["compared"])
+    if call.is_keyed and call.path != "/v1/tokens:redeem":  # which says how much is left now
         return first == again
     return lasting(first) == lasting(again)
 

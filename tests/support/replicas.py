@@ -53,8 +53,13 @@ class Pair:
         until(lambda: sql(self.primary.dsn(), count) == 0, timeout_s=TIMEOUT_S)
 
     def promote(self) -> None:
-        """Make the standby a primary, on a timeline of its own."""
-        assert sql(self.standby.dsn(), "SELECT pg_promote(true, 60)")
+        """Make the standby a primary, on a timeline of its own.
+
+        No query waits for the promotion: its snapshot could hold up the recovery before it.
+        """
+        dsn = self.standby.dsn()
+        assert sql(dsn, "SELECT pg_promote(false)")
+        until(lambda: sql(dsn, "SELECT NOT pg_is_in_recovery()"), timeout_s=TIMEOUT_S)
 
     def stop(self) -> None:
         """End both."""

@@ -45,6 +45,37 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         "UPDATE reservations SET state = 2 WHERE state = 1",
         "UPDATE reservations SET used_ms = 1000000000 WHERE state = 0",
     ),
+    "spending": (
+        "UPDATE spend_days SET amount = amount + 1",
+        "UPDATE spend_days SET day = day - 1",
+        "UPDATE spend_days SET payer_id = payer_id + 1000",
+        "UPDATE spend_days SET account_id = account_id + 1000",
+        "UPDATE spend_days SET gpu_type = gpu_type || 'x'",
+        "DELETE FROM spend_days",
+        "INSERT INTO spend_days VALUES (1, 1, 1, 1, 'h100', 1)",
+    ),
+    "spend_hours": (
+        "UPDATE spend_hours SET before = before + 1",
+        "UPDATE spend_hours SET hour = hour - 1",
+        "UPDATE spend_hours SET payer_id = payer_id + 1000",
+        "UPDATE spend_hours SET account_id = account_id + 1000",
+        "UPDATE spend_hours SET gpu_type = gpu_type || 'x'",
+        "DELETE FROM spend_hours",
+        "INSERT INTO spend_hours VALUES (1, 1, 1, 'h100', 1, 1)",
+    ),
+    "lease_days": (  # of a lease that runs across days: tests/db/test_spending_days.py
+        "INSERT INTO lease_days SELECT org_id, reservation_id, 1, account_id, 0 FROM reservations",
+    ),
+    "extensions": (
+        (
+            "UPDATE reservations SET extended_ms = 1000, expires_at = expires_at + 1000000"
+            " WHERE state = 0"
+        ),
+        (
+            "UPDATE reservations SET reprieve_ms = 1000, expires_at = expires_at + 1000000"
+            " WHERE state = 0"
+        ),
+    ),
     "reservations": (
         "DELETE FROM reservations WHERE state = 1",
         "UPDATE reservations SET payer_id = 3 WHERE state = 1 AND payer_id = 1",
@@ -69,18 +100,18 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         ),
     ),
     "admissions": (
-        "UPDATE prices SET credits_per_gpu_hour = 1 WHERE gpu_type = 'h100'",
-        "UPDATE prices SET region = 'x' WHERE gpu_type = 'h100'",
-        "UPDATE prices SET account = 'acme/q' WHERE account = 'acme/p'",
+        "UPDATE list_prices SET credits_per_gpu_hour = 1 WHERE gpu_type = 'h100'",
+        "UPDATE list_prices SET region = 'x' WHERE gpu_type = 'h100'",
+        "UPDATE discounts SET account = 'acme/q' WHERE account = 'acme/p'",
         (
-            f"UPDATE prices SET effective_from = {NEVER_US - 1}, effective_to = {NEVER_US}"
+            f"UPDATE list_prices SET effective_from = {NEVER_US - 1}, effective_to = {NEVER_US}"
             " WHERE gpu_type = 'h100'"
         ),
-        "UPDATE prices SET effective_to = effective_from + 1 WHERE gpu_type = 'h100'",
-        "UPDATE prices SET is_end = true WHERE account = 'acme/p'",
-        f"UPDATE prices SET effective_to = {NEVER_US} WHERE credits_per_gpu_hour = 1",
-        "UPDATE prices SET effective_to = effective_to * 2 WHERE credits_per_gpu_hour = 1",
-        "DELETE FROM prices WHERE gpu_type = 'h100'",
+        "UPDATE list_prices SET effective_to = effective_from + 1 WHERE gpu_type = 'h100'",
+        "UPDATE discounts SET is_end = true WHERE account = 'acme/p'",
+        f"UPDATE discounts SET effective_to = {NEVER_US} WHERE credits_per_gpu_hour = 1",
+        "UPDATE discounts SET effective_to = effective_to * 2 WHERE credits_per_gpu_hour = 1",
+        "DELETE FROM list_prices WHERE gpu_type = 'h100'",
         "UPDATE reservations SET price_id = 99",
         "UPDATE reservations SET price = price + 1 WHERE used_ms = 0",
         (
@@ -94,12 +125,12 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         "UPDATE reservations SET payer_id = 3 WHERE account = 'acme/p'",
     ),
     "price_acts": (
-        "UPDATE prices SET credits_per_gpu_hour = 1 WHERE gpu_type = 'b200'",
-        "UPDATE prices SET effective_from = effective_from + 1 WHERE account = 'acme/p'",
-        "DELETE FROM prices WHERE gpu_type = 'b200'",
-        "DELETE FROM prices WHERE is_end",
-        "UPDATE prices SET effective_from = effective_from + 1 WHERE is_end",
-        "UPDATE prices SET effective_to = effective_to + 1 WHERE credits_per_gpu_hour = 1",
+        "UPDATE list_prices SET credits_per_gpu_hour = 1 WHERE gpu_type = 'b200'",
+        "UPDATE discounts SET effective_from = effective_from + 1 WHERE account = 'acme/p'",
+        "DELETE FROM list_prices WHERE gpu_type = 'b200'",
+        "DELETE FROM list_prices WHERE is_end",
+        "UPDATE list_prices SET effective_from = effective_from + 1 WHERE is_end",
+        "UPDATE discounts SET effective_to = effective_to + 1 WHERE credits_per_gpu_hour = 1",
     ),
     "grants": (
         "DELETE FROM grants WHERE remaining = 0 AND state = 1",
@@ -178,6 +209,13 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         "UPDATE accounts SET parent_id = 0 WHERE path = 'acme/p'",
         "UPDATE orgs SET path = 'evil' WHERE path = 'acme'",
     ),
+    "directory": (
+        "UPDATE org_directory SET path = 'evil' WHERE path = 'acme'",
+        "DELETE FROM org_directory WHERE path = 'acme'",
+        "INSERT INTO org_directory (path, state) VALUES ('evil', 1)",
+        "UPDATE pool_directory SET region = 'evil' WHERE pool_id = 0",
+        "DELETE FROM pool_directory WHERE pool_id = 0",
+    ),
     "floor": ("UPDATE accounts SET floor = floor - 1 WHERE model = 1",),
     "account_acts": (
         "UPDATE accounts SET path = 'acme/r' WHERE path = 'acme/p'",
@@ -212,7 +250,7 @@ ROW_DAMAGE: dict[str, tuple[str, ...]] = {
         "DELETE FROM reservations WHERE state = 2",
     ),
     "insert_only": (
-        "ALTER TABLE prices DISABLE TRIGGER prices_insert_only",
+        "ALTER TABLE list_prices DISABLE TRIGGER list_prices_insert_only",
         "DROP TRIGGER statements_insert_only ON statements",
     ),
     "answers": (

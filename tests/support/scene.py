@@ -56,7 +56,7 @@ class Scene:
 
     async def reserve(self, account: str = "acme", **wanted: Any) -> Reserved:
         """A lease on a node of its own; one GPU for ten seconds ahead unless said otherwise."""
-        usual: dict[str, Any] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1}
+        usual: dict[str, Any] = {"job_id": "job", "gpu_type": "h100", "milli_gpus": 1_000}
         usual |= {"window_ms": 10_000, "node": f"node-{next(self._keys)}"}
         command = Reserve(account=account, **(usual | wanted))
         outcome = await self.do(command, org=account.partition("/")[0])
@@ -92,7 +92,7 @@ async def list_price(pool: Pool, number: int, gpu_type: str, rate: int) -> None:
     """A list price that was always in force, and the act that set it."""
     async with pool.acquire() as db, db.transaction():
         done = await db.execute(
-            "INSERT INTO prices VALUES (0, $1, $2, 'default', $3, 0, '', 0) ON CONFLICT DO NOTHING",
+            "INSERT INTO list_prices VALUES ($1, $2, 'default', $3, 0, 0) ON CONFLICT DO NOTHING",
             number,
             gpu_type,
             rate,

@@ -31,7 +31,11 @@ class Stage:
 
     async def prepare(self, **settings: Any) -> None:
         """Make the pool, and an org that can pay."""
-        usual: dict[str, Any] = {"gpu_type": "h100", "region": "default", "gpus": CAPACITY}
+        usual: dict[str, Any] = {
+            "gpu_type": "h100",
+            "region": "default",
+            "milli_gpus": 1_000 * CAPACITY,
+        }
         wanted = GpuPool(**(usual | settings))
         saved, _ = await self.pools.set(Act(org_id=0, actor="tester"), wanted)
         self.pool_id = saved.pool_id
@@ -55,7 +59,7 @@ class Stage:
             account=org,
             job_id=f"job-{self.asked}",
             gpu_type="h100",
-            gpu_count=gpus,
+            milli_gpus=1_000 * gpus,
             window_ms=3_600_000,
         )
         wish = QueueOptions(reserve=reserve, pool_id=self.pool_id, **({"is_patient": True} | more))
@@ -77,7 +81,7 @@ class Stage:
         """GPUs of live leases."""
         return int(
             await self.base.pool.fetchval(
-                "SELECT coalesce(sum(gpu_count), 0) FROM reservations WHERE state = 0"
+                "SELECT coalesce(sum(milli_gpus), 0) / 1000 FROM reservations WHERE state = 0"
             )
         )
 

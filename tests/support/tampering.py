@@ -1,4 +1,4 @@
-"""Books on which every power and bound was used, and what a superuser could do to them unseen.
+"""What a superuser could do to the books unseen.
 
 Each tampering is one act of a database superuser with triggers off, by the rule that must name it.
 """
@@ -7,48 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpucredits.core.account import Status
-from gpucredits.core.authority import Authority
 from gpucredits.core.bounds import NEVER_US
-from gpucredits.core.command import (
-    AddBoost,
-    CreateAccount,
-    EndBoost,
-    EndBudget,
-    EndQuota,
-    EndRateLimit,
-    ReplaceBudgets,
-    ReplaceQuotas,
-    SetBudget,
-    SetQuota,
-    SetRateLimit,
-    UpdateAccount,
-)
-from gpucredits.core.outcome import Boosted, QuotaSaved, RateLimitSaved
-from gpucredits.core.period import Calendar
-from gpucredits.core.quota import Dimension
-from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms
-from gpucredits.core.request_limit import Holder, RequestLimit
-from gpucredits.jobs.statements import Statements
-from gpucredits.service.access.key_acts import create_key, revoke_key
-from gpucredits.service.access.keys import Keyring
-from gpucredits.service.billing import anomalies, budget_requests
-from gpucredits.service.billing.prices import NewPrice, PriceEnd, add_price, end_price
-from gpucredits.service.billing.usage import UsageRow, record_use
-from gpucredits.service.dispatch.pools import GpuPools
-from gpucredits.service.limits.request_limits import LimitTarget, change_limit
 from gpucredits.service.write.acts import Act
-from gpucredits.store.billing.anomalies import TermsRow
-from gpucredits.store.dispatch.pools import GpuPool, Weight
-from support.damage import open_books
-from support.scene import CREDIT, HOUR_US, Scene
+from support.reconciler_tampering import RECONCILER_TAMPERINGS
 
 DAY_S = 86_400
 WHO: dict[str, Any] = {"actor": "tester", "request_id": "r"}
 STAFF = Act(org_id=1, actor="key_0_2")
 ROGUE_KEY = (
-    "INSERT INTO api_keys (org_id, hash, name, role, scope, created_at)"
-    " VALUES (0, sha256('evil'), 'evil', 'admin', '', 0)"
+    "INSERT INTO system_keys (hash, name, role, created_at)"
+    " VALUES (sha256('evil'), 'evil', 'admin', 0)"
 )
 ROGUE_LIMIT = "INSERT INTO request_limits VALUES (1, 1, 99, 1000000, 3600000000, 0)"
 MORE = "amount = amount * 2"
@@ -61,14 +29,33 @@ TAMPERINGS: dict[str, tuple[str, ...]] = {
     "key_acts": (
         ROGUE_KEY,
         "UPDATE api_keys SET role = 'admin' WHERE name = 'member'",
-        "UPDATE api_keys SET scope = '', org_id = 0 WHERE name = 'member'",
+        (
+            "INSERT INTO system_keys (hash, name, role, created_at)"
+            " SELECT hash, name, role, created_at FROM api_keys WHERE name = 'member';"
+            "DELETE FROM api_keys WHERE name = 'member'"
+        ),
         "UPDATE api_keys SET scope = 'acme' WHERE name = 'member'",
         "UPDATE api_keys SET revoked_at = 0 WHERE name = 'revoked'",
         "UPDATE api_keys SET revoked_at = 1 WHERE name = 'member'",
         "UPDATE api_keys SET hash = sha256('evil') WHERE name = 'member'",
         f"UPDATE api_keys SET expires_at = {NEVER_US} WHERE name = 'ending'",
         "UPDATE api_keys SET name = 'trusted' WHERE name = 'member'",
+        "UPDATE api_keys SET node = '' WHERE name = 'bound'",
+        "UPDATE api_keys SET node = 'gpu-8' WHERE name = 'bound'",
+        "UPDATE api_keys SET by_system = true WHERE name = 'bound'",
         "DELETE FROM api_keys WHERE name = 'revoked'",
+    ),
+    "signing_key_acts": (
+        (
+            "INSERT INTO signing_keys (key_id, public_key, sealed, created_at, signs_from)"
+            " VALUES ('evil', sha256('evil'), 'evil', 0, 0)"
+        ),
+        "UPDATE signing_keys SET public_key = sha256('evil') WHERE revoked_at = 0",
+        "UPDATE signing_keys SET sealed = 'evil' WHERE revoked_at = 0",
+        "UPDATE signing_keys SET signs_from = signs_from + 1 WHERE revoked_at = 0",
+        "UPDATE signing_keys SET revoked_at = 0 WHERE revoked_at > 0",
+        "UPDATE signing_keys SET revoked_at = 1 WHERE revoked_at = 0",
+        "DELETE FROM signing_keys WHERE revoked_at > 0",
     ),
     "quota_acts": (
         f"UPDATE quotas SET {MORE} WHERE dimension = 1",
@@ -106,8 +93,8 @@ TAMPERINGS: dict[str, tuple[str, ...]] = {
         "UPDATE budgets SET priority = 0 WHERE name = 'm'",
     ),
     "pool_acts": (
-        "UPDATE pools SET gpus = gpus * 2 WHERE pool_id > 0",
-        "UPDATE pools SET gpus = 8 WHERE pool_id = 0",
+        "UPDATE pools SET milli_gpus = milli_gpus * 2 WHERE pool_id > 0",
+        "UPDATE pools SET milli_gpus = 8000 WHERE pool_id = 0",
         "UPDATE pools SET grace_ms = 0 WHERE pool_id > 0",
         "UPDATE pools SET preemption = NOT preemption WHERE pool_id > 0",
         "UPDATE pools SET min_runtime_ms = min_runtime_ms * 2 WHERE pool_id > 0",
@@ -149,7 +136,17 @@ TAMPERINGS: dict[str, tuple[str, ...]] = {
         "UPDATE anomaly_terms SET floor = floor * 2",
         "UPDATE anomaly_terms SET auto_suspend = NOT auto_suspend",
         "DELETE FROM anomaly_terms",
-        "INSERT INTO anomaly_terms VALUES (1, 3, 200, 0, true)",
+        "UPDATE anomaly_terms SET set_by = 3",
+        "INSERT INTO anomaly_terms VALUES (1, 3, 200, 0, true, 0)",
+    ),
+    "idle_guard_acts": (
+        "UPDATE idle_guards SET window_ms = 0",
+        "UPDATE idle_guards SET utilization_percent = 1",
+        "UPDATE idle_guards SET memory_percent = 100",
+        "UPDATE idle_guards SET grace_ms = grace_ms * 2",
+        "UPDATE idle_guards SET set_by = 3",
+        "DELETE FROM idle_guards",
+        "INSERT INTO idle_guards VALUES (1, 3, 60000, 5, 0, 0, 0, 0, 0)",
     ),
     "standing_acts": (
         "UPDATE accounts SET delinquent = NOT delinquent WHERE path = 'acme'",
@@ -167,11 +164,15 @@ TAMPERINGS: dict[str, tuple[str, ...]] = {
         "UPDATE reservations SET state = 1 WHERE state = 3",
     ),
     "price_acts": (
-        "DELETE FROM prices WHERE is_end",
-        f"UPDATE prices SET effective_to = {NEVER_US} WHERE effective_to < {NEVER_US}",
+        "DELETE FROM list_prices WHERE is_end",
+        f"UPDATE discounts SET effective_to = {NEVER_US} WHERE effective_to < {NEVER_US}",
         (
-            "INSERT INTO prices SELECT org_id, price_id + 1000, gpu_type, region, 1,"
-            " effective_from, account, created_at FROM prices WHERE NOT is_end LIMIT 1"
+            "INSERT INTO list_prices SELECT price_id + 1000, gpu_type, region, 1,"
+            " effective_from, created_at FROM list_prices WHERE NOT is_end LIMIT 1"
+        ),
+        (
+            "INSERT INTO discounts SELECT org_id, price_id + 1000, gpu_type, region, 1,"
+            " effective_from, account, created_at FROM discounts WHERE NOT is_end LIMIT 1"
         ),
     ),
     "org_clocks": ("UPDATE orgs SET clock = clock + 8640000000000 WHERE path = 'acme'",),
@@ -180,11 +181,29 @@ TAMPERINGS: dict[str, tuple[str, ...]] = {
         "UPDATE clock SET offset_us = offset_us + 86400000000",
         "UPDATE clock SET offset_us = 0",
     ),
+    "outages": (
+        "INSERT INTO outages (since, until, grace_ms) VALUES (1, 2, 3600000)",
+        "UPDATE outages SET grace_ms = grace_ms + 1",
+        "UPDATE outages SET until = until + 1000000",
+        "DELETE FROM outages",
+    ),
+    "maintenance_acts": (
+        "INSERT INTO maintenances (announced_at, until, reason) VALUES (1, 2, '')",
+        "UPDATE maintenances SET until = until + 1000000",
+        "UPDATE maintenances SET ended_at = 0 WHERE ended_at > 0",
+        "UPDATE maintenances SET ended_at = until WHERE ended_at = 0",
+    ),
     "usage": (
         "UPDATE usage_events SET used_ms = used_ms * 2",
         "UPDATE usage_events SET reservation_id = 999 WHERE reservation_id <> 0",
         "DELETE FROM usage_events WHERE seq = 1",
+        "UPDATE usage_events SET is_attested = true WHERE NOT is_attested AND NOT is_late",
         "INSERT INTO usage_events VALUES (1, 'job', 'n', 99, 0, 1, false, 1000, 1)",
+    ),
+    "measured": (
+        "UPDATE measured SET used_ms = used_ms + 1",
+        "DELETE FROM measured",
+        "INSERT INTO measured VALUES (1, 5, 'elsewhere', 1, 1000, 0)",
     ),
     "insert_only": ("ALTER TABLE usage_events DISABLE TRIGGER usage_events_summed",),
     "functions": (
@@ -195,148 +214,5 @@ TAMPERINGS: dict[str, tuple[str, ...]] = {
             " AS 'SELECT 0::bigint'"
         ),
     ),
+    **RECONCILER_TAMPERINGS,
 }
-
-
-async def use_every_power(stage: Scene) -> None:
-    """The books of ``damage``, and keys, pools, limits, requests, statements and reports."""
-    await open_books(stage)
-    await stage.advance(40 * DAY_S)
-    for _ in range(3):
-        await Statements(stage.ledger).tick()
-    await end_a_price(stage)
-    await make_keys(stage)
-    await make_pools(stage)
-    await change_limits(stage)
-    await ask_for_more(stage)
-    await stage.do(CreateAccount(path="acme/idle"))
-    await stage.do(UpdateAccount(path="acme/idle", status=Status.SUSPENDED, by=Authority.ORG))
-    terms = TermsRow(ratio_percent=300, floor=CREDIT, auto_suspend=False)
-    assert await anomalies.set_terms(stage.pool, Act(org_id=1, **WHO), "acme", terms)
-    await report_use(stage)
-
-
-async def end_a_price(stage: Scene) -> None:
-    """Prices of a type that nobody uses: one with an end of its own, and one that was ended."""
-    what: dict[str, Any] = {"gpu_type": "l40", "region": "default"}
-    later = (await stage.balance()).as_of + HOUR_US
-    for effective_to in (later, NEVER_US):
-        new = NewPrice(
-            **what, credits_per_gpu_hour=CREDIT, effective_from=None, effective_to=effective_to
-        )
-        await add_price(stage.pool, Act(org_id=0, **WHO), new)
-    await end_price(stage.pool, Act(org_id=0, **WHO), PriceEnd(**what, effective_to=None))
-
-
-async def make_keys(stage: Scene) -> None:
-    """A key for each way to tamper with one, and limits on the requests of two holders."""
-    keyring = Keyring(stage.pool)
-    soon = (await stage.balance()).as_of + 99 * HOUR_US
-    system: dict[str, Any] = {"role": "admin", "scope": "", "name": "staff"}
-    await create_key(stage.pool, Act(org_id=0, **WHO), **system)
-    made = {}
-    for name, more in (("member", {}), ("ending", {"expires_at": soon}), ("revoked", {})):
-        tenant: dict[str, Any] = {"role": "member", "scope": "acme/p", "name": name, **more}
-        made[name] = await create_key(stage.pool, Act(org_id=1, **WHO), **tenant)
-    gone = made["revoked"].row.key_id
-    for _ in range(2):
-        await revoke_key(stage.pool, Act(org_id=1, **WHO), keyring, key_id=gone, scope="")
-    number = made["member"].row.key_id
-    for target in (
-        LimitTarget(
-            org_id=1, holder=Holder.KEY, number=number, resource=f"key_1_{number}", scope="acme"
-        ),
-        LimitTarget(org_id=1, holder=Holder.ORG, number=0, resource="acme", scope="acme"),
-    ):
-        for wanted in (RequestLimit(10, 3_600), None, RequestLimit(20, 7_200)):
-            await change_limit(stage.pool, keyring, Act(org_id=1, **WHO), target, wanted=wanted)
-
-
-async def make_pools(stage: Scene) -> None:
-    """A pool with weights, and one that was removed and had some."""
-    pools = GpuPools(stage.pool)
-    for gpu_type in ("h100", "b200"):
-        for gpus in (8, 16):
-            wanted = GpuPool(gpu_type=gpu_type, region="default", gpus=gpus)
-            await pools.set(Act(org_id=0, **WHO), wanted)
-        weights = [Weight("acme/p", 3, may_borrow=False), Weight("acme", 2)]
-        await pools.weigh(
-            Act(org_id=0, **WHO), (gpu_type, "default"), lambda *_, given=weights: given
-        )
-    await pools.remove(Act(org_id=0, **WHO), "b200", "default")
-
-
-async def change_limits(stage: Scene) -> None:
-    """Limits that were set, changed, boosted, replaced and ended."""
-    jobs: dict[str, Any] = {"account": "acme/p", "dimension": Dimension.CONCURRENT_JOBS}
-    window: dict[str, Any] = {"account": "acme/p", "dimension": Dimension.CREDITS_PER_WINDOW}
-    now = (await stage.balance()).as_of
-    made = await stage.do(SetQuota(**jobs, limit=50, gpu_type="h100"))
-    assert isinstance(made, QuotaSaved)
-    await stage.do(SetQuota(**jobs, limit=60, gpu_type="h100"))
-    number = made.quota.quota_id
-    boost = await stage.do(AddBoost(target_id=number, amount=3, ends_at=now + HOUR_US, note="n"))
-    assert isinstance(boost, Boosted)
-    await stage.do(EndBoost(target_id=number, boost_id=boost.boost.boost_id))
-    daily = SetQuota(**window, limit=900 * CREDIT, calendar=Calendar.DAY, zone="Europe/Berlin")
-    rolling = SetQuota(**window, limit=900 * CREDIT, rolling_hours=24)
-    per_job = SetQuota(account="acme/p", dimension=Dimension.CREDITS_PER_JOB, limit=900 * CREDIT)
-    await stage.do(ReplaceQuotas(account="acme/p", quotas=(daily, rolling, per_job)))
-    other = await stage.do(SetQuota(account="acme/q", dimension=jobs["dimension"], limit=7))
-    assert isinstance(other, QuotaSaved)
-    await stage.do(EndQuota(quota_id=other.quota.quota_id))
-    limit = SetRateLimit(account="acme/p", capacity=500 * CREDIT, refill_per_hour=5 * CREDIT)
-    bucket = await stage.do(limit)
-    assert isinstance(bucket, RateLimitSaved)
-    target_id = bucket.bucket.bucket_id
-    more: dict[str, Any] = {"amount": CREDIT, "refill_per_hour": CREDIT}
-    await stage.do(AddBoost(target_id=target_id, ends_at=now + HOUR_US, **more))
-    await stage.do(EndRateLimit(account="acme/p"))
-    await stage.do(limit)
-    every: dict[str, Any] = {"account": "acme/p", "calendar": Calendar.MONTH}
-    kept = SetBudget(**every, allowance=CREDIT, name="kept", warn_percent=(50, 90))
-    for budgets in ((kept, SetBudget(**every, allowance=CREDIT, name="over")), (kept,)):
-        await stage.do(ReplaceBudgets(account="acme/p", budgets=budgets))
-    await stage.do(SetBudget(**every, allowance=2 * CREDIT, name="kept"))
-    await stage.do(SetBudget(**every, allowance=CREDIT, name="ended"))
-    await stage.do(EndBudget(account="acme/p", name="ended"))
-
-
-async def ask_for_more(stage: Scene) -> None:
-    """Requests that are open, approved and declined."""
-    usual: dict[str, Any] = {
-        "org_id": 1,
-        "request_id": 0,
-        "account": "acme/p",
-        "reason": "why not",
-        "asked_by": "key_1_2",
-        "asked_at": 0,
-        "expires_at": 0,
-    }
-    asked: dict[str, Any] = {"kind": RequestKind.CREDITS, "amount": 5 * CREDIT}
-    made = [
-        (await budget_requests.ask(stage.pool, STAFF, BudgetRequest(**usual, **asked)))[0]
-        for _ in range(3)
-    ]
-    _, approved, declined = made
-    terms = RequestTerms(amount=4 * CREDIT)
-    await budget_requests.approve(
-        stage.ledger, STAFF, approved.request_id, terms=terms, note="fine"
-    )
-    await budget_requests.close(
-        stage.pool,
-        STAFF,
-        declined.request_id,
-        state=RequestState.DECLINED,
-        note="no",
-    )
-
-
-async def report_use(stage: Scene) -> None:
-    """Reports of a lease, twice the same, and of a job without one."""
-    lease = (await stage.reserve("acme", job_id="measured", node="n")).reservation.reservation_id
-    for seq in (1, 2, 2):
-        row = UsageRow(1, "measured", "n", lease, 0, seq, 1_000, {"gpu": seq})
-        await record_use(stage.pool, [row], dry_run=False)
-    apart = UsageRow(1, "apart", "n", 0, 1, 1, 1_000, {})
-    await record_use(stage.pool, [apart], dry_run=False)

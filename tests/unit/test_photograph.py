@@ -186,7 +186,7 @@ def run_on(made: Disk, root: Path, program: str) -> str:
 
 def test_a_program_s_writes_are_seen(watched: Disk) -> None:
     """Of plain files written by a real program, the synced are there and the others are not."""
-    with temporary_directory() as folder:
+    with temporary_directory(on_disk=True) as folder:
         live, base, target = (folder / name for name in ("live", "base", "target"))
         for root in (live, base):
             root.mkdir()
@@ -210,7 +210,7 @@ def test_a_program_s_writes_are_seen(watched: Disk) -> None:
 
 def test_a_disk_fails_as_often_as_it_is_told_to(watched: Disk) -> None:
     """One sync fails with EIO, a file that would grow finds no space, and then all is well."""
-    with temporary_directory() as root:
+    with temporary_directory(on_disk=True) as root:
         watched.fail(Fault.DATA_SYNC, 1)
         watched.control.space = 0
         assert run_on(watched, root, FAILING) == "5 28 done "

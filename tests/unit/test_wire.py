@@ -120,7 +120,12 @@ def test_from_and_to_are_the_words_of_a_transfer() -> None:
 
 @pytest.mark.parametrize(
     ("per_hour", "text"),
-    [(36_000_000, "0.01"), (60_000_000, "0.016666666666"), (0, "0"), (3_600_000_000, "1")],
+    [
+        (36_000_000_000, "0.01"),
+        (60_000_000_000, "0.016666666666"),
+        (0, "0"),
+        (3_600_000_000_000, "1"),
+    ],
 )
 def test_a_rate_per_second_is_exact_where_it_can_be(per_hour: int, text: str) -> None:
     """Cut after twelve decimals, never rounded up."""

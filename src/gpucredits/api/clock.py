@@ -8,8 +8,7 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.paging import PageQuery, page, path_cursor
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import org_number, visible
-from gpucredits.api.http.submit import act_of
+from gpucredits.api.http.scope import act_of, org_number, visible
 from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.clock import read_clock

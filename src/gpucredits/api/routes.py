@@ -8,8 +8,10 @@ one listed first serves it.
 
 from __future__ import annotations
 
-from gpucredits.api import clock, system
-from gpucredits.api.access import keys
+from functools import partial
+
+from gpucredits.api import clock, maintenance, system
+from gpucredits.api.access import keys, tokens
 from gpucredits.api.billing import anomalies, budget_requests, prices, statements, usage
 from gpucredits.api.dispatch import pools, queue, shares
 from gpucredits.api.http.call import Route
@@ -21,6 +23,7 @@ from gpucredits.api.ledger import (
     credit,
     entries,
     explanations,
+    exposure,
     grants,
     heartbeats,
     leases,
@@ -28,7 +31,17 @@ from gpucredits.api.ledger import (
     topups,
     transfers,
 )
-from gpucredits.api.limits import boosts, budgets, overview, quotas, rate_limits, request_limits
+from gpucredits.api.limits import (
+    boosts,
+    budgets,
+    idle_guards,
+    overview,
+    quotas,
+    rate_limits,
+    request_limits,
+)
+from gpucredits.api.metering import dead_letters, events
+from gpucredits.api.reconciliation import comparisons, drift_alarms, lost_work, unmatched_use
 
 NOUNS = (
     heartbeats,
@@ -40,23 +53,33 @@ NOUNS = (
     budget_requests,
     statements,
     anomalies,
+    comparisons,
+    drift_alarms,
+    unmatched_use,
+    lost_work,
     explanations,
     overview,
     quotas,
     rate_limits,
     boosts,
     budgets,
+    idle_guards,
     pools,
     shares,
     queue,
     keys,
+    tokens,
     request_limits,
+    events,
+    dead_letters,
     grants,
     topups,
     transfers,
     entries,
     leases,
+    exposure,
     clock,
+    maintenance,
     accounts,
     balances,
     system,
@@ -69,5 +92,5 @@ def routes(*, has_test_clock: bool = False) -> list[Route]:
     rows = [row for noun in NOUNS for row in noun.route]
     table = [row for row in rows if has_test_clock or row.handler is not system.post_test_clock]
     table.append(system.described_by(described))
-    described.document.update(openapi_document(table))
+    described.make = partial(openapi_document, table)
     return table

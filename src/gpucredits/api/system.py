@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -9,10 +10,17 @@ import msgspec
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Route, Routes
 from gpucredits.core.bounds import SECOND_US
+from gpucredits.metering.standing import PipelineStanding
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.metrics import measure
 from gpucredits.service.reads.clock import move_clock, read_clock, read_offset
-from gpucredits.service.reads.health import alarms_of, check_health
+from gpucredits.service.reads.health import (
+    alarms_of,
+    check_health,
+    drift_alarm,
+    metering_alarms,
+    readers_alarm,
+)
 from gpucredits.service.write.acts import Act
 from gpucredits.version import __version__
 from gpucredits.wire.metrics import MEDIA_TYPE, exposition
@@ -22,6 +30,7 @@ from gpucredits.wire.system import (
     ClockAnswer,
     ClockRequest,
     HealthAnswer,
+    MeteringHealth,
     RequestLimitsHealth,
     TimeAnswer,
 )
@@ -42,8 +51,12 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
     if status != "ok":
         call.status = int(HTTPStatus.SERVICE_UNAVAILABLE)
     limits = call.services.limiter.health
-    orgs_ahead = call.services.ledger.cache.clock_check.orgs_ahead
-    alarms = alarms_of(limits, orgs_ahead)
+    pipeline = call.services.pipeline
+    alarms = alarms_of(limits, call.services.ledger)
+    if pipeline is not None:
+        alarms += metering_alarms(pipeline.standing)
+    alarms += readers_alarm(call.services.event_readers)
+    alarms += drift_alarm(call.services.reconciling.counts)
     return HealthAnswer(
         status=status,
         version=__version__,
@@ -55,6 +68,23 @@ async def get_health(call: ApiRequest[None, NoQuery]) -> HealthAnswer:
             passed_alone=limits.passed_alone,
             let_through=limits.let_through,
         ),
+        metering=None if pipeline is None else metering_to_wire(pipeline.standing),
+    )
+
+
+def metering_to_wire(standing: PipelineStanding) -> MeteringHealth:
+    """How the pipeline stands, as it is shown."""
+    stalled_s = max(standing.usage.stalled_s(), standing.events.stalled_s())
+    return msgspec.convert(
+        {
+            "bus": standing.bus,
+            "state": standing.state,
+            "usage_behind": standing.usage.lag,
+            "events_behind": standing.events.lag,
+            "stalled_seconds": int(stalled_s),
+            "dead_letters": standing.dead_letters,
+        },
+        MeteringHealth,
     )
 
 
@@ -94,18 +124,25 @@ async def post_test_clock(call: ApiRequest[ClockRequest, NoQuery]) -> ClockAnswe
 
 
 class Description:
-    """The handler of the OpenAPI document, which is made once."""
+    """The handler of the OpenAPI document, which is made when somebody first asks for it.
+
+    Most servers are never asked, and describing every shape takes a tenth of a second. It is made
+    in the event loop, once: shapes of msgspec are not for two threads at a time.
+    """
 
     __name__ = "get_openapi"
     __doc__ = "This document."
 
     def __init__(self) -> None:
-        self.document: dict[str, Any] = {}
+        self.make: Callable[[], dict[str, Any]] = dict
+        self._document: dict[str, Any] = {}
 
     async def __call__(self, call: ApiRequest[None, NoQuery]) -> dict[str, Any]:
-        """The document as it was made when the server started."""
+        """The document."""
         del call
-        return self.document
+        if not self._document:
+            self._document = self.make()
+        return self._document
 
 
 def described_by(description: Description) -> Route:

@@ -21,6 +21,15 @@ from gpucredits.version import __version__
 EXIT_INTERRUPTED: Final = 130  # as a shell reports a program that SIGINT ended
 EXIT_PIPE_CLOSED: Final = 141  # as a shell reports a program that SIGPIPE ended
 JSON_WANTED: Final = "gpucredits.json"
+# What a command may lack, and how to get it. No wheel holds the benchmarks.
+BENCHMARKS: Final = "gpucredits_bench"
+CRYPTOGRAPHY: Final = "cryptography"
+THE_TOKENS: Final = ("tokens and certificates", "pip install 'gpucredits[tokens]'")
+THE_SERVER: Final = ("the server", "pip install 'gpucredits[server]'")
+THE_BENCHMARKS: Final = (
+    "the benchmarks",
+    "pip install -e '.[server]' in a checkout of the sources, or make bench there",
+)
 
 # Where each command lives, in the order that help lists them.
 COMMANDS: Final = {
@@ -36,6 +45,9 @@ COMMANDS: Final = {
     "usage": "gpucredits.cli.commands.usage",
     "price": "gpucredits.cli.commands.price",
     "explain": "gpucredits.cli.commands.explain",
+    "run": "gpucredits.cli.node.run",
+    "agent": "gpucredits.cli.node.agent",
+    "idle-guard": "gpucredits.cli.node.idle_guard",
     "reserve": "gpucredits.cli.commands.reservation",
     "heartbeat": "gpucredits.cli.commands.reservation",
     "settle": "gpucredits.cli.commands.reservation",
@@ -46,6 +58,8 @@ COMMANDS: Final = {
     "request": "gpucredits.cli.commands.request",
     "statement": "gpucredits.cli.commands.statement",
     "anomaly": "gpucredits.cli.commands.anomaly",
+    "reconcile": "gpucredits.cli.reconciliation.reconcile",
+    "loss": "gpucredits.cli.reconciliation.loss",
     "quota": "gpucredits.cli.commands.quota",
     "limit": "gpucredits.cli.commands.limit",
     "budget": "gpucredits.cli.commands.budget",
@@ -54,12 +68,19 @@ COMMANDS: Final = {
     "queue": "gpucredits.cli.commands.queue",
     "share": "gpucredits.cli.commands.share",
     "key": "gpucredits.cli.commands.key",
+    "token": "gpucredits.cli.node.token",
+    "ca": "gpucredits.cli.node.ca",
+    "event": "gpucredits.cli.metering.event",
+    "dead-letter": "gpucredits.cli.metering.dead_letter",
     "audit": "gpucredits.cli.commands.audit",
+    "simulate": "gpucredits.cli.server.simulate",
     "verify": "gpucredits.cli.server.verify",
     "clock": "gpucredits.cli.commands.clock",
+    "maintenance": "gpucredits.cli.outages.maintenance",
+    "exposure": "gpucredits.cli.outages.exposure",
     "backup": "gpucredits.cli.server.backup",
     "restore": "gpucredits.cli.server.restore",
-    "bench": "gpucredits.cli.server.bench",
+    "bench": "gpucredits_bench.commands",
     "completion": "gpucredits.cli.commands.completion",
 }
 
@@ -133,7 +154,7 @@ class LazyGroup(Group):
         if place is None:
             return None
         try:
-            command = getattr(importlib.import_module(place), cmd_name)
+            command = getattr(importlib.import_module(place), cmd_name.replace("-", "_"))
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] == __package__.partition(".")[0]:
                 raise
@@ -150,18 +171,21 @@ def main() -> None:
 
 
 def _missing(name: str, error: ModuleNotFoundError) -> click.Command:
+    missed = (error.name or "").partition(".")[0]
+    needs, means = {BENCHMARKS: THE_BENCHMARKS, CRYPTOGRAPHY: THE_TOKENS}.get(missed, THE_SERVER)
+
     @click.command(
         name,
         cls=Command,
-        short_help="Needs the server: pip install 'gpucredits[server]'.",
+        help=f"Needs {needs}, which this installation lacks.",
+        short_help=f"Needs {needs}: {means}.",
         context_settings={"ignore_unknown_options": True},
     )
     @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
     def missing(rest: tuple[str, ...]) -> None:
-        """Needs the server, which is not installed."""
         del rest
         raise click.ClickException(
-            f"{name} needs the server ({error.name} is missing): pip install 'gpucredits[server]'"
+            f"{name} needs {needs} ({error.name} is missing): {means}"
         ) from error
 
     return missing

@@ -17,21 +17,31 @@ from gpucredits.client.errors import (
     Undecided,
     Untrusted,
 )
+from gpucredits.client.leases import AsyncLease, Lease
+from gpucredits.client.tokens import verify_token
 from gpucredits.client.transport import AsyncClient, Client
+from gpucredits.client.trust import ShownCertificate
+from gpucredits.wire.tokens.shapes import LeaseClaims, TokenRefused
 
 __all__ = [
     "Ambiguous",
     "AsyncClient",
+    "AsyncLease",
     "Call",
     "CallError",
     "Client",
     "Invalid",
+    "Lease",
+    "LeaseClaims",
     "Refused",
     "Reply",
     "Retry",
+    "ShownCertificate",
+    "TokenRefused",
     "Unavailable",
     "Undecided",
     "Untrusted",
+    "verify_token",
 ]
 
 build_shapes()  # whoever has imported the client may share it among threads

@@ -215,7 +215,10 @@ def _said(error: httpx.TransportError) -> str:
         case httpx.TimeoutException():
             return "no answer in time"
         case _:
-            return f"the connection broke ({type(error).__name__})"
+            where = address_of(error)
+            hint = where.replace("http:", "https:", 1) if where.startswith("http:") else ""
+            advice = f": if the server speaks TLS, write {hint}" if hint else ""
+            return f"the connection broke ({type(error).__name__}){advice}"
 
 
 def _status_text(response: httpx.Response) -> str:

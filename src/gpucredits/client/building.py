@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
 from msgspec import Struct
+
+from gpucredits.wire.scalars import decoder_of
 
 _WIRE = "gpucredits.wire"
 
@@ -20,7 +21,7 @@ def build_shapes() -> None:
     """Work out every shape that has been imported; a module calls it while it is imported."""
     for shape in _below(Struct):
         if shape.__module__.startswith(f"{_WIRE}."):
-            msgspec.json.Decoder(shape)
+            decoder_of(shape)
 
 
 def _below(shape: type[Struct]) -> Iterator[type[Struct]]:

@@ -21,11 +21,11 @@ from gpucredits.client.errors import Invalid
 from gpucredits.core.account import check_path
 from gpucredits.wire.budget import NAME_DEFAULT
 from gpucredits.wire.problem import misfit
-from gpucredits.wire.scalars import Slug, from_wire, parse_instant
+from gpucredits.wire.scalars import Slug, decoder_of, from_wire, parse_instant
 
 Answer = TypeVar("Answer")
 
-Number = str | int | Decimal  # credits; never a float
+Number = str | int | Decimal  # credits or GPUs; never a float
 Given = Mapping[str, Any]  # the arguments of a method by name; None is not given
 When = str | datetime  # RFC 3339 with its offset, or an aware datetime
 
@@ -92,10 +92,13 @@ def read(path: str, answer: type[Answer], given: Given) -> Call[Answer]:
     )
 
 
-def question(path: str, answer: type[Answer], given: Given, *, shape: type[Struct]) -> Call[Answer]:
-    """A call that has a body and changes nothing."""
+def question(
+    path: str, answer: type[Answer], given: Given, *, shape: type[Struct] | None = None
+) -> Call[Answer]:
+    """A call that is posted, with or without a body, and changes nothing."""
     address, rest = _address(path, given)
-    return Call(method="POST", path=address, answer=answer, body=body_of(shape, rest))
+    body = None if shape is None else body_of(shape, rest)
+    return Call(method="POST", path=address, answer=answer, body=body)
 
 
 def write(
@@ -109,17 +112,19 @@ def write(
 ) -> Call[Answer]:
     """A call that changes something once for each key, or nothing when it is a dry run.
 
-    ``is_keyed=False`` is for what is safe to repeat by itself.
+    ``is_keyed=False`` is for what is safe to repeat by itself. Without a body, arguments that do
+    not stand in the path are in the query.
     """
     address, rest = _address(path, given)
     key, dry_run = rest.pop("key", None), rest.pop("dry_run", False)
+    query = query_of(rest) if shape is None else {}
     if key is not None and _KEY.fullmatch(key) is None:
         raise Invalid("must be 1 to 200 printable ASCII characters", field="idempotency key")
     return Call(
         method=method,
         path=address,
         answer=answer,
-        query={"dry_run": "true"} if dry_run else {},
+        query=query | {"dry_run": "true"} if dry_run else query,
         body=None if shape is None else body_of(shape, rest),
         key=key,
         is_keyed=is_keyed and not dry_run,
@@ -212,7 +217,7 @@ def decode(answer: type[Answer], body: bytes) -> Answer:
     """An answer from its JSON; msgspec.DecodeError or UnicodeDecodeError when it is not one."""
     decoder: msgspec.json.Decoder[Answer] | None = _DECODERS.get(answer)
     if decoder is None:
-        decoder = _DECODERS[answer] = msgspec.json.Decoder(answer)
+        decoder = _DECODERS[answer] = decoder_of(answer)
     return decoder.decode(body)
 
 

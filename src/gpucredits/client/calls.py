@@ -68,6 +68,20 @@ from gpucredits.wire.credit import (
 from gpucredits.wire.entry import EntryPage, EntryTypeName
 from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest
 from gpucredits.wire.limits import LimitsAnswer
+from gpucredits.wire.metering.dead_letter import (
+    DeadLetterAnswer,
+    DeadLetterPage,
+    LetterStateName,
+    ReplayRequest,
+)
+from gpucredits.wire.metering.event import (
+    EventConsumerAnswer,
+    EventConsumerPage,
+    EventConsumerRequest,
+    EventPage,
+)
+from gpucredits.wire.outages.exposure import ExposurePage
+from gpucredits.wire.outages.maintenance import MaintenanceAnswer, MaintenanceRequest
 from gpucredits.wire.pool import (
     PoolAnswer,
     PoolChange,
@@ -102,6 +116,34 @@ from gpucredits.wire.rate_limit import (
     RateLimitRequest,
     RateLimitTerms,
 )
+from gpucredits.wire.reconciliation.comparison import (
+    AcknowledgeRequest,
+    ComparisonPage,
+    DismissRequest,
+    DriftAlarmAnswer,
+    DriftAlarmPage,
+    MatchRequest,
+    ModeName,
+    ReconcilePolicyAnswer,
+    ReconcilePolicyChange,
+    ReconcilePolicyRequest,
+    ReconcilerAnswer,
+    RunAnswer,
+    RunRequest,
+    UnmatchedAnswer,
+    UnmatchedPage,
+)
+from gpucredits.wire.reconciliation.lost_work import (
+    CauseName,
+    CheckpointAnswer,
+    CheckpointRequest,
+    LossTermsAnswer,
+    LossTermsChange,
+    LossTermsRequest,
+    LostWorkAnswer,
+    LostWorkPage,
+    LostWorkRequest,
+)
 from gpucredits.wire.request import (
     ApproveRequest,
     AskRequest,
@@ -127,7 +169,22 @@ from gpucredits.wire.reservation import (
 )
 from gpucredits.wire.statement import PaymentAnswer, PaymentRequest, StatementAnswer, StatementPage
 from gpucredits.wire.system import HealthAnswer, TimeAnswer
-from gpucredits.wire.usage import GroupingName, UsagePage
+from gpucredits.wire.tokens.shapes import (
+    JwkSet,
+    RedeemAnswer,
+    RedeemRequest,
+    RotateRequest,
+    SigningKeyAnswer,
+    SigningKeyList,
+    TokenAnswer,
+)
+from gpucredits.wire.usage import (
+    GroupingName,
+    IdleGuardAnswer,
+    IdleGuardChange,
+    IdleGuardRequest,
+    UsagePage,
+)
 
 
 class ReserveFields(TypedDict, total=False):
@@ -135,7 +192,7 @@ class ReserveFields(TypedDict, total=False):
 
     job_id: Required[str]
     gpu_type: Required[str]
-    gpu_count: int | None
+    gpu_count: Number | None
     region: str | None
     node: str | None
     window_seconds: int | None
@@ -151,6 +208,7 @@ class ReserveFields(TypedDict, total=False):
     expected_seconds: int | None
     preemptible: bool | None
     resources: Mapping[str, int] | None
+    token: bool | None
 
 
 class EnqueueFields(ReserveFields, total=False):
@@ -552,6 +610,211 @@ def set_anomaly_terms(
     )
 
 
+def reconciliation_page(
+    account: str | None = None,
+    *,
+    state: Literal["waiting", "agrees", "differs", "posted", "unmeasured", "final"] | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[ComparisonPage]:
+    """List leases with measured use, and how each compared with its bill."""
+    return read("/v1/reconciliations", ComparisonPage, locals())
+
+
+def reconciler() -> Call[ReconcilerAnswer]:
+    """Get how far the reconciler is, and what waits for people."""
+    return read("/v1/reconciler", ReconcilerAnswer, locals())
+
+
+def run_reconciler(
+    *,
+    account: str | None = None,
+    at_once: bool | None = None,
+    again: bool | None = None,
+    limit: int | None = None,
+    dry_run: bool = False,
+) -> Call[RunAnswer]:
+    """Compare leases that are due now, and post what differs where the policy says so.
+
+    The reconciler does the same by itself. A dry run tells what it would post.
+    """
+    return write("/v1/reconciler:run", RunAnswer, locals(), shape=RunRequest, is_keyed=False)
+
+
+def reconciliation_policy(account: str) -> Call[ReconcilePolicyAnswer]:
+    """Get the policy that governs an account: its own, or that of the nearest account above."""
+    return read("/v1/reconciliation-policy", ReconcilePolicyAnswer, locals())
+
+
+def set_reconciliation_policy(
+    account: str,
+    *,
+    mode: ModeName | None = None,
+    tolerance_ms: int | None = None,
+    alarm_percent: int | None = None,
+    alarm_floor: Number | None = None,
+    quiet_seconds: int | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[ReconcilePolicyAnswer]:
+    """Change some terms of an account's policy.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/reconciliation-policy",
+        ReconcilePolicyAnswer,
+        locals(),
+        change=ReconcilePolicyChange,
+        whole=ReconcilePolicyRequest,
+    )
+
+
+def end_reconciliation_policy(
+    account: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[ReconcilePolicyAnswer]:
+    """End an account's own policy: that of the nearest account above holds again."""
+    return write("/v1/reconciliation-policy", ReconcilePolicyAnswer, locals(), method="DELETE")
+
+
+def drift_alarm_page(
+    account: str | None = None,
+    *,
+    acknowledged: bool | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[DriftAlarmPage]:
+    """List alarms of drift with their evidence, the newest first."""
+    return read("/v1/drift-alarms", DriftAlarmPage, locals())
+
+
+def acknowledge_drift_alarm(
+    alarm_id: str, *, note: str | None = None, key: str | None = None, dry_run: bool = False
+) -> Call[DriftAlarmAnswer]:
+    """Record that somebody has looked at an alarm."""
+    return write(
+        "/v1/drift-alarms/{alarm_id}:acknowledge",
+        DriftAlarmAnswer,
+        locals(),
+        shape=AcknowledgeRequest,
+    )
+
+
+def unmatched_page(
+    account: str | None = None,
+    *,
+    state: Literal["open", "matched", "dismissed"] | None = None,
+    cursor: str | None = None,
+    limit: int | None = None,
+) -> Call[UnmatchedPage]:
+    """List measured use that names no lease, or one that does not exist, the newest first.
+
+    Use of a lease that does not exist names no account: keys of its org and of the system see it.
+    """
+    return read("/v1/unmatched-use", UnmatchedPage, locals())
+
+
+def match_use(
+    unmatched_id: str,
+    reservation_id: str,
+    *,
+    note: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[UnmatchedAnswer]:
+    """Say which lease measured use belongs to; the lease is compared in the next pass."""
+    return write(
+        "/v1/unmatched-use/{unmatched_id}:match", UnmatchedAnswer, locals(), shape=MatchRequest
+    )
+
+
+def dismiss_use(
+    unmatched_id: str, note: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[UnmatchedAnswer]:
+    """Say that measured use belongs to no lease, and why."""
+    return write(
+        "/v1/unmatched-use/{unmatched_id}:dismiss", UnmatchedAnswer, locals(), shape=DismissRequest
+    )
+
+
+def report_checkpoint(
+    reservation_id: str, checkpoint_ms: int, *, dry_run: bool = False
+) -> Call[CheckpointAnswer]:
+    """Report that a running job has saved its work; the latest checkpoint counts."""
+    return write(
+        "/v1/reservations/{reservation_id}:checkpoint",
+        CheckpointAnswer,
+        locals(),
+        shape=CheckpointRequest,
+        is_keyed=False,
+    )
+
+
+def claim_lost_work(
+    reservation_id: str,
+    cause: CauseName,
+    *,
+    checkpoint_ms: int | None = None,
+    note: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[LostWorkAnswer]:
+    """Claim the work that a lease lost when its node failed or it was preempted.
+
+    The use after the last checkpoint goes back to the grants that paid, within the account's
+    terms. The server knows preemptions. Only staff of the system attests that a node failed.
+    """
+    return write("/v1/lost-work", LostWorkAnswer, locals(), shape=LostWorkRequest)
+
+
+def lost_work_page(
+    account: str | None = None, *, cursor: str | None = None, limit: int | None = None
+) -> Call[LostWorkPage]:
+    """List claims of lost work, the newest lease first."""
+    return read("/v1/lost-work", LostWorkPage, locals())
+
+
+def lost_work_terms(account: str) -> Call[LossTermsAnswer]:
+    """Get the terms of lost work that govern an account."""
+    return read("/v1/lost-work-terms", LossTermsAnswer, locals())
+
+
+def set_lost_work_terms(
+    account: str,
+    *,
+    hours_per_job: int | None = None,
+    window_hours: int | None = None,
+    unreported_hours: int | None = None,
+    hours_per_account: int | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[LossTermsAnswer]:
+    """Change some of the terms of an account.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/lost-work-terms",
+        LossTermsAnswer,
+        locals(),
+        change=LossTermsChange,
+        whole=LossTermsRequest,
+    )
+
+
+def end_lost_work_terms(
+    account: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[LossTermsAnswer]:
+    """End an account's own terms: those of the nearest account above hold again."""
+    return write("/v1/lost-work-terms", LossTermsAnswer, locals(), method="DELETE")
+
+
 def explain(account: str, **fields: Unpack[ReserveFields]) -> Call[AdmissionAnswer]:
     """Ask whether a reserve would be admitted now, and what each gate says.
 
@@ -757,6 +1020,51 @@ def end_budget(
     return write("/v1/accounts/{account}/budgets/{name}", BudgetTerms, locals(), method="DELETE")
 
 
+def idle_guard(account: str) -> Call[IdleGuardAnswer]:
+    """Get the idle guard in force for an account: its own, or that of the nearest account above.
+
+    Agents of nodes ask for it.
+    """
+    return read("/v1/accounts/{account}/idle-guard", IdleGuardAnswer, locals())
+
+
+def set_idle_guard(
+    account: str,
+    *,
+    window_seconds: int | None = None,
+    utilization_percent: int | None = None,
+    memory_percent: int | None = None,
+    startup_seconds: int | None = None,
+    warning_seconds: int | None = None,
+    grace_seconds: int | None = None,
+    replace: bool = False,
+    clear: Sequence[str] = (),
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[IdleGuardAnswer]:
+    """Change some terms of an account's idle guard; others stay as the guard in force has them.
+
+    An account that inherited its guard then has one of its own.
+
+    Terms that are not given stay as they are; ``replace`` replaces all terms. ``clear`` names
+    terms that go back to their defaults.
+    """
+    return change(
+        "/v1/accounts/{account}/idle-guard",
+        IdleGuardAnswer,
+        locals(),
+        change=IdleGuardChange,
+        whole=IdleGuardRequest,
+    )
+
+
+def end_idle_guard(
+    account: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[IdleGuardAnswer]:
+    """End an account's own idle guard: that of the nearest account above holds again."""
+    return write("/v1/accounts/{account}/idle-guard", IdleGuardAnswer, locals(), method="DELETE")
+
+
 def pools() -> Call[PoolList]:
     """List every pool: what the pool has and how it is shared."""
     return read("/v1/pools", PoolList, locals())
@@ -771,7 +1079,7 @@ def set_pool(
     gpu_type: str,
     region: str = "default",
     *,
-    capacity: int | None = None,
+    capacity: Number | None = None,
     resources: Mapping[str, int] | None = None,
     policy: Mapping[str, Any] | None = None,
     replace: bool = False,
@@ -907,12 +1215,15 @@ def create_key(
     scope: str | None = None,
     name: str | None = None,
     expires_at: When | None = None,
+    node: str | None = None,
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[NewKeyAnswer]:
-    """Make an API key within the caller's own scope.
+    """Make an API key within the caller's own scope, which ends no later than the caller's key.
 
-    Only this answer shows the secret. Without a ``scope`` the key gets the caller's scope.
+    Only this answer shows the secret. A key with a ``node`` acts for leases of that node only, and
+    has no other permission but to read prices and the clock. Without a ``scope`` the key gets the
+    caller's scope, and without an ``expires_at`` the end of the caller's key.
     """
     return write("/v1/keys", NewKeyAnswer, locals(), shape=KeyRequest)
 
@@ -923,7 +1234,10 @@ def key_page(*, cursor: str | None = None, limit: int | None = None) -> Call[Key
 
 
 def whoami() -> Call[KeyAnswer]:
-    """Get the API key of this request: its name, role and scope."""
+    """Get the API key of this request: its name, role, scope and node.
+
+    The node is that of the key, or of the certificate that the request came over.
+    """
     return read("/v1/keys/self", KeyAnswer, locals())
 
 
@@ -949,6 +1263,65 @@ def audit_page(
 ) -> Call[AuditPage]:
     """List administrative acts within the caller's scope, the latest first."""
     return read("/v1/audit", AuditPage, locals())
+
+
+def jwks() -> Call[JwkSet]:
+    """Get the public keys of lease tokens, as a JSON Web Key Set.
+
+    No API key is needed. Readers may keep the set for five minutes.
+    """
+    return read("/v1/jwks", JwkSet, locals())
+
+
+def lease_token(reservation_id: str) -> Call[TokenAnswer]:
+    """Get a signed token for a live lease, good until the lease ends as it stands now.
+
+    Ask again after a heartbeat for a token that lasts longer. A token is a JWT that anybody checks
+    with the keys of ``GET /v1/jwks``.
+    """
+    return question("/v1/reservations/{reservation_id}:token", TokenAnswer, locals())
+
+
+def redeem_token(
+    token: str,
+    *,
+    reservation_id: str | None = None,
+    node: str | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[RedeemAnswer]:
+    """Use up a lease token, as whoever is about to start its job does.
+
+    A token is good once. It must be for the lease and the node that are named, for the caller's
+    own node if the caller has one, and its lease must be live.
+    """
+    return write("/v1/tokens:redeem", RedeemAnswer, locals(), shape=RedeemRequest)
+
+
+def rotate_signing_key(
+    *, signs_in_seconds: int | None = None, key: str | None = None, dry_run: bool = False
+) -> Call[SigningKeyAnswer]:
+    """Make the key that signs lease tokens next.
+
+    It is published at once, and signs after ``signs_in_seconds``. Tokens of the key before it stay
+    good until they expire.
+    """
+    return write("/v1/signing-keys:rotate", SigningKeyAnswer, locals(), shape=RotateRequest)
+
+
+def signing_keys() -> Call[SigningKeyList]:
+    """List the keys that sign or signed lease tokens, the latest first."""
+    return read("/v1/signing-keys", SigningKeyList, locals())
+
+
+def revoke_signing_key(
+    signing_key_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[SigningKeyList]:
+    """Revoke a signing key at once, for one that was stolen: its tokens are good no more.
+
+    If it was the key that signs, the next token is signed with a new key.
+    """
+    return write("/v1/signing-keys/{signing_key_id}:revoke", SigningKeyList, locals())
 
 
 def key_limit(key_id: str) -> Call[RequestLimitAnswer]:
@@ -1030,6 +1403,79 @@ def end_org_request_limit(
 ) -> Call[RequestLimitAnswer]:
     """End an org's own request limit: the server's default holds again."""
     return write("/v1/accounts/{org}/request-limit", RequestLimitAnswer, locals(), method="DELETE")
+
+
+def event_page(
+    *, kind: str | None = None, cursor: str | None = None, limit: int | None = None
+) -> Call[EventPage]:
+    """List what happened, in the order of delivery.
+
+    Begin without a cursor. At the end, ask again later with ``position`` as the cursor. A key of
+    an org sees the events of its org.
+    """
+    return read("/v1/events", EventPage, locals())
+
+
+def event_consumers() -> Call[EventConsumerPage]:
+    """List the readers of events and how far behind each is."""
+    return read("/v1/event-consumers", EventConsumerPage, locals())
+
+
+def acknowledge_events(
+    consumer: str, position: int, *, key: str | None = None, dry_run: bool = False
+) -> Call[EventConsumerAnswer]:
+    """Say how far a reader has come; later events are kept for it.
+
+    The first time makes the reader. A position that is lower than before is taken as it is.
+    """
+    return write(
+        "/v1/event-consumers/{consumer}:acknowledge",
+        EventConsumerAnswer,
+        locals(),
+        shape=EventConsumerRequest,
+    )
+
+
+def forget_event_consumer(
+    consumer: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[EventConsumerAnswer]:
+    """Forget a reader: events are no longer kept for it."""
+    return write("/v1/event-consumers/{consumer}", EventConsumerAnswer, locals(), method="DELETE")
+
+
+def dead_letter_page(
+    *, state: LetterStateName | None = None, cursor: str | None = None, limit: int | None = None
+) -> Call[DeadLetterPage]:
+    """List messages of the bus that could not be used, the latest first."""
+    return read("/v1/dead-letters", DeadLetterPage, locals())
+
+
+def dead_letter(letter_id: str) -> Call[DeadLetterAnswer]:
+    """Get a dead letter with its message."""
+    return read("/v1/dead-letters/{letter_id}", DeadLetterAnswer, locals())
+
+
+def replay_dead_letter(
+    letter_id: str,
+    *,
+    body: Mapping[str, Any] | None = None,
+    key: str | None = None,
+    dry_run: bool = False,
+) -> Call[DeadLetterAnswer]:
+    """Use the message of a dead letter, as it is or mended.
+
+    The events of the message are stored once, whatever was stored before.
+    """
+    return write(
+        "/v1/dead-letters/{letter_id}:replay", DeadLetterAnswer, locals(), shape=ReplayRequest
+    )
+
+
+def drop_dead_letter(
+    letter_id: str, *, key: str | None = None, dry_run: bool = False
+) -> Call[DeadLetterAnswer]:
+    """Give a dead letter up; its message stays readable."""
+    return write("/v1/dead-letters/{letter_id}:drop", DeadLetterAnswer, locals())
 
 
 def grant_page(
@@ -1123,6 +1569,16 @@ def reservation(reservation_id: str) -> Call[ReservationAnswer]:
     return read("/v1/reservations/{reservation_id}", ReservationAnswer, locals())
 
 
+def exposure_page(
+    *, account: str | None = None, cursor: str | None = None, limit: int | None = None
+) -> Call[ExposurePage]:
+    """Get the most that live leases could still use without another answer of the server.
+
+    In total, and for each account that pays for leases.
+    """
+    return read("/v1/exposure", ExposurePage, locals())
+
+
 def org_clock_page(*, cursor: str | None = None, limit: int | None = None) -> Call[OrgClockPage]:
     """List orgs whose clock is ahead of the database's and needs a repair, by path."""
     return read("/v1/clock/orgs", OrgClockPage, locals())
@@ -1133,6 +1589,26 @@ def repair_clock(
 ) -> Call[ClockRepairAnswer]:
     """Bring an org's clock back to the present, with everything that was stamped ahead of it."""
     return write("/v1/clock/repairs", ClockRepairAnswer, locals(), shape=ClockRepairRequest)
+
+
+def announce_maintenance(
+    for_seconds: int, *, reason: str | None = None, key: str | None = None, dry_run: bool = False
+) -> Call[MaintenanceAnswer]:
+    """Announce a planned stop: reports extend their leases to its end, as far as payers can fund.
+
+    An announcement ends the one before.
+    """
+    return write("/v1/maintenance", MaintenanceAnswer, locals(), shape=MaintenanceRequest)
+
+
+def end_maintenance(*, key: str | None = None, dry_run: bool = False) -> Call[MaintenanceAnswer]:
+    """End a maintenance before its time: the next reports renew for one lease again."""
+    return write("/v1/maintenance:end", MaintenanceAnswer, locals())
+
+
+def maintenance(*, cursor: str | None = None, limit: int | None = None) -> Call[MaintenanceAnswer]:
+    """Get what maintenance is announced, and the leases that cannot be extended to its end."""
+    return read("/v1/maintenance", MaintenanceAnswer, locals())
 
 
 def create_account(

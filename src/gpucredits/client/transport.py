@@ -9,16 +9,17 @@ import asyncio
 import os
 import time
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
 from gpucredits.client.attempts import Attempts, Retry
 from gpucredits.client.call import Call, Reply
 from gpucredits.client.errors import Invalid
+from gpucredits.client.leases import AsyncLease, Lease, Told, lease_fields
 from gpucredits.client.methods import AsyncSender, Sender
 from gpucredits.client.operations import Operations
-from gpucredits.client.trust import trusted
+from gpucredits.client.trust import ShownCertificate, trusted
 from gpucredits.version import __version__
 
 Answer = TypeVar("Answer")
@@ -28,8 +29,9 @@ class Client(Operations, Sender):
     """A client whose methods return when the server has answered.
 
     ``key`` is the API key; ``retry`` bounds how long one call may take in all. ``ca_file`` holds
-    the certificates to trust at an https address, instead of SSL_CERT_FILE or the usual ones. Use
-    the client as a context manager or call ``close``. Threads may share it.
+    the certificates to trust at an https address, instead of SSL_CERT_FILE or the usual ones;
+    ``shown`` is the certificate that the client shows, such as that of a node. Use the client as a
+    context manager or call ``close``. Threads may share it.
     """
 
     def __init__(
@@ -39,13 +41,14 @@ class Client(Operations, Sender):
         *,
         retry: Retry | None = None,
         ca_file: str | os.PathLike[str] | None = None,
+        shown: ShownCertificate | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._retry = retry or Retry()
         self._http = httpx.Client(
             base_url=_checked(url),
             headers=_headers(key),
-            verify=trusted(url, ca_file),
+            verify=trusted(url, ca_file, shown),
             transport=transport,
             trust_env=False,
         )
@@ -60,6 +63,23 @@ class Client(Operations, Sender):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def lease(
+        self,
+        *,
+        account: str,
+        gpu_type: str,
+        gpus: Any = 1,
+        job_id: str | None = None,
+        on_drain: Told | None = None,
+        **fields: Any,
+    ) -> Lease:
+        """A lease for a block of work: ``with client.lease(account=..., gpu_type=...)``.
+
+        It is reported in the background and settled when the block is left. Other ``fields`` are
+        those of ``reserve``.
+        """
+        return Lease(self, account, lease_fields(gpu_type, gpus, job_id, fields), on_drain)
 
     def close(self) -> None:
         """Give up the connections."""
@@ -98,13 +118,14 @@ class AsyncClient(Operations, AsyncSender):
         *,
         retry: Retry | None = None,
         ca_file: str | os.PathLike[str] | None = None,
+        shown: ShownCertificate | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._retry = retry or Retry()
         self._http = httpx.AsyncClient(
             base_url=_checked(url),
             headers=_headers(key),
-            verify=trusted(url, ca_file),
+            verify=trusted(url, ca_file, shown),
             transport=transport,
             trust_env=False,
         )
@@ -119,6 +140,23 @@ class AsyncClient(Operations, AsyncSender):
         trace: TracebackType | None,
     ) -> None:
         await self.close()
+
+    def lease(
+        self,
+        *,
+        account: str,
+        gpu_type: str,
+        gpus: Any = 1,
+        job_id: str | None = None,
+        on_drain: Told | None = None,
+        **fields: Any,
+    ) -> AsyncLease:
+        """A lease for a block of work: ``async with client.lease(account=..., gpu_type=...)``.
+
+        It is reported in the background and settled when the block is left. Other ``fields`` are
+        those of ``reserve``.
+        """
+        return AsyncLease(self, account, lease_fields(gpu_type, gpus, job_id, fields), on_drain)
 
     async def close(self) -> None:
         """Give up the connections."""

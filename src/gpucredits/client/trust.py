@@ -1,4 +1,4 @@
-"""Whose certificates are trusted, and what is said of one that is not.
+"""Whose certificates are trusted, which one the client shows, and what is said of one that fails.
 
 Owns: the TLS settings of the clients, and naming a certificate that fails them.
 Must not: send anything.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import httpx
@@ -19,13 +20,70 @@ CA_FILE_VARIABLE: Final = "SSL_CERT_FILE"
 CA_FOLDER_VARIABLE: Final = "SSL_CERT_DIR"
 _EXPIRED: Final = 10  # X509_V_ERR_CERT_HAS_EXPIRED
 _OTHER_NAMES: Final = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, ..._IP_ADDRESS_MISMATCH
+_REFUSED: Final = frozenset(
+    {
+        "TLSV1_ALERT_UNKNOWN_CA",
+        "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+        "SSLV3_ALERT_BAD_CERTIFICATE",
+        "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+        "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+        "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE",
+    }
+)
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 
 
-def trusted(url: str, ca_file: str | os.PathLike[str] | None) -> ssl.SSLContext:
+@dataclass(frozen=True, slots=True)
+class ShownCertificate:
+    """The certificate that a client shows, such as a node's, and the file of its private key.
+
+    Without a file of the key, the certificate's file holds both.
+    """
+
+    cert_file: str | os.PathLike[str]
+    cert_key_file: str | os.PathLike[str] | None = None
+
+
+def shown_by(cert_file: str | None, cert_key_file: str | None) -> ShownCertificate | None:
+    """The certificate that some settings name, if they name one."""
+    if cert_file is None and cert_key_file is not None:
+        raise Invalid("goes with the certificate that it belongs to", field="cert_key_file")
+    return None if cert_file is None else ShownCertificate(cert_file, cert_key_file)
+
+
+def trusted(
+    url: str, ca_file: str | os.PathLike[str] | None, shown: ShownCertificate | None = None
+) -> ssl.SSLContext:
     """The TLS settings for an address: what ``ca_file`` holds is trusted, or the usual."""
-    if httpx.URL(url).scheme != "https" and not ca_file:
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody, and is not used
+    if httpx.URL(url).scheme != "https":
+        if shown is not None:
+            raise Invalid(f"goes with an https address, and {url} is none", field="cert_file")
+        if not ca_file:
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody, and is not used
+    context = _trusting(ca_file)
+    if shown is not None:
+        _show(context, shown)
+    return context
+
+
+def _show(context: ssl.SSLContext, shown: ShownCertificate) -> None:
+    """Let a connection show a certificate; ``Invalid`` names the file that cannot be used."""
+    try:
+        context.load_cert_chain(shown.cert_file, shown.cert_key_file, password=_no_password)
+    except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
+        said = error.strerror if isinstance(error, OSError) and error.errno else str(error)
+        raise Invalid(
+            f"{os.fspath(shown.cert_file)} is no certificate with its private key ({said}): name "
+            "both as files in PEM form",
+            field="cert_file",
+        ) from error
+
+
+def _no_password() -> str:
+    raise ValueError("the private key is encrypted")
+
+
+def _trusting(ca_file: str | os.PathLike[str] | None) -> ssl.SSLContext:
     named = ca_file or os.environ.get(CA_FILE_VARIABLE)
     try:
         if named:
@@ -46,6 +104,12 @@ def distrust_of(error: httpx.TransportError) -> str | None:
         if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
             where = address_of(error)
             return f"{where} does not speak TLS: write {where.replace('https', 'http', 1)}"
+        if isinstance(cause, ssl.SSLError) and _is_about_us(cause):
+            return (
+                f"{address_of(error)} refused the client's certificate ({cause.reason}): name one "
+                "that its authority signed with cert_file (--cert), or look at the server's audit "
+                "log"
+            )
     return None
 
 
@@ -56,6 +120,11 @@ def address_of(error: httpx.TransportError) -> str:
     except RuntimeError:  # it failed before there was a request
         return "its address"
     return f"{url.scheme}://{url.netloc.decode()}"
+
+
+def _is_about_us(error: ssl.SSLError) -> bool:
+    """Whether a server broke the connection off because of the certificate we showed, or not."""
+    return (error.reason or "") in _REFUSED
 
 
 def _distrust(where: str, error: ssl.SSLCertVerificationError) -> str:

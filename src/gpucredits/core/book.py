@@ -15,22 +15,21 @@ from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from gpucredits.core import bounds
-from gpucredits.core.account import Account
-from gpucredits.core.boost import Boost
+from gpucredits.core.account import Account, lineage
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, consumption_order
-from gpucredits.core.limits import LimitRow, Limits
+from gpucredits.core.limits import Boost, LimitRow, Limits, TokenBucket
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import invariant
-from gpucredits.core.reservation import Reservation
-from gpucredits.core.token_bucket import TokenBucket
+from gpucredits.core.reservation import Outage, Reservation
 from gpucredits.core.topup import TopUpRow
 from gpucredits.core.window_bounds import WindowBounds
 
 SETTLE = EntryType.SETTLE
 
+NOBODY = (0, 0)  # on a node
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
 
 
@@ -82,6 +81,7 @@ class Savepoint:
     added: list[Row] = field(default_factory=list)
     grants: dict[int, list[Grant]] = field(default_factory=dict)
     newly_changed: list[int] = field(default_factory=list)
+    on_nodes: dict[tuple[int, str, str], tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -119,6 +119,9 @@ class Book:
     ``windows`` bounds the leases of this server and of its pools, ``account_windows`` those of the
     org's accounts that have a bound, in ms. No bound is less than ``window_floor``. ``reshaped``
     has the leases whose window was made shorter.
+
+    ``outages`` are those that may still matter, the oldest first. Reports before
+    ``maintenance_until`` extend their leases up to it.
     """
 
     org: Org
@@ -152,6 +155,8 @@ class Book:
     account_windows: dict[str, int] = field(default_factory=dict)
     window_floor: int = bounds.WINDOW_MS_MAX
     reshaped: set[int] = field(default_factory=set)
+    outages: tuple[Outage, ...] = ()
+    maintenance_until: int = 0
 
     def bound_windows(self, windows: WindowBounds) -> None:
         """Take in the bounds on leases that hold now."""
@@ -161,6 +166,24 @@ class Book:
             if windows.pools or self.account_windows
             else windows.server_ms
         )
+
+    def lease_bound(self, account: str, gpu_type: str, region: str) -> tuple[int, str]:
+        """The longest that a lease may last without a report, in ms, and where that is set.
+
+        A lease of a silent node holds its GPUs and credits until it lapses. Its window and its
+        windows of escrow are bounded by the server, its pool, and every account up to the org.
+        """
+        windows = self.windows
+        bound, where = windows.server_ms, "the server (serve --window-max-seconds)"
+        of_pool = windows.pools.get((gpu_type, region), bound)
+        if of_pool < bound:
+            bound, where = of_pool, f"the pool {gpu_type}/{region}"
+        if self.account_windows:
+            for path in lineage(account):
+                of_account = self.account_windows.get(path, bound)
+                if of_account < bound:
+                    bound, where = of_account, f"the account {path}"
+        return bound, where
 
     def load(self, rows: Iterable[Row]) -> None:
         """Take in rows as they are stored; grants may come in any order."""
@@ -179,11 +202,6 @@ class Book:
         if isinstance(row, Grant):
             self.place(row)
         self.changed[id(row)] = row
-
-    def note_node(self, lease: Reservation) -> None:
-        """Note where a lease of the book runs."""
-        key = (lease.account_id, lease.job_id, lease.node)
-        self.on_nodes[key] = (lease.reservation_id, 0)
 
     def learn(self, row: JobLeases) -> None:
         """Take in what was counted from other rows of the book, and is no change."""
@@ -316,6 +334,7 @@ class Book:
             put_back(row, before)
         for key in savepoint.newly_changed:
             self.changed.pop(key, None)  # gone already where it was new here
+        self.on_nodes.update(savepoint.on_nodes)
         for account_id, lots in savepoint.grants.items():
             if account_id in self.accounts:
                 self.grants[account_id] = lots
@@ -348,7 +367,10 @@ class Book:
                 self.reservations[row.reservation_id] = row
                 if self.by_payer is not None:
                     self.by_payer[row.payer_id].append(row)
-                self.note_node(row)
+                where = (row.account_id, row.job_id, row.node)
+                if self.savepoint is not None:
+                    self.savepoint.on_nodes.setdefault(where, self.on_nodes.get(where, NOBODY))
+                self.on_nodes[where] = (row.reservation_id, 0)
             case TopUpRow():
                 self.topups[row.topup_id] = row
             case Budget():
@@ -371,7 +393,6 @@ class Book:
             case Reservation():
                 del self.reservations[row.reservation_id]
                 self.by_payer = None
-                self.on_nodes.pop((row.account_id, row.job_id, row.node), None)
             case TopUpRow():
                 del self.topups[row.topup_id]
             case Budget():

@@ -19,6 +19,7 @@ from gpucredits.core.grant import Source
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
+from gpucredits.core.reconciliation.commands import Reconcile, RefundLostWork
 from gpucredits.core.reservation import Exhaustion
 from gpucredits.core.statement import Bill
 
@@ -146,7 +147,7 @@ class Reserve:
     account: str
     job_id: str
     gpu_type: str
-    gpu_count: int
+    milli_gpus: int
     region: str = "default"
     node: str = ""
     window_ms: int = 0
@@ -369,6 +370,8 @@ Command = (
     | ResumeLease
     | Refund
     | Adjust
+    | Reconcile
+    | RefundLostWork
     | Sweep
     | Explain
     | SetQuota

@@ -12,7 +12,16 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Refused
 from gpucredits.core.rule import Rule
-from gpucredits.core.rules.credit import accounts, corrections, grants, standing, topups, transfers
+from gpucredits.core.rules import reconciliation
+from gpucredits.core.rules.credit import (
+    accounts,
+    corrections,
+    grants,
+    lost_work,
+    standing,
+    topups,
+    transfers,
+)
 from gpucredits.core.rules.leases import heartbeats, reservations, stops
 from gpucredits.core.rules.limits import boosts, budgets, quotas, rate_limits, replacements
 from gpucredits.core.rules.upkeep.roll import roll
@@ -23,8 +32,8 @@ __all__ = ["RULES", "decide", "decide_beats", "roll"]
 RULES: dict[type[Command], Rule] = {
     rule.command: rule
     for rules in (
-        *(accounts.RULES, corrections.RULES, grants.RULES),
-        *(standing.RULES, topups.RULES, transfers.RULES),
+        *(accounts.RULES, corrections.RULES, grants.RULES, lost_work.RULES),
+        *(reconciliation.RULES, standing.RULES, topups.RULES, transfers.RULES),
         *(heartbeats.RULES, reservations.RULES, stops.RULES),
         *(boosts.RULES, budgets.RULES, quotas.RULES, rate_limits.RULES, replacements.RULES),
     )

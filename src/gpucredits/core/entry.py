@@ -28,6 +28,8 @@ class EntryType(IntEnum):
     REVERSE = 13
     RESTORE = 14  # a wrong clock had ended a grant: its credits are back
     WITHDRAW = 15  # a wrong clock had started a grant: its credits wait for its start
+    # 16 and 17 are reserved for transfers between orgs: out of an account into the table transit,
+    # and from there into one.
 
 
 class Entry(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import be, count_of, format_credits, format_gpus
 from gpucredits.core.period import instant_text
-from gpucredits.core.wording import be, count_of
 
 ALMOST_A_SECOND_US = 999_999  # people are told the next full second, never one that is too early
 
@@ -26,7 +26,7 @@ class Gate(StrEnum):
 
 
 class GateUnit(StrEnum):
-    """What a report's numbers count; credits are in micro-credits."""
+    """What a report's numbers count: micro-credits, thousandths of GPUs, jobs or requests."""
 
     CREDITS = "credits"
     GPUS = "GPUs"
@@ -34,9 +34,17 @@ class GateUnit(StrEnum):
     REQUESTS = "requests"
 
 
+_STEPS: Final = {  # millionths in the smallest amount of each unit
+    GateUnit.CREDITS: 1,
+    GateUnit.GPUS: 1_000,
+    GateUnit.JOBS: 1_000_000,
+    GateUnit.REQUESTS: 1_000_000,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ScopeShare:
-    """The fair share of an org, project or user in a pool, and what it holds, in GPUs."""
+    """The fair share of an org, project or user in a pool, and what it holds, in thousandths."""
 
     account: str
     fair: int
@@ -144,6 +152,8 @@ class GateReport:
             return "It never clears: the request alone is over the limit."
         if self.gate is Gate.BUDGET:
             return "It clears when credits are added or holds are released."
+        if self.gate is Gate.RATE_LIMIT:
+            return "It clears when running work ends, or when the limit is raised."
         return "It clears when running work ends."
 
     def _count(self, value: int) -> str:
@@ -155,9 +165,20 @@ class GateReport:
 
 def quantity(amount: int, unit: GateUnit) -> str:
     """A number of credits, GPUs, jobs or requests as text."""
-    return format_credits(amount) if unit is GateUnit.CREDITS else str(amount)
+    match unit:
+        case GateUnit.CREDITS:
+            return format_credits(amount)
+        case GateUnit.GPUS:
+            return format_gpus(amount)
+        case GateUnit.JOBS | GateUnit.REQUESTS:
+            return str(amount)
 
 
-def first_failing(reports: tuple[GateReport, ...]) -> GateReport | None:
-    """The report that a refusal names: reports stand in order of precedence."""
-    return next((report for report in reports if not report.passes), None)
+def quantity_of(micros: int, unit: GateUnit) -> int:
+    """A number with six decimals in the unit of a limit; ValueError says how fine that is."""
+    number, rest = divmod(micros, _STEPS[unit])
+    if rest and unit is GateUnit.GPUS:
+        raise ValueError("must be a number of GPUs with at most 3 digits after the point")
+    if rest:
+        raise ValueError(f"must be a whole number of {unit}")
+    return number

@@ -7,6 +7,7 @@ Must not: know which types exist.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from gpucredits.core import bounds
@@ -17,6 +18,7 @@ POOL_WORDS: Final = frozenset({"weights", "shares", "snapshot"})
 _STEPS: Final = frozenset({".", ".."})  # clients take these out of an address
 
 
+@lru_cache(maxsize=1_000)
 def check_gpu_type(text: str) -> str:
     """The one spelling of a GPU type; ValueError says what is wrong.
 
@@ -29,6 +31,7 @@ def check_gpu_type(text: str) -> str:
     return name
 
 
+@lru_cache(maxsize=1_000)
 def check_region(text: str) -> str:
     """The one spelling of a region; ValueError says what is wrong."""
     name = _checked(text)

@@ -23,15 +23,20 @@ QUOTA = "qta"
 RATE_LIMIT = "rtl"
 BOOST = "bst"
 BUDGET = "bgt"
+ACCOUNT = "acc"
+EVENT = "evt"
+DEAD_LETTER = "dlt"
+UNMATCHED = "unm"
+ALARM = "alm"
 
 _LEASE_PREFIX = f"{RESERVATION}_"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_ID = re.compile(r"([a-z]{3})_(0|[1-9a-z][0-9a-z]{0,5})_(0|[1-9a-z][0-9a-z]{0,11})", re.ASCII)
+_ID = re.compile(r"([a-z]{3})_(0|[1-9a-z][0-9a-z]{0,11})_(0|[1-9a-z][0-9a-z]{0,11})", re.ASCII)
 
 
 def format_id(prefix: str, org_id: int, number: int) -> str:
     """The text of an id, such as ``rsv_1f_2b3``."""
-    return f"{prefix}_{_base36(org_id)}_{_base36(number)}"
+    return f"{prefix}_{base36(org_id)}_{base36(number)}"
 
 
 def parse_id(prefix: str, text: str) -> tuple[int, int]:
@@ -47,13 +52,13 @@ def lease_number(text: str) -> tuple[int, int] | None:
     if not text.startswith(_LEASE_PREFIX) or not text.isascii():
         return None
     org, _, number = text[len(_LEASE_PREFIX) :].partition("_")
-    if not org.isalnum() or not number.isalnum() or len(org) > 6 or len(number) > 12:
+    if not org.isalnum() or not number.isalnum() or len(org) > 12 or len(number) > 12:
         return None
-    org_id = int(org, 36)
-    return (org_id, int(number, 36)) if org_id < 2**31 else None  # twelve digits fit in a bigint
+    return int(org, 36), int(number, 36)  # twelve digits fit in a bigint
 
 
-def _base36(number: int) -> str:
+def base36(number: int) -> str:
+    """A number in digits and small letters."""
     if number < 0:
         raise ValueError(f"numbers of ids are not negative: {number}")
     digits = ""

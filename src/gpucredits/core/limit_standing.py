@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
-from gpucredits.core.boost import Boost, boosted, bucket_terms
 from gpucredits.core.budget import Budget, BudgetPeriod
+from gpucredits.core.limits import Boost, TokenBucket, advance, boosted, bucket_terms
 from gpucredits.core.quota import Dimension, Quota, window_at
-from gpucredits.core.rules.limits.gates import quota_name, quota_order, used_at
-from gpucredits.core.token_bucket import TokenBucket, advance, clears_at
+from gpucredits.core.rules.limits.clearing import drawn_at
+from gpucredits.core.rules.limits.gates import quota_name, quota_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,14 @@ def quota_standings(book: Book, account: Account, now: int) -> list[QuotaStandin
 
 def quota_standing(book: Book, quota: Quota, now: int) -> QuotaStanding:
     """One quota as it stands."""
-    boosts = coming_boosts(book, quota.quota_id, now)
+    boosts = coming_boosts(book, quota, now)
     cap = boosted(quota.limit, boosts, now)
     if quota.dimension is Dimension.CREDITS_PER_JOB:
         return QuotaStanding(quota, cap, None, None, None, boosts)
     counter = book.limits.counters[quota.quota_id]
     if quota.dimension is not Dimension.CREDITS_PER_WINDOW:
         return QuotaStanding(quota, cap, counter.count, 0, None, boosts)
-    used = used_at(book, quota, counter, now)
+    used = book.limits.used_at(quota, counter, now)
     resets_at = None if quota.calendar is None else window_at(quota, now)[1]
     return QuotaStanding(quota, cap, used, counter.held, resets_at, boosts)
 
@@ -97,17 +97,16 @@ def rate_limit_standing(book: Book, account: Account, now: int) -> RateLimitStan
     if bucket is None or bucket.ended_at:
         return None
     seen = copy(bucket)
-    every = book.limits.boosts.get(bucket.bucket_id, ())
+    every = book.limits.boosts_of(bucket)
     terms = advance(seen, bucket_terms(bucket, every), now)
-    seen.capacity, seen.refill_per_hour = terms.capacity, terms.refill_per_hour
     is_full = seen.level >= terms.capacity
     return RateLimitStanding(
         bucket,
         terms.capacity,
         terms.refill_per_hour,
         seen.level,
-        None if is_full else clears_at(seen, terms.capacity, now),
-        coming_boosts(book, bucket.bucket_id, now),
+        None if is_full else drawn_at(bucket, every, None, now),
+        coming_boosts(book, bucket, now),
     )
 
 
@@ -131,7 +130,7 @@ def budget_order(budget: Budget) -> tuple[bool, str]:
     return not budget.is_open, budget.name
 
 
-def coming_boosts(book: Book, target_id: int, now: int) -> tuple[Boost, ...]:
+def coming_boosts(book: Book, target: Quota | TokenBucket, now: int) -> tuple[Boost, ...]:
     """The boosts of a limit that are in force or will be."""
-    boosts = book.limits.boosts.get(target_id, ())
+    boosts = book.limits.boosts_of(target)
     return tuple(sorted((b for b in boosts if b.ends_at > now), key=lambda b: b.boost_id))

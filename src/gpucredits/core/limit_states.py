@@ -10,13 +10,12 @@ from typing import Any
 
 from gpucredits.core import bounds, ids
 from gpucredits.core.authority import scope_word
-from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget
 from gpucredits.core.gate import GateUnit, quantity
+from gpucredits.core.limits import Boost, TokenBucket
 from gpucredits.core.money import format_credits
 from gpucredits.core.period import Calendar, format_end, format_instant
 from gpucredits.core.quota import Quota, unit_of
-from gpucredits.core.token_bucket import TokenBucket
 
 
 def quota_state(org_id: int, path: str, quota: Quota) -> dict[str, Any]:

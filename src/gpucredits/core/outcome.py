@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpucredits.core.account import Account, Funding
-from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget
 from gpucredits.core.gate import GateReport, GateUnit
 from gpucredits.core.grant import Grant
 from gpucredits.core.heartbeat import BeatResult
+from gpucredits.core.limits import Boost, TokenBucket
 from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Refused
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 
 
@@ -134,6 +133,31 @@ class Adjusted:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What the reconciler posted: charged in addition, or given back (negative), lot by lot.
+
+    ``measured_ms`` is the measured use that counts, ``total`` what was posted for the reservation
+    in all.
+    """
+
+    reservation_id: int
+    amount: int
+    measured_ms: int
+    total: int
+    lots: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LostWorkRefunded:
+    """The lost use that was given back, and (grant, amount) for each lot."""
+
+    reservation_id: int
+    lost_ms: int
+    amount: int
+    lots: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """How many entries were due, and whether the account is next due later than before.
 
@@ -243,6 +267,8 @@ Accepted = (
     | Queued
     | Refunded
     | Adjusted
+    | Reconciled
+    | LostWorkRefunded
     | Swept
     | Explained
     | QuotaSaved

@@ -35,6 +35,8 @@ class Reason(StrEnum):
     LIMIT_UNKNOWN = "limit_unknown"
     REQUEST_UNKNOWN = "request_unknown"
     STATEMENT_UNKNOWN = "statement_unknown"
+    UNMATCHED_UNKNOWN = "unmatched_unknown"
+    ALARM_UNKNOWN = "alarm_unknown"
     ACCOUNT_EXISTS = "account_exists"
     PARENT_UNKNOWN = "parent_unknown"
     ACCOUNT_SUSPENDED = "account_suspended"
@@ -60,6 +62,10 @@ class Reason(StrEnum):
     RESERVATION_EXISTS = "reservation_exists"
     RESERVATION_ENDED = "reservation_ended"
     RESERVATION_STARTED = "reservation_started"
+    RESERVATION_ACTIVE = "reservation_active"
+    UNMATCHED_STATE = "unmatched_state"
+    LOSS_REFUSED = "loss_refused"
+    LOSS_REFUNDED = "loss_refunded"
     REFUND_EXCEEDS = "refund_exceeds"
     LIMIT_IN_USE = "limit_in_use"
     INSUFFICIENT_CREDITS = "insufficient_credits"
@@ -78,6 +84,8 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.LIMIT_UNKNOWN
             | Reason.REQUEST_UNKNOWN
             | Reason.STATEMENT_UNKNOWN
+            | Reason.UNMATCHED_UNKNOWN
+            | Reason.ALARM_UNKNOWN
         ):
             return Kind.NOT_FOUND
         case (
@@ -107,6 +115,10 @@ def kind_of(reason: Reason) -> Kind:
             | Reason.RESERVATION_EXISTS
             | Reason.RESERVATION_ENDED
             | Reason.RESERVATION_STARTED
+            | Reason.RESERVATION_ACTIVE
+            | Reason.UNMATCHED_STATE
+            | Reason.LOSS_REFUSED
+            | Reason.LOSS_REFUNDED
             | Reason.REFUND_EXCEEDS
             | Reason.LIMIT_IN_USE
             | Reason.FAIR_SHARE
@@ -139,6 +151,11 @@ class Refused:
 
 
 LEASE_UNKNOWN = Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservation.")
+
+
+def account_unknown(path: str) -> Refused:
+    """The refusal for an account that does not exist, or might as well not."""
+    return Refused(Reason.ACCOUNT_UNKNOWN, f"There is no account {path}.", {"account": path})
 
 
 class InvariantBroken(Exception):  # noqa: N818  # it states what happened

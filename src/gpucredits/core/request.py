@@ -16,11 +16,11 @@ from gpucredits.core.account import Account
 from gpucredits.core.authority import Authority
 from gpucredits.core.book import Book
 from gpucredits.core.command import AddBoost, Issue, SetBudget, Transfer
-from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
+from gpucredits.core.gate import GateUnit, quantity, quantity_of
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.core.rules.credit.accounts import find
+from gpucredits.core.rules.credit.funding import find
 
 OPEN_US: Final = 14 * bounds.DAY_US  # an open request that nobody decided on ends after so long
 OPEN_MAX: Final = 20  # open requests of one account
@@ -57,6 +57,11 @@ class RequestUnit(IntEnum):
 UNITS: Final = {
     Dimension.CONCURRENT_GPUS: RequestUnit.GPUS,
     Dimension.CONCURRENT_JOBS: RequestUnit.JOBS,
+}
+GATE_UNITS: Final = {
+    RequestUnit.CREDITS: GateUnit.CREDITS,
+    RequestUnit.GPUS: GateUnit.GPUS,
+    RequestUnit.JOBS: GateUnit.JOBS,
 }
 
 
@@ -134,7 +139,7 @@ class BudgetRequest:
 
     def shown(self, amount: int) -> str:
         """An amount of this request as people write it."""
-        return format_credits(amount) if self.unit is RequestUnit.CREDITS else str(amount)
+        return quantity(amount, GATE_UNITS[self.unit])
 
 
 def state_at(ask: BudgetRequest, now: int) -> RequestState:
@@ -171,14 +176,11 @@ def aim_at_quota(ask: BudgetRequest, account: Account, book: Book) -> BudgetRequ
     unit = UNITS.get(quota.dimension, RequestUnit.CREDITS)
     if unit is RequestUnit.CREDITS:
         return ask
-    number, rest = divmod(ask.amount, MICROS_PER_CREDIT)
-    if rest:
-        return Refused(
-            Reason.LIMIT_INVALID,
-            f"amount must be a whole number of {unit.name.lower()}.",
-            {"account": ask.account},
-        )
-    return replace(ask, unit=unit, amount=number)
+    try:
+        amount = quantity_of(ask.amount, GATE_UNITS[unit])
+    except ValueError as error:
+        return Refused(Reason.LIMIT_INVALID, f"amount {error}.", {"account": ask.account})
+    return replace(ask, unit=unit, amount=amount)
 
 
 def no_limit(account: str, what: str) -> Refused:

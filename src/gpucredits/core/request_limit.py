@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from gpucredits.core.change import Named, merged
-from gpucredits.core.token_bucket import TokenBucket, Tokens, clears_at
+from gpucredits.core.limits import TokenBucket, Tokens, clears_at
 
 HOUR_S: Final = 3_600
 BURST_MAX: Final = 1_000_000

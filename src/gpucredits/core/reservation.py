@@ -1,13 +1,15 @@
 """Reservations: the lease that lets a job run, and the hold that pays for it.
 
-Owns: a lease's rows and the arithmetic of its hold.
+Owns: a lease's rows, the arithmetic of its hold, and until when an outage lets a lease live.
 Must not: touch accounts or grants.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 from gpucredits.core.money import cost, time_covered_ms
 
@@ -75,7 +77,11 @@ class Reservation:
     quotas allow the job, as given when these allowed ``cap_seen``. ``authorised`` is the most that
     a lapsed lease may have cost. ``kept`` lists (grant, claim, until): what it may still take of
     grants that have ended, for use before an instant. ``payers`` lists (account, number of items of
-    ``paid``) for each payer before the present one.
+    ``paid``) for each payer before the present one. A maintenance has moved its end by
+    ``extended_ms``, for which it holds credits, and an outage by ``reprieve_ms``, for which it
+    does not; its next report ends both. ``reconciled`` is what the reconciler has charged for it
+    in addition, negative where it gave credits back; ``lost_ms`` is the use that was refunded as
+    lost work. Both are part of ``adjusted`` and ``refunded``.
     """
 
     reservation_id: int
@@ -84,7 +90,7 @@ class Reservation:
     payer_id: int
     job_id: str
     gpu_type: str
-    gpu_count: int
+    milli_gpus: int
     region: str
     node: str
     price: int
@@ -121,11 +127,15 @@ class Reservation:
     authorised: int = 0
     kept: tuple[tuple[int, int, int], ...] = ()
     payers: tuple[tuple[int, int], ...] = ()
+    extended_ms: int = 0
+    reprieve_ms: int = 0
+    reconciled: int = 0
+    lost_ms: int = 0
 
     @property
-    def rate_per_hour(self) -> int:
-        """Micro-credits per hour for all its GPUs."""
-        return self.gpu_count * self.price
+    def rate(self) -> int:
+        """Thousandths of its GPUs times micro-credits per GPU-hour."""
+        return self.milli_gpus * self.price
 
     @property
     def ahead(self) -> int:
@@ -138,9 +148,51 @@ class Reservation:
         return self.settled + self.adjusted - self.refunded
 
     @property
+    def trusted_until(self) -> int:
+        """Until when its node may run the job: an outage gives time to report, not to run."""
+        return self.expires_at - self.reprieve_ms * 1_000
+
+    @property
     def lease_ms(self) -> int:
         """One window, and the windows of escrow for which the hold also pays."""
         return self.window_ms * (1 + self.escrow_windows)
+
+
+class Outage(NamedTuple):
+    """No server gave a sign of life from ``since`` on; the first one was back at ``until``.
+
+    A lease that was live at ``since`` lives until ``grace_ms`` after ``until``, or one window if
+    that is less.
+    """
+
+    since: int
+    until: int
+    grace_ms: int
+
+
+def lives_until(lease: Reservation, outages: Sequence[Outage]) -> int:
+    """When a lease lapses that was not heard of since: at its end, or when its grace is over.
+
+    A lease that has reported after an outage has no grace of that outage. Of two outages the
+    second counts for a lease that lived, by the grace of the first, when the second began.
+    """
+    end = lease.expires_at
+    if not outages or outages[-1].until <= lease.beat_at:
+        return end
+    for outage in outages:
+        grace_ms = min(lease.window_ms, outage.grace_ms)
+        if grace_ms and lease.beat_at < outage.until and end > outage.since:
+            end = max(end, outage.until + grace_ms * 1_000)
+    return end
+
+
+def as_the_clock_left(lease: Reservation, outages: Sequence[Outage], now: int) -> Reservation:
+    """A lease with its lapse, whether or not anybody has written that down yet."""
+    more_ms = max(lives_until(lease, outages) - lease.expires_at, 0) // 1_000
+    end = lease.expires_at + more_ms * 1_000
+    if lease.state is not ReservationState.ACTIVE or now < end:
+        return lease
+    return replace(lease, state=ReservationState.EXPIRED, ended_at=end)
 
 
 def job_cap(lease: Reservation, quota_cap: int) -> int:
@@ -149,9 +201,12 @@ def job_cap(lease: Reservation, quota_cap: int) -> int:
 
 
 def hold_wanted(lease: Reservation, used_ms: int, settled: int, cap: int) -> int:
-    """The hold that covers one lease ahead of ``used_ms``, never above the job's cap."""
+    """The hold of a lease: what it costs up to one lease after ``used_ms``, less what is settled.
+
+    Never above the job's cap. Reserving and renewing both hold this amount.
+    """
     ahead = cost(
-        lease.gpu_count * lease.price, used_ms + lease.window_ms * (1 + lease.escrow_windows)
+        lease.milli_gpus * lease.price, used_ms + lease.window_ms * (1 + lease.escrow_windows)
     )
     ahead = min(ahead, cap)
     return ahead - settled if ahead > settled else 0
@@ -159,7 +214,7 @@ def hold_wanted(lease: Reservation, used_ms: int, settled: int, cap: int) -> int
 
 def lease_end(lease: Reservation, now: int) -> int:
     """When a lease that runs on from ``now`` ends: after its full time, or where funds run out."""
-    rate = lease.gpu_count * lease.price
+    rate = lease.milli_gpus * lease.price
     lease_ms = lease.lease_ms
     if rate:
         funds = lease.settled + lease.held + lease.promised
@@ -172,3 +227,12 @@ def lease_end(lease: Reservation, now: int) -> int:
 def elapsed_ms(lease: Reservation, now: int) -> int:
     """The most use that is charged at ``now``: the server's time since the lease's admission."""
     return (now - lease.admitted_at) // 1_000
+
+
+def longest_window(bound_ms: int, escrow_windows: int) -> int:
+    """The longest window of a lease with so many windows of escrow, in whole seconds as ms.
+
+    Less than a second where the bound is lower than the number of windows.
+    """
+    longest_ms = bound_ms // (1 + escrow_windows)
+    return longest_ms // 1_000 * 1_000 or longest_ms

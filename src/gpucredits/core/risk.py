@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gpucredits.core.money import MICROS_PER_CREDIT, format_credits
+from gpucredits.core.money import MICROS_PER_CREDIT, be, count, format_credits
 from gpucredits.core.period import instant_text
-from gpucredits.core.wording import be, count
 
 BASELINE_HOURS_MIN = 6  # with less history nothing is called unusual
 RATIO_PERCENT_DEFAULT = 400

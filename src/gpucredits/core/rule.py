@@ -25,7 +25,8 @@ class Touches:
     ``corrected`` are leases whose charges are read too; ``limits`` are quotas or rate limits by id.
     Leases below the accounts of ``counted`` are read when the rule finds them missing. A command
     that ``sets_limits`` is decided under the org's lock. ``from_cache``: nothing has to be read
-    where the cache of books and prices has the rows.
+    where the cache of books and prices has the rows; it names only leases, or paths with prices and
+    jobs.
     """
 
     leases: Sequence[int] = ()
@@ -35,7 +36,7 @@ class Touches:
     references: Sequence[str] = ()
     corrected: Sequence[int] = ()
     prices: Sequence[tuple[str, str, str]] = ()  # GPU type, region, and account or ""
-    jobs: Sequence[tuple[str, str]] = ()  # account and job
+    jobs: Sequence[tuple[str, str, str]] = ()  # account, job and GPU type
     limits: Sequence[int] = ()
     counted: Sequence[str] = ()
     sets_limits: bool = False

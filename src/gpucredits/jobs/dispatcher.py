@@ -1,4 +1,4 @@
-"""Lets those who wait into their pools, whenever something has changed and at least every second.
+"""Runs the dispatcher whenever something has changed, and at least every second.
 
 Several may run: for each pool the one that holds its lease works, the others look on and take over
 when it falls silent.

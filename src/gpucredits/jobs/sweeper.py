@@ -13,7 +13,7 @@ from functools import partial
 
 from gpucredits.core.outcome import Swept
 from gpucredits.jobs.pace import Paced
-from gpucredits.service.dispatch.ledger_calls import Asking
+from gpucredits.service.dispatch.admission import Asking
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.ledger.due import DueCursor, find_due, find_warned
 

@@ -40,6 +40,14 @@ async def measure(services: Services) -> list[Metric]:
         *clock_metrics(services),
         *write_metrics(services),
         *request_metrics(services),
+        *metering_metrics(services),
+        number(
+            "gpucredits_event_readers_stuck",
+            "gauge",
+            "Readers of events that leave old ones waiting, so that the outbox grows.",
+            services.event_readers.stuck,
+        ),
+        *reconciler_metrics(services),
         *await database_metrics(services, is_away=status == "unavailable"),
     ]
 
@@ -90,6 +98,16 @@ def write_metrics(services: Services) -> list[Metric]:
             progress.failures,
         ),
         Metric(
+            "gpucredits_writes_turned_away_total",
+            "counter",
+            "Writes that never were part of a batch: the database failed, or a queue was full.",
+            (
+                ("unavailable", progress.turned_away_total),
+                ("busy", sum(queue.turned_away_total for _, queue in queues)),
+            ),
+            "reason",
+        ),
+        Metric(
             "gpucredits_writes_waiting",
             "gauge",
             "Commands and heartbeats that wait to be carried out.",
@@ -99,7 +117,7 @@ def write_metrics(services: Services) -> list[Metric]:
         Metric(
             "gpucredits_writes_waiting_seconds",
             "gauge",
-            "How long the first of them has waited.",
+            "How long the first of them has waited, or the first batch has been under way.",
             tuple((name, round(queue.longest_wait(now), 3)) for name, queue in queues),
             "lane",
         ),
@@ -142,6 +160,76 @@ def request_metrics(services: Services) -> list[Metric]:
             "how",
         ),
     ]
+
+
+def metering_metrics(services: Services) -> list[Metric]:
+    """What is behind in the pipeline of a server with a bus, and since when nothing moved."""
+    if services.pipeline is None:
+        return []
+    standing = services.pipeline.standing
+    topics = (("usage", standing.usage), ("events", standing.events))
+    return [
+        number(
+            "gpucredits_metering_bus_up",
+            "gauge",
+            "1 while the bus can be used.",
+            int(not standing.trouble),
+        ),
+        Metric(
+            "gpucredits_metering_behind",
+            "gauge",
+            "Messages of measured use that are not stored, and events that are not on the bus.",
+            tuple((name, topic.lag) for name, topic in topics),
+            "topic",
+        ),
+        Metric(
+            "gpucredits_metering_stalled_seconds",
+            "gauge",
+            "For how long there was work and nothing moved.",
+            tuple((name, round(topic.stalled_s(), 3)) for name, topic in topics),
+            "topic",
+        ),
+        number(
+            "gpucredits_metering_messages_lost_total",
+            "counter",
+            "Messages that the bus gave up before they were read.",
+            standing.lost,
+        ),
+        number(
+            "gpucredits_dead_letters",
+            "gauge",
+            "Messages that could not be used and wait for a decision.",
+            standing.dead_letters,
+        ),
+    ]
+
+
+def reconciler_metrics(services: Services) -> list[Metric]:
+    """Leases that this server compared, and what the reconciler leaves to people."""
+    state = services.reconciling
+    found = [
+        Metric(
+            "gpucredits_reconciled_leases_total",
+            "counter",
+            "Ended leases that this server compared with their measured use, or corrected.",
+            (("compared", state.compared_total), ("posted", state.posted_total)),
+            "result",
+        )
+    ]
+    if state.counts is not None:
+        waiting = (
+            ("due", state.counts.due),
+            ("drift_alarms", state.counts.open_alarms),
+            ("unmatched_use", state.counts.unmatched),
+        )
+        meaning = "Leases that are due, open alarms of drift, and use that belongs to no lease."
+        found.append(
+            Metric("gpucredits_reconciler_waiting", "gauge", meaning, waiting, "what"),
+        )
+        meaning = "Events without a lease that were not kept: their orgs had no room for them."
+        dropped = state.counts.dropped
+        found.append(number("gpucredits_unmatched_dropped_total", "counter", meaning, dropped))
+    return found
 
 
 async def database_metrics(services: Services, *, is_away: bool) -> list[Metric]:

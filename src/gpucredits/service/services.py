@@ -11,13 +11,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Concatenate, ParamSpec, TypeVar
 
-from gpucredits.service.access.keys import Keyring
+from gpucredits.metering.pipeline import Pipeline
+from gpucredits.metering.standing import ReadersStanding
+from gpucredits.service.access.permissions import Keyring
+from gpucredits.service.access.refusals import Refusals
+from gpucredits.service.access.signing import SigningKeys
 from gpucredits.service.dispatch.pools import GpuPools
 from gpucredits.service.dispatch.queue import RequestQueue
 from gpucredits.service.limits.limiter import Limiter
 from gpucredits.service.reads.books import Reads
 from gpucredits.service.reads.orgs import Directory
 from gpucredits.service.reads.request_counts import RequestCounts
+from gpucredits.service.reconciliation.passes import ReconcilerState
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.primary import Primary
@@ -55,4 +60,9 @@ class Services:
     limiter: Limiter
     gpu_pools: GpuPools
     queue: RequestQueue
+    signing: SigningKeys
+    refusals: Refusals
+    pipeline: Pipeline | None = None
     counts: RequestCounts = field(default_factory=RequestCounts)
+    reconciling: ReconcilerState = field(default_factory=ReconcilerState)
+    event_readers: ReadersStanding = field(default_factory=ReadersStanding)

@@ -28,7 +28,7 @@ async def read_clock(connection: Connection | Pool) -> int:
 async def read_clock_and_offset(connection: Connection | Pool) -> tuple[int, int]:
     """The time, and by how much of it a test clock has moved it on."""
     with driver_errors():
-        row = await connection.fetchrow("SELECT ledger_now(), c.offset_us FROM clock c")
+        row = await connection.fetchrow("SELECT clock_us(c.offset_us), c.offset_us FROM clock c")
     return row[0], row[1]
 
 

@@ -26,6 +26,9 @@ class KeyRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
     name: Annotated[Name | None, doc("A name for people.")] = None
     expires_at: Annotated[Instant | None, doc("When the key expires; absent means never.")] = None
+    node: Annotated[
+        Name | None, doc("The only node that the key may act for; absent means any node.")
+    ] = None
 
 
 class KeyAnswer(Struct, kw_only=True):
@@ -40,6 +43,9 @@ class KeyAnswer(Struct, kw_only=True):
     created_at: Annotated[InstantText, CREATED_AT]
     expires_at: Annotated[InstantText | None, doc("When the key expires; null if never.")]
     revoked_at: Annotated[InstantText | None, doc("When the key was revoked; null if it was not.")]
+    node: Annotated[
+        str | None, doc("The only node that the key may act for; null if it may for any.")
+    ] = None
 
 
 class NewKeyAnswer(KeyAnswer, kw_only=True):

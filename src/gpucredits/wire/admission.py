@@ -6,20 +6,21 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import count_credits, format_credits
 from gpucredits.core.outcome import Explained, Funder
 from gpucredits.core.reasons import Refused
-from gpucredits.core.wording import count_credits
 from gpucredits.wire.account import FundingName, funding_name
 from gpucredits.wire.correction import PaidLot, lot_to_wire
 from gpucredits.wire.documented import ACCOUNT, FUNDING, GPU_COUNT, doc
 from gpucredits.wire.gate import GateAnswer, gates_to_wire
 from gpucredits.wire.reservation import (
+    HourRateText,
     RateText,
+    format_hour_rate,
     format_price_id,
     format_rate,
 )
-from gpucredits.wire.scalars import CreditsText, InstantText, format_instant
+from gpucredits.wire.scalars import CreditsText, Gpus, InstantText, format_instant, gpus_to_wire
 from gpucredits.wire.words import RefusalReason
 
 
@@ -58,7 +59,7 @@ class AdmissionAnswer(Struct, kw_only=True):
     ]
     detail: Annotated[str, doc("What the job would be told, in words.")]
     account: Annotated[str, ACCOUNT]
-    gpu_count: Annotated[int | None, GPU_COUNT]
+    gpu_count: Annotated[Gpus | None, GPU_COUNT]
     payer: Annotated[
         str | None, doc("The account that would pay, or comes closest; null if unknown.")
     ]
@@ -67,7 +68,7 @@ class AdmissionAnswer(Struct, kw_only=True):
     rate_per_second: Annotated[
         RateText | None, doc("The job's cost per second, cut after 12 decimals.")
     ]
-    rate_per_hour: Annotated[CreditsText | None, doc("The job's exact cost per hour.")]
+    rate_per_hour: Annotated[HourRateText | None, doc("The job's exact cost per hour.")]
     held: Annotated[CreditsText | None, doc("Credits that would be held for the first window.")]
     expires_in_ms: Annotated[int | None, doc("How long the first lease would last.")]
     clears_at: Annotated[
@@ -83,11 +84,11 @@ class AdmissionAnswer(Struct, kw_only=True):
 
 
 def explained_to_wire(
-    org_id: int, outcome: Explained, *, gpu_count: int, status: int
+    org_id: int, outcome: Explained, *, milli_gpus: int, status: int
 ) -> AdmissionAnswer:
     """The explanation of a request that every gate was asked about."""
     refused = outcome.refusal
-    rate = outcome.price * gpu_count
+    rate = outcome.price * milli_gpus
     clears_at = refused.detail.get("clears_at") if refused else None
     return AdmissionAnswer(
         admitted=refused is None,
@@ -95,12 +96,12 @@ def explained_to_wire(
         reason=refused.reason.value if refused else None,
         detail=refused.message if refused else _admitted(outcome),
         account=outcome.account,
-        gpu_count=gpu_count,
+        gpu_count=gpus_to_wire(milli_gpus),
         payer=outcome.payer,
         price=format_credits(outcome.price),
         price_id=format_price_id(outcome.price_id),
         rate_per_second=format_rate(rate),
-        rate_per_hour=format_credits(rate),
+        rate_per_hour=format_hour_rate(rate),
         held=format_credits(outcome.hold),
         expires_in_ms=outcome.lease_ms,
         clears_at=format_instant(clears_at) if isinstance(clears_at, int) else None,

@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from gpucredits.core.risk import FLOOR_DEFAULT, RATIO_PERCENT_DEFAULT
-from gpucredits.wire.documented import ACCOUNT, AUTO_SUSPEND, FLOOR, NEXT_CURSOR, RATIO_PERCENT, doc
+from gpucredits.wire.boost import AuthorityName
+from gpucredits.wire.documented import (
+    ACCOUNT,
+    AUTO_SUSPEND,
+    FLOOR,
+    NEXT_CURSOR,
+    RATIO_PERCENT,
+    SET_BY_SCOPE,
+    doc,
+)
 from gpucredits.wire.scalars import AccountPath, Credits, CreditsText, InstantText
 
 ActionName = Literal["none", "suspending", "suspended", "refused"]
@@ -64,3 +73,4 @@ class AnomalyTermsAnswer(Struct, kw_only=True):
     ratio_percent: Annotated[int, RATIO_PERCENT]
     floor: Annotated[CreditsText, FLOOR]
     auto_suspend: Annotated[bool, AUTO_SUSPEND]
+    set_by_scope: Annotated[AuthorityName | None, SET_BY_SCOPE] = None

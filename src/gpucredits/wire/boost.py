@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Struct, field
 
 from gpucredits.core.authority import Authority
-from gpucredits.core.boost import Boost
 from gpucredits.core.gate import GateUnit
 from gpucredits.core.limit_states import boost_state
+from gpucredits.core.limits import Boost
 from gpucredits.core.outcome import Boosted
 from gpucredits.wire.documented import (
     ACCOUNT,

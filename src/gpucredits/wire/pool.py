@@ -6,12 +6,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from gpucredits.core.bounds import GPU_COUNT_MAX
 from gpucredits.core.fairshare.snapshot import WEIGHT_MAX
 from gpucredits.wire.documented import (
     ACCOUNT,
     CPU,
-    GPU_COUNT,
     GPU_TYPE,
     GRACE_SECONDS,
     MEMORY,
@@ -23,26 +21,18 @@ from gpucredits.wire.documented import (
     WINDOW_MAX_SECONDS,
     doc,
 )
-from gpucredits.wire.scalars import AccountPath, InstantText, WindowMaxSeconds
+from gpucredits.wire.scalars import AccountPath, GpuAmount, Gpus, InstantText, WindowMaxSeconds
 
 RESOURCE_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_MAX = 366 * 24 * 3_600
 WEIGHTS_MAX = 10_000
-CAPACITY_MAX = 10 * GPU_COUNT_MAX
 
 ScopeName = Literal["user", "project", "org", "pool"]
 UsageOrderName = Literal["ignored", "ties", "first"]
 Seconds = Annotated[int, Meta(ge=0, le=SECONDS_MAX)]
 Count = Annotated[int, Meta(ge=0, le=100_000)]
-Capacity = Annotated[
-    int,
-    Meta(
-        ge=0,
-        le=CAPACITY_MAX,
-        description="GPUs in all; without it the pool does not gate, with 0 nobody new gets in.",
-    ),
-]
 Amount = Annotated[int, Meta(ge=1, le=RESOURCE_MAX)]
+CAPACITY = doc("GPUs in all. Without a capacity the pool does not gate; with 0 nobody new gets in.")
 WeightNumber = Annotated[int, Meta(ge=0, le=WEIGHT_MAX)]
 Percent = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="Of the pool.")]
 GpusText = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="GPUs, cut after 2 decimals.")]
@@ -97,7 +87,7 @@ class PoolPolicy(Struct, kw_only=True, forbid_unknown_fields=True):
 class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """A pool as it is to be; what is left out has its default."""
 
-    capacity: Annotated[Capacity | None, GPU_COUNT] = None
+    capacity: Annotated[GpuAmount | None, CAPACITY] = None
     resources: Annotated[PoolResources | None, RESOURCES] = None
     policy: Annotated[PoolPolicy, POLICY] = field(default_factory=PoolPolicy)
 
@@ -161,7 +151,7 @@ class PoolChange(Struct, kw_only=True, forbid_unknown_fields=True):
     Where there is no such pool, one is made.
     """
 
-    capacity: Annotated[Capacity | UnsetType | None, GPU_COUNT] = UNSET
+    capacity: Annotated[GpuAmount | UnsetType | None, CAPACITY] = UNSET
     resources: Annotated[ResourcesChange | UnsetType | None, RESOURCES] = UNSET
     policy: Annotated[PolicyChange | UnsetType | None, POLICY] = UNSET
 
@@ -171,7 +161,7 @@ class PoolAnswer(Struct, kw_only=True):
 
     gpu_type: Annotated[str, GPU_TYPE]
     region: Annotated[str, REGION]
-    capacity: Annotated[int | None, doc("The number of GPUs; null if the pool does not gate.")]
+    capacity: Annotated[Gpus | None, doc("The number of GPUs; null if the pool does not gate.")]
     resources: Annotated[PoolResources, RESOURCES]
     policy: Annotated[PoolPolicy, POLICY]
     updated_at: Annotated[InstantText, doc("When it was last set.")]
@@ -255,11 +245,11 @@ class ShareAnswer(Struct, kw_only=True):
     target_percent: Annotated[
         Percent, doc("The part of the pool that fair share allows, in percent.")
     ]
-    held: Annotated[int, doc("GPUs that the tenant holds.")]
+    held: Annotated[Gpus, doc("GPUs that the tenant holds.")]
     held_percent: Annotated[Percent, doc("The part of the pool that the tenant holds, in percent.")]
     borrowed: Annotated[GpusText, doc("GPUs held above the fair share.")]
     waiting: Annotated[int, doc("The number of requests that wait.")]
-    waiting_gpus: Annotated[int, doc("The number of GPUs that waiting requests ask for.")]
+    waiting_gpus: Annotated[Gpus, doc("The number of GPUs that waiting requests ask for.")]
     past_gpu_seconds: Annotated[int, doc("Past use that has not faded; 0 if none is kept.")]
 
 
@@ -268,14 +258,14 @@ class SharesAnswer(Struct, kw_only=True):
 
     gpu_type: Annotated[str, GPU_TYPE]
     region: Annotated[str, REGION]
-    capacity: Annotated[int | None, doc("The number of GPUs; null if the pool does not gate.")]
-    held: Annotated[int, doc("The number of GPUs that are held.")]
-    stopping: Annotated[int, doc("GPUs of work that was told to stop.")]
-    free: Annotated[int, doc("GPUs that nobody holds.")]
-    over: Annotated[int, doc("GPUs held beyond the capacity; nothing starts until this is 0.")]
+    capacity: Annotated[Gpus | None, doc("The number of GPUs; null if the pool does not gate.")]
+    held: Annotated[Gpus, doc("The number of GPUs that are held.")]
+    stopping: Annotated[Gpus, doc("GPUs of work that was told to stop.")]
+    free: Annotated[Gpus, doc("GPUs that nobody holds.")]
+    over: Annotated[Gpus, doc("GPUs held beyond the capacity; nothing starts until this is 0.")]
     tenants: Annotated[int, doc("The number of orgs that hold something or wait.")]
     waiting: Annotated[int, doc("The number of requests that wait.")]
-    waiting_gpus: Annotated[int, doc("The number of GPUs that waiting requests ask for.")]
+    waiting_gpus: Annotated[Gpus, doc("The number of GPUs that waiting requests ask for.")]
     is_dispatched: Annotated[bool, doc("Whether a server is dispatching the pool now.")]
     shares: Annotated[list[ShareAnswer], doc("The tenants that the caller may see.")]
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from gpucredits.core.gpu_type import REGION_DEFAULT
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import MILLI_PER_GPU, format_credits
 from gpucredits.core.price import Price
 from gpucredits.wire.documented import GPU_TYPE, NEXT_CURSOR, REGION, STATE, doc
 from gpucredits.wire.reservation import format_price_id, format_rate
@@ -120,7 +120,7 @@ def price_to_wire(price: Price) -> PriceAnswer:
         gpu_type=price.gpu_type,
         region=price.region,
         credits_per_gpu_hour=format_credits(price.credits_per_gpu_hour),
-        credits_per_gpu_second=format_rate(price.credits_per_gpu_hour),
+        credits_per_gpu_second=format_rate(MILLI_PER_GPU * price.credits_per_gpu_hour),
         effective_from=format_instant(price.effective_from),
         effective_to=format_end(price.effective_to),
         account=price.account or None,

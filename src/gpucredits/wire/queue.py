@@ -17,7 +17,7 @@ from gpucredits.wire.documented import (
     STATE,
     doc,
 )
-from gpucredits.wire.scalars import InstantText
+from gpucredits.wire.scalars import Gpus, InstantText
 from gpucredits.wire.words import WaitWord
 
 QueueStateName = Literal["waiting", "admitted", "canceled", "expired", "refused"]
@@ -37,9 +37,9 @@ class QueueAnswer(Struct, kw_only=True):
     job_id: Annotated[str, JOB_ID]
     gpu_type: Annotated[str, GPU_TYPE]
     region: Annotated[str, REGION]
-    gpu_count: Annotated[int, GPU_COUNT]
+    gpu_count: Annotated[Gpus, GPU_COUNT]
     admitted_gpus: Annotated[
-        int | None, doc("GPUs that were admitted; fewer than asked for only with allow_partial.")
+        Gpus | None, doc("GPUs that were admitted; fewer than asked for only with allow_partial.")
     ]
     priority: Annotated[int, doc("Higher goes first, as far as the pool's policy counts it.")]
     gang: Annotated[

@@ -9,10 +9,9 @@ from msgspec import Meta, Struct, structs
 from gpucredits.core import bounds, ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.command import ReplaceQuotas, SetQuota
-from gpucredits.core.gate import GateUnit
+from gpucredits.core.gate import quantity_of
 from gpucredits.core.limit_standing import QuotaStanding
 from gpucredits.core.limit_states import quota_state
-from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension, Quota, unit_of
@@ -62,7 +61,7 @@ class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """
 
     dimension: Annotated[DimensionName, doc("The quantity that is limited.")]
-    limit: Annotated[Credits, doc("The limit: credits, or a whole number of GPUs or jobs.")]
+    limit: Annotated[Credits, doc("The limit: credits, GPUs, or a whole number of jobs.")]
     gpu_type: Annotated[GpuType | None, doc("The GPU type that counts; absent means all.")] = None
     calendar: Annotated[CalendarName | None, CALENDAR] = None
     zone: Annotated[Zone | None, ZONE] = None
@@ -75,8 +74,10 @@ class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
         """Refuse what contradicts itself."""
         check_window(self.calendar, self.zone)
         dimension = DIMENSIONS[self.dimension]
-        if unit_of(dimension) is not GateUnit.CREDITS and self.limit % MICROS_PER_CREDIT:
-            raise ValueError(f"limit must be a whole number for {self.dimension}")
+        try:
+            quantity_of(self.limit, unit_of(dimension))
+        except ValueError as error:
+            raise ValueError(f"limit {error}") from error
 
 
 class QuotasRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -154,18 +155,13 @@ def check_window(calendar: str | None, zone: str | None) -> None:
         raise ValueError("zone is for a calendar: give calendar too, or leave zone out")
 
 
-def quantity_from_wire(value: int, unit: GateUnit) -> int:
-    """A number as the core has it: credits are in micro-credits, all else is counted."""
-    return int(value) if unit is GateUnit.CREDITS else int(value) // MICROS_PER_CREDIT
-
-
 def quota_from_wire(account: str, request: QuotaRequest, by: Authority) -> SetQuota:
     """The core's command."""
     dimension = DIMENSIONS[request.dimension]
     return SetQuota(
         account=account,
         dimension=dimension,
-        limit=quantity_from_wire(request.limit, unit_of(dimension)),
+        limit=quantity_of(request.limit, unit_of(dimension)),
         gpu_type=str(request.gpu_type or ""),
         calendar=None if request.calendar is None else CALENDARS[request.calendar],
         zone=str(request.zone or ZONE_DEFAULT),

@@ -11,9 +11,9 @@ from gpucredits.core.command import SetRateLimit
 from gpucredits.core.gate import GateUnit
 from gpucredits.core.limit_standing import RateLimitStanding
 from gpucredits.core.limit_states import rate_limit_state
+from gpucredits.core.limits import TokenBucket
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import RateLimitSaved
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.wire.boost import AuthorityName, BoostAnswer, boost_to_wire
 from gpucredits.wire.change import given, named_in
 from gpucredits.wire.documented import (

@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from gpucredits.core import bounds, ids
+from gpucredits.core.gate import quantity_of
 from gpucredits.core.request import (
+    GATE_UNITS,
     BudgetRequest,
     RequestKind,
     RequestState,
@@ -167,26 +169,25 @@ def asked_terms(body: AskRequest) -> RequestTerms:
 
 
 def given_terms(body: ApproveRequest, row: BudgetRequest) -> RequestTerms:
-    """What is approved: what was asked for, but for what is given."""
+    """What is approved: what was asked for, but for what is given.
+
+    Credits that move keep their windows, whatever end was asked for.
+    """
     asked = row.asked
+    ends_at = asked.ends_at if body.ends_at is None else int(body.ends_at)
     amount = asked.amount if body.amount is None else amount_of(row.unit, body.amount)
     refill = body.refill_per_hour
     return RequestTerms(
         amount=amount,
         refill_per_hour=asked.refill_per_hour if refill is None else int(refill),
-        ends_at=asked.ends_at if body.ends_at is None else int(body.ends_at),
+        ends_at=ends_at if body.take_from is None else bounds.NEVER_US,
         taken_from=str(body.take_from or ""),
     )
 
 
 def amount_of(unit: RequestUnit, amount: Amount) -> int:
-    """An amount in its unit; ValueError when it must be whole and is not."""
-    if unit is RequestUnit.CREDITS:
-        return int(amount)
-    number, rest = divmod(int(amount), 1_000_000)
-    if rest:
-        raise ValueError(f"must be a whole number of {_UNITS[unit]}")
-    return number
+    """An amount in its unit; ValueError when it is finer than the unit can be."""
+    return quantity_of(amount, GATE_UNITS[unit])
 
 
 def request_to_wire(row: BudgetRequest) -> RequestAnswer:

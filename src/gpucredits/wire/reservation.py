@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -10,7 +11,7 @@ from msgspec import Meta, Struct, field
 from gpucredits.core import bounds, ids
 from gpucredits.core.command import Reserve
 from gpucredits.core.gpu_type import REGION_DEFAULT
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import MILLI_PER_GPU, format_credits
 from gpucredits.core.outcome import Reserved
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
 from gpucredits.core.rules.credit.funding import shares_paid
@@ -40,6 +41,8 @@ from gpucredits.wire.scalars import (
     Amount,
     Credits,
     CreditsText,
+    GpuCount,
+    Gpus,
     GpuType,
     Instant,
     InstantText,
@@ -47,6 +50,7 @@ from gpucredits.wire.scalars import (
     Name,
     Region,
     format_instant,
+    gpus_to_wire,
 )
 
 RESERVATIONS_BATCH_MAX = 1_000
@@ -54,7 +58,8 @@ SEQ_MAX = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 SECONDS_PER_HOUR = 3_600
 JOB_PRIORITY_MAX = 1_000
 EXPECTED_SECONDS_MAX = 366 * 24 * SECONDS_PER_HOUR
-_RATE_DECIMALS = 12
+_RATE_DECIMALS = 12  # three more than the hour's
+_HOUR_RATE_DECIMALS = 9
 
 StateName = Literal["active", "settled", "canceled", "expired"]
 DecisionName = Literal["continue", "throttle", "drain", "stop"]
@@ -63,7 +68,6 @@ Seq = Annotated[int, Meta(ge=1, le=SEQ_MAX, description="Rises with every report
 UsedMs = Annotated[
     int, Meta(ge=0, le=bounds.USED_MS_MAX, description="Use since admission in all.")
 ]
-GpuCount = Annotated[int, Meta(ge=1, le=bounds.GPU_COUNT_MAX)]
 WindowSeconds = Annotated[
     int,
     Meta(
@@ -78,6 +82,7 @@ GraceSeconds = Annotated[
     Meta(ge=0, le=bounds.WINDOW_MS_MAX // 1_000, description="At most a window is of use."),
 ]
 EscrowWindows = Annotated[int, Meta(ge=0, le=bounds.ESCROW_WINDOWS_MAX)]
+HourRateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,9})?$", description="Credits per hour.")]
 RateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,12})?$", description="Credits per second.")]
 
 STATE_NAMES: dict[ReservationState, StateName] = {
@@ -122,7 +127,9 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     account: Annotated[AccountPath, doc("The account of the job.")]
     job_id: Annotated[Name, JOB_ID]
     gpu_type: Annotated[GpuType, GPU_TYPE]
-    gpu_count: Annotated[GpuCount, GPU_COUNT] = 1
+    gpu_count: Annotated[GpuCount, GPU_COUNT] = field(
+        default_factory=lambda: GpuCount(MILLI_PER_GPU)
+    )
     region: Annotated[Region, REGION] = field(default_factory=lambda: Region(REGION_DEFAULT))
     node: Annotated[Name | None, doc("The node; a job has one live lease on a node.")] = None
     window_seconds: Annotated[
@@ -180,6 +187,7 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     resources: Annotated[
         ReserveResources | None, doc("Resources that the job needs besides GPUs.")
     ] = None
+    token: Annotated[bool, doc("Whether to answer with a signed lease token.")] = False
 
 
 class ReserveBatch(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -214,10 +222,10 @@ class ReservationAnswer(Struct, kw_only=True):
     job_id: Annotated[str, JOB_ID]
     node: Annotated[str, NODE]
     gpu_type: Annotated[str, GPU_TYPE]
-    gpu_count: Annotated[int, GPU_COUNT]
+    gpu_count: Annotated[Gpus, GPU_COUNT]
     region: Annotated[str, REGION]
     rate_per_second: Annotated[RateText, doc("The job's cost per second, cut after 12 decimals.")]
-    rate_per_hour: Annotated[CreditsText, doc("The job's exact cost per hour.")]
+    rate_per_hour: Annotated[HourRateText, doc("The job's exact cost per hour.")]
     price_id: Annotated[str | None, doc("The pinned version of the price; null if there is none.")]
     window_seconds: Annotated[
         int, doc("How far ahead a hold pays, and so how long a lease lasts between beats.")
@@ -257,6 +265,7 @@ class ReservationAnswer(Struct, kw_only=True):
     ]
     payers: Annotated[list[PayerShare], doc("Who paid how much, in turn; the present payer last.")]
     metadata: Annotated[dict[str, str], METADATA]
+    token: Annotated[str | None, doc("The lease token, if a reserve asked for it.")] = None
 
 
 class ReservationPage(Struct, kw_only=True):
@@ -287,7 +296,7 @@ def reserve_from_wire(request: ReserveRequest, scope: str) -> Reserve:
         account=str(request.account),
         job_id=str(request.job_id),
         gpu_type=str(request.gpu_type),
-        gpu_count=request.gpu_count,
+        milli_gpus=int(request.gpu_count),
         region=str(request.region),
         node=str(request.node or ""),
         window_ms=(request.window_seconds or 0) * 1_000,
@@ -320,12 +329,12 @@ def reservation_to_wire(  # the lease, and what others know of it
         job_id=lease.job_id,
         node=lease.node,
         gpu_type=lease.gpu_type,
-        gpu_count=lease.gpu_count,
+        gpu_count=gpus_to_wire(lease.milli_gpus),
         region=lease.region,
-        rate_per_second=format_rate(lease.rate_per_hour),
-        rate_per_hour=format_credits(lease.rate_per_hour),
+        rate_per_second=format_rate(lease.rate),
+        rate_per_hour=format_hour_rate(lease.rate),
         price_id=format_price_id(lease.price_id),
-        window_seconds=lease.window_ms // 1_000,
+        window_seconds=max(lease.window_ms // 1_000, 1),
         escrow_windows=lease.escrow_windows,
         max_amount=format_credits(lease.max_amount) if lease.max_amount else None,
         exhaustion=_EXHAUSTION_NAMES[lease.exhaustion],
@@ -373,8 +382,18 @@ def format_price_id(price_id: int) -> str | None:
     return ids.format_id(ids.PRICE, 0, price_id) if price_id else None
 
 
-def format_rate(rate_per_hour: int) -> str:
+def format_rate(rate: int) -> str:
     """Credits per second, cut after 12 decimals; the hour's rate is the exact one."""
-    whole, fraction = divmod(rate_per_hour * 10**6 // SECONDS_PER_HOUR, 10**_RATE_DECIMALS)
-    digits = f"{fraction:012d}".rstrip("0")
+    return _decimal(rate * 1_000 // SECONDS_PER_HOUR, _RATE_DECIMALS)
+
+
+def format_hour_rate(rate: int) -> str:
+    """Credits per hour: thousandths of GPUs times micro-credits, so nine decimals."""
+    return _decimal(rate, _HOUR_RATE_DECIMALS)
+
+
+@lru_cache(maxsize=1_024)  # few rates, shown often
+def _decimal(number: int, decimals: int) -> str:
+    whole, fraction = divmod(number, 10**decimals)
+    digits = f"{fraction:0{decimals}d}".rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)

@@ -19,9 +19,9 @@ from msgspec import Meta
 from gpucredits.core import bounds, period
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.gpu_type import POOL_WORDS, check_gpu_type, check_region
-from gpucredits.core.money import AMOUNT_MAX, format_credits, parse_credits
+from gpucredits.core.money import AMOUNT_MAX, format_credits, format_gpus, parse_credits, parse_gpus
 from gpucredits.core.period import EPOCH, MICROSECOND
-from gpucredits.wire.number_schema import number_schema
+from gpucredits.wire.number_schema import gpus_schema, number_schema
 
 T = TypeVar("T")
 
@@ -53,6 +53,8 @@ _INSTANT = re.compile(_INSTANT_PATTERN, re.ASCII | re.IGNORECASE)
 _PLUS_LOST = re.compile(r" (?=\d{2}:\d{2}$)", re.ASCII)
 _DIGITS_MAX = 40  # more digits than any amount has; keeps hostile numbers from being expanded
 
+CAPACITY_MILLI_MAX: Final = 10 * bounds.MILLI_GPUS_MAX
+
 CreditsText = Annotated[
     str, Meta(pattern=r"^-?\d+(\.\d{1,6})?$", description="Credits, a decimal string.")
 ]
@@ -78,6 +80,24 @@ class HourPrice(int):
     __slots__ = ()
 
 
+class GpuAmount(int):
+    """Thousandths of GPUs, not negative."""
+
+    __slots__ = ()
+
+
+class GpuCount(GpuAmount):
+    """Thousandths of GPUs, more than nothing."""
+
+    __slots__ = ()
+
+
+class Gpus(Decimal):
+    """GPUs in answers: an exact number in its shortest form, such as 2 or 0.46."""
+
+    __slots__ = ()
+
+
 class Instant(int):
     """Microseconds since 1970 UTC."""
 
@@ -91,7 +111,7 @@ class AccountPath(str):
 
 
 class Name(str):
-    """A printable name: of a job, a node, a payment."""
+    """A printable name, trimmed: of a job, a node, a payment."""
 
     __slots__ = ()
 
@@ -148,10 +168,9 @@ def from_wire(kind: type, value: Any) -> Any:
 
 def to_plain(value: Any) -> Any:
     """The hook for encoding decoded requests again, for fingerprints and by the client."""
-    if isinstance(value, Instant):
-        return format_instant(value)
-    if isinstance(value, Credits | HourPrice):
-        return format_credits(value)
+    convert = _TO_PLAIN.get(type(value))
+    if convert is not None:
+        return convert(value)
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, dict):
@@ -162,6 +181,11 @@ def to_plain(value: Any) -> Any:
 def schema_of(kind: type) -> dict[str, Any]:
     """The JSON schema of the types above."""
     return SCHEMAS[kind]
+
+
+def gpus_to_wire(milli_gpus: int) -> Gpus:
+    """So many thousandths of GPUs as an answer has them."""
+    return Gpus(format_gpus(milli_gpus))
 
 
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
@@ -188,15 +212,18 @@ def parse_instant(value: Any) -> Instant:
 
 def parse_amount(value: Any) -> int:
     """Micro-credits from a decimal string, or from a number that is exact."""
+    return parse_credits(_number_text(value))
+
+
+def _number_text(value: Any) -> str:
+    """The decimal text of a number; empty for everything that is none."""
     if isinstance(value, bool):
-        text = ""
-    elif isinstance(value, int):
-        text = str(value) if abs(value) <= AMOUNT_MAX else ""  # too large
-    elif isinstance(value, Decimal):
-        text = _decimal_text(value)
-    else:
-        text = value if isinstance(value, str) else ""
-    return parse_credits(text)
+        return ""
+    if isinstance(value, int):
+        return str(value) if abs(value) <= AMOUNT_MAX else ""  # too large
+    if isinstance(value, Decimal):
+        return _decimal_text(value)
+    return value if isinstance(value, str) else ""
 
 
 def _decimal_text(value: Decimal) -> str:
@@ -229,6 +256,20 @@ def _hour_price(value: Any) -> HourPrice:
     return HourPrice(micros)
 
 
+def _gpu_amount(value: Any) -> GpuAmount:
+    milli_gpus = parse_gpus(_number_text(value))
+    if milli_gpus > CAPACITY_MILLI_MAX:
+        raise ValueError(f"must be at most {format_gpus(CAPACITY_MILLI_MAX)}")
+    return GpuAmount(milli_gpus)
+
+
+def _gpu_count(value: Any) -> GpuCount:
+    milli_gpus = parse_gpus(_number_text(value))
+    if not 0 < milli_gpus <= bounds.MILLI_GPUS_MAX:
+        raise ValueError(f"must be from 0.001 to {format_gpus(bounds.MILLI_GPUS_MAX)}")
+    return GpuCount(milli_gpus)
+
+
 def _path(value: Any) -> AccountPath:
     if not isinstance(value, str):
         raise ValueError("must be a path such as acme/vision/alice")  # noqa: TRY004  # msgspec reports ValueError with its place
@@ -236,17 +277,19 @@ def _path(value: Any) -> AccountPath:
 
 
 def _name(value: Any) -> Name:
-    if not isinstance(value, str) or _NAME.fullmatch(value) is None:
+    """A name without the spaces around it: nobody sees them, so they make no other name."""
+    trimmed = value.strip() if isinstance(value, str) else ""
+    if _NAME.fullmatch(trimmed) is None:
         raise ValueError(f"must be text of 1 to {bounds.NAME_LENGTH_MAX} printable characters")
-    return Name(value)
+    return Name(trimmed)
 
 
 def _gpu_type(value: Any) -> GpuType:
-    return GpuType(check_gpu_type(_name(value.strip() if isinstance(value, str) else value)))
+    return GpuType(check_gpu_type(_name(value)))
 
 
 def _region(value: Any) -> Region:
-    return Region(check_region(_name(value.strip() if isinstance(value, str) else value)))
+    return Region(check_region(_name(value)))
 
 
 def _slug(value: Any) -> Slug:
@@ -306,10 +349,16 @@ def _metadata_filter(value: Any) -> MetadataFilter:
     return MetadataFilter(_metadata(labels))
 
 
+_TO_PLAIN: dict[type, Any] = {Instant: format_instant, Gpus: Decimal}
+_TO_PLAIN |= dict.fromkeys((Credits, Amount, HourPrice), format_credits)
+_TO_PLAIN |= dict.fromkeys((GpuAmount, GpuCount), format_gpus)
 _FROM_WIRE: dict[type, Any] = {
     Credits: _credits,
     Amount: _amount,
     HourPrice: _hour_price,
+    GpuAmount: _gpu_amount,
+    GpuCount: _gpu_count,
+    Gpus: Gpus,
     Instant: parse_instant,
     AccountPath: _path,
     Name: _name,
@@ -339,6 +388,14 @@ SCHEMAS: dict[type, dict[str, Any]] = {
     HourPrice: number_schema(
         "Credits per GPU-hour: a decimal string, or a number.", most=bounds.PRICE_MAX
     ),
+    GpuAmount: gpus_schema(CAPACITY_MILLI_MAX),
+    GpuCount: gpus_schema(bounds.MILLI_GPUS_MAX, is_positive=True),
+    Gpus: {
+        "type": "number",
+        "minimum": 0,
+        "description": "GPUs, with at most 3 decimals.",
+        "examples": [2, 0.46],
+    },
     Instant: {
         "type": "string",
         "format": "date-time",

@@ -37,6 +37,20 @@ class RequestLimitsHealth(Struct, kw_only=True):
     let_through: Annotated[int, doc("Requests that passed unlimited since the server started.")]
 
 
+class MeteringHealth(Struct, kw_only=True):
+    """Whether the pipeline of measured use and events moves; numbers of all servers together."""
+
+    bus: Annotated[Literal["postgres", "nats", "kafka"], doc("What carries the messages.")]
+    state: Annotated[
+        Literal["moving", "stalled", "away"],
+        doc("moving; stalled, if there is work and nothing moves; away, if the bus is."),
+    ]
+    usage_behind: Annotated[int, doc("Messages of measured use that are not yet stored.")]
+    events_behind: Annotated[int, doc("Events that are not yet on the bus.")]
+    stalled_seconds: Annotated[int, doc("For how long there was work and nothing moved.")]
+    dead_letters: Annotated[int, doc("Dead letters that wait for a decision.")]
+
+
 class HealthAnswer(Struct, kw_only=True):
     """Whether work is moving."""
 
@@ -50,6 +64,9 @@ class HealthAnswer(Struct, kw_only=True):
     ] = []
     request_limits: Annotated[
         RequestLimitsHealth | None, doc("Where request limits are counted, and whether they hold.")
+    ] = None
+    metering: Annotated[
+        MeteringHealth | None, doc("How the metering pipeline stands; null without a bus.")
     ] = None
 
 

@@ -1,11 +1,13 @@
-"""Use on the wire: what nodes measured, deduplicated by seq, and what was paid for."""
+"""Use on the wire: what nodes measured, what was paid for, and when GPUs count as unused."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from gpucredits.core.rules.leases import idle_guard
+from gpucredits.wire.boost import AuthorityName
 from gpucredits.wire.documented import (
     ACCOUNT,
     GPU_COUNT,
@@ -15,17 +17,36 @@ from gpucredits.wire.documented import (
     NODE,
     RESERVATION_ID,
     RESULTS,
+    SET_BY_SCOPE,
     SETTLED,
     USED_MS,
     doc,
 )
-from gpucredits.wire.reservation import GpuCount, Seq, UsedMs
-from gpucredits.wire.scalars import AccountPath, CreditsText, GpuType, InstantText, Name
+from gpucredits.wire.reservation import Seq, UsedMs
+from gpucredits.wire.scalars import (
+    AccountPath,
+    CreditsText,
+    GpuCount,
+    Gpus,
+    GpuType,
+    InstantText,
+    Name,
+)
 
 EVENTS_MAX = 5_000
 
+UsageStatus = Literal["stored", "duplicate", "accepted", "unknown", "dropped"]
 GroupingName = Literal["job", "account", "gpu_type", "day"]
 Percent = Annotated[int, Meta(ge=0, le=100)]
+
+GuardSeconds = Annotated[int, Meta(ge=0, le=idle_guard.WINDOW_MS_MAX // 1_000)]
+GuardPercent = Annotated[int, Meta(ge=1, le=100)]
+GUARD_WINDOW = doc("Over how long utilization is averaged; 0: no guard.")
+GUARD_UTILIZATION = doc("GPUs with less utilization than this percentage are idle.")
+GUARD_MEMORY = doc("GPUs that hold at least this percentage of memory are in use; 0: never so.")
+GUARD_STARTUP = doc("How long a job may take to its first use of a GPU; the window follows.")
+GUARD_WARNING = doc("How long an idle job is warned before it drains.")
+GUARD_GRACE = doc("How long a draining job may take to end before it is killed.")
 
 
 class UsageEvent(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -64,17 +85,25 @@ class UsageResult(Struct, kw_only=True, omit_defaults=True):
     reservation_id: Annotated[str | None, doc("The id of the lease; null if there is none.")] = None
     job_id: Annotated[str | None, JOB_ID] = None
     status: Annotated[
-        Literal["stored", "duplicate", "unknown"],
-        doc("stored, duplicate, or unknown if there is no such lease."),
+        UsageStatus,
+        doc(
+            "stored, duplicate, or unknown if there is no such lease. A server with a bus says "
+            "accepted: the bus has the event durably, and it will count once. dropped: it names no "
+            "lease, and the org has 10,000 rows of unmatched use that wait for people."
+        ),
     ]
 
 
-class UsageResults(Struct, kw_only=True):
+class UsageResults(Struct, kw_only=True, omit_defaults=True):
     """One result for each event, in order."""
 
     results: Annotated[list[UsageResult], RESULTS]
     stored: Annotated[int, doc("The number of new events.")]
     duplicates: Annotated[int, doc("The number of events that had been stored before.")]
+    accepted: Annotated[int, doc("The number of events that the bus has, if there is one.")] = 0
+    dropped: Annotated[
+        int, doc("The number of events without a lease for which there was no room.")
+    ] = 0
 
 
 class JobUsage(Struct, kw_only=True):
@@ -87,7 +116,7 @@ class JobUsage(Struct, kw_only=True):
     account: Annotated[str, ACCOUNT]
     job_id: Annotated[str, JOB_ID]
     gpu_type: Annotated[str, GPU_TYPE]
-    gpu_count: Annotated[int, GPU_COUNT]
+    gpu_count: Annotated[Gpus, GPU_COUNT]
     used_ms: Annotated[int, USED_MS]
     gpu_ms: Annotated[int, doc("GPUs times milliseconds of use.")]
     settled: Annotated[CreditsText, SETTLED]
@@ -114,23 +143,27 @@ class PaidGroup(Struct, kw_only=True):
 
     name: Annotated[str, doc("The job, account, GPU type or day.")]
     spent: Annotated[CreditsText, doc("Credits spent.")]
-    reservations: Annotated[int, doc("The number of leases.")]
+    reservations: Annotated[
+        int | None, doc("The number of leases of a job that were paid for; by job only.")
+    ] = None
 
 
 class PaidTotal(Struct, kw_only=True):
     """What was paid for in the time asked for, in all: always whole, whatever the page shows."""
 
     spent: Annotated[CreditsText, doc("Total credits spent, less refunds.")]
-    reservations: Annotated[int, doc("The number of leases that were paid for.")]
-    groups: Annotated[int, doc("The number of groups.")]
+    groups: Annotated[
+        int | None, doc("The number of groups; null by job, where they are not counted.")
+    ] = None
 
 
 class UsagePage(Struct, kw_only=True):
     """Use of an account and everything below it from ``since`` until before ``until``.
 
     ``total`` is what the account paid for in that time, in all. ``paid`` has the same in groups,
-    the largest first. ``leases`` are those of the account's own jobs that ran in that time, or were
-    charged or corrected in it, whoever paid, the latest first. Both lists go on at ``next_cursor``.
+    the largest first; jobs come in the order of their latest leases. ``leases`` are those of the
+    account's own jobs that were admitted, charged or corrected in that time, whoever paid, the
+    latest first. Both lists go on at ``next_cursor``.
     """
 
     account: Annotated[str, ACCOUNT]
@@ -143,3 +176,55 @@ class UsagePage(Struct, kw_only=True):
         list[JobUsage], doc("The leases of the account's own jobs, whoever paid, the latest first.")
     ]
     next_cursor: Annotated[str | None, NEXT_CURSOR] = None
+
+
+class IdleGuardRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """When a job leaves its GPUs unused: then it is warned, and drained if it goes on so."""
+
+    window_seconds: Annotated[GuardSeconds, GUARD_WINDOW] = 0
+    utilization_percent: Annotated[GuardPercent, GUARD_UTILIZATION] = (
+        idle_guard.UTILIZATION_PERCENT_DEFAULT
+    )
+    memory_percent: Annotated[Percent, GUARD_MEMORY] = 0
+    startup_seconds: Annotated[GuardSeconds, GUARD_STARTUP] = idle_guard.STARTUP_MS_DEFAULT // 1_000
+    warning_seconds: Annotated[GuardSeconds, GUARD_WARNING] = idle_guard.WARNING_MS_DEFAULT // 1_000
+    grace_seconds: Annotated[GuardSeconds, GUARD_GRACE] = idle_guard.GRACE_MS_DEFAULT // 1_000
+
+
+class IdleGuardChange(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What is to change of the guard in force; what is left out stays, and null is the default."""
+
+    window_seconds: Annotated[GuardSeconds | UnsetType | None, GUARD_WINDOW] = UNSET
+    utilization_percent: Annotated[GuardPercent | UnsetType | None, GUARD_UTILIZATION] = UNSET
+    memory_percent: Annotated[Percent | UnsetType | None, GUARD_MEMORY] = UNSET
+    startup_seconds: Annotated[GuardSeconds | UnsetType | None, GUARD_STARTUP] = UNSET
+    warning_seconds: Annotated[GuardSeconds | UnsetType | None, GUARD_WARNING] = UNSET
+    grace_seconds: Annotated[GuardSeconds | UnsetType | None, GUARD_GRACE] = UNSET
+
+
+class IdleGuardAnswer(Struct, kw_only=True):
+    """The idle guard in force for an account; ``source`` is the account that it was set for."""
+
+    account: Annotated[str, ACCOUNT]
+    window_seconds: Annotated[int, GUARD_WINDOW]
+    utilization_percent: Annotated[int, GUARD_UTILIZATION]
+    memory_percent: Annotated[int, GUARD_MEMORY]
+    startup_seconds: Annotated[int, GUARD_STARTUP]
+    warning_seconds: Annotated[int, GUARD_WARNING]
+    grace_seconds: Annotated[int, GUARD_GRACE]
+    source: Annotated[
+        str | None, doc("The account that the guard was set for; null if there is no guard.")
+    ] = None
+    set_by_scope: Annotated[AuthorityName | None, SET_BY_SCOPE] = None
+
+
+def idle_terms_from_wire(request: IdleGuardRequest) -> idle_guard.IdleTerms:
+    """The core's terms."""
+    return idle_guard.IdleTerms(
+        window_ms=request.window_seconds * 1_000,
+        utilization_percent=request.utilization_percent,
+        memory_percent=request.memory_percent,
+        startup_ms=request.startup_seconds * 1_000,
+        warning_ms=request.warning_seconds * 1_000,
+        grace_ms=request.grace_seconds * 1_000,
+    )

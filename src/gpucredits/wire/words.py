@@ -24,7 +24,7 @@ BEAT_REASONS: Final = (
     Reason.RESERVATION_UNKNOWN.value,
     *(state.name.lower() for state in ReservationState if state is not ReservationState.ACTIVE),
     *(why.value for why in Why if why),
-    *("busy", "unavailable", "internal"),
+    *("wrong_node", "busy", "unavailable", "internal"),
 )
 BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED)
 

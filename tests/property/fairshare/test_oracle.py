@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucredits.core.fairshare.decide import decide
-from gpucredits.core.fairshare.divisible import divisible
 from gpucredits.core.fairshare.filling import ratio_scale
 from gpucredits.core.fairshare.snapshot import Policy, PoolSnapshot, Tenant, WaitingRequest
+from gpucredits.core.fairshare.tree import divisible
 from oracle import fairshare_oracle as oracle
 
 NO_PREEMPTION = Policy(preemption=False)

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from gpucredits.core.fairshare import decide as decide_module
 from gpucredits.core.fairshare.decay import decayed
 from gpucredits.core.fairshare.decide import decide
-from gpucredits.core.fairshare.decisions import Decisions, WaitReason, sentence
-from gpucredits.core.fairshare.divisible import divisible
-from gpucredits.core.fairshare.plain import dump, load
+from gpucredits.core.fairshare.decisions import Decisions, WaitReason, dump, load, sentence
 from gpucredits.core.fairshare.snapshot import (
     Policy,
     PoolSnapshot,
@@ -25,6 +23,7 @@ from gpucredits.core.fairshare.snapshot import (
     WaitingRequest,
     check_snapshot,
 )
+from gpucredits.core.fairshare.tree import divisible
 
 NOW = 10_000_000_000
 MINUTE = 60_000_000

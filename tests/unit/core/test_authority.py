@@ -37,8 +37,8 @@ SYSTEM, ORG = Authority.SYSTEM, Authority.ORG
 
 def gpus(limit: int, by: Authority, gpu_type: str = "") -> SetQuota:
     """A quota on GPUs of the project."""
-    dimension = Dimension.CONCURRENT_GPUS
-    return SetQuota(account=PROJECT, dimension=dimension, limit=limit, gpu_type=gpu_type, by=by)
+    dimension, milli = Dimension.CONCURRENT_GPUS, 1_000 * limit
+    return SetQuota(account=PROJECT, dimension=dimension, limit=milli, gpu_type=gpu_type, by=by)
 
 
 @pytest.fixture
@@ -57,9 +57,16 @@ def quota(ledger: Ledger, limit: int, by: Authority, gpu_type: str = "") -> Quot
     return ledger.accept(gpus(limit, by, gpu_type), QuotaSaved).quota
 
 
+def rate(capacity: int, by: Authority) -> SetRateLimit:
+    """A rate limit of the project that hardly refills."""
+    return SetRateLimit(account=PROJECT, capacity=capacity, refill_per_hour=CREDIT, by=by)
+
+
 def reserve(count: int) -> Reserve:
     """A job of the project."""
-    return Reserve(account=PROJECT, job_id=f"job-{count}", gpu_type="h100", gpu_count=count)
+    return Reserve(
+        account=PROJECT, job_id=f"job-{count}", gpu_type="h100", milli_gpus=1_000 * count
+    )
 
 
 def test_the_scope_of_a_key_is_its_authority() -> None:
@@ -100,7 +107,7 @@ def test_a_quota_from_above_is_not_raised_from_below(ledger: Ledger) -> None:
     assert refused.reason is Reason.LIMIT_SET_ABOVE
     assert "4 or less" in refused.message
     ends_at = ledger.now + 60 * SECOND
-    ledger.accept(AddBoost(target_id=above.quota_id, amount=1, ends_at=ends_at), Boosted)
+    ledger.accept(AddBoost(target_id=above.quota_id, amount=1_000, ends_at=ends_at), Boosted)
     quota(ledger, 5, ORG)
     assert ledger.reason(gpus(6, ORG)) is Reason.LIMIT_SET_ABOVE
 
@@ -112,6 +119,36 @@ def test_who_stands_above_takes_a_quota_over(ledger: Ledger) -> None:
     assert (taken.quota_id, taken.set_by) == (own.quota_id, SYSTEM)
     ledger.accept(reserve(6), Reserved)
     assert ledger.reason(EndQuota(quota_id=own.quota_id, by=ORG)) is Reason.LIMIT_SET_ABOVE
+
+
+def test_boosts_from_below_end_with_a_takeover(ledger: Ledger) -> None:
+    """Nobody raises in advance what a wider scope will set: not a quota, and not a rate limit."""
+    ends_at = ledger.now + 1_000_000 * SECOND
+    own = quota(ledger, 2, ORG)
+    bucket = ledger.accept(rate(CREDIT, ORG), RateLimitSaved).bucket
+    for target, amount in ((own.quota_id, 50_000), (bucket.bucket_id, 500 * CREDIT)):
+        boost = AddBoost(
+            target_id=target,
+            amount=amount,
+            refill_per_hour=0 if target == own.quota_id else 3_600_000 * CREDIT,
+            ends_at=ends_at,
+            by=ORG,
+        )
+        ledger.accept(boost, Boosted)
+    ledger.wait(s=60)
+    ledger.accept(reserve(10), Reserved)
+    quota(ledger, 12, SYSTEM)
+    ledger.accept(rate(2 * CREDIT, SYSTEM), RateLimitSaved)
+    ledger.wait(s=60)
+    refused = ledger.refuse(reserve(3))
+    assert refused.reason is Reason.QUOTA_EXCEEDED
+    failing = [(each.name, each.limit) for each in refused.reports if not each.passes]
+    assert failing == [("concurrent GPUs", 12_000), ("rate limit", 2 * CREDIT)]
+    assert ledger.reason(reserve(2)) is Reason.RATE_LIMITED
+    ledger.accept(reserve(1), Reserved)
+    raised = AddBoost(target_id=own.quota_id, amount=9_000, ends_at=ends_at, by=SYSTEM)
+    ledger.accept(raised, Boosted)
+    assert ledger.reason(reserve(9)) is Reason.RATE_LIMITED
 
 
 def test_a_change_from_above_leaves_the_lower_quota_of_those_below(ledger: Ledger) -> None:
@@ -129,7 +166,7 @@ def test_replacing_from_below_keeps_what_is_from_above(ledger: Ledger) -> None:
     new = gpus(1, ORG, "a100")
     done = ledger.accept(ReplaceQuotas(account=PROJECT, quotas=(new,), by=ORG), QuotasReplaced)
     assert {each.quota_id for each in done.ended} == {own.quota_id, other.quota_id}
-    assert [(each.limit, each.set_by) for each in done.quotas] == [(4, SYSTEM), (1, ORG)]
+    assert [(each.limit, each.set_by) for each in done.quotas] == [(4_000, SYSTEM), (1_000, ORG)]
     assert done.quotas[0].quota_id == above.quota_id
     assert ledger.reason(reserve(5)) is Reason.QUOTA_EXCEEDED
     higher = ReplaceQuotas(account=PROJECT, quotas=(gpus(9, ORG),), by=ORG)
@@ -155,7 +192,7 @@ def test_a_rate_limit_from_above_is_neither_ended_nor_set_from_below(ledger: Led
 def test_a_bound_from_above_is_not_boosted_from_below(ledger: Ledger) -> None:
     """One's own quota is; a boost from above is ended from above only."""
     above, own = quota(ledger, 4, SYSTEM), quota(ledger, 2, ORG)
-    boost = AddBoost(target_id=above.quota_id, amount=1, ends_at=ledger.now + SECOND, by=ORG)
+    boost = AddBoost(target_id=above.quota_id, amount=1_000, ends_at=ledger.now + SECOND, by=ORG)
     assert ledger.reason(boost) is Reason.LIMIT_SET_ABOVE
     ledger.accept(replace(boost, target_id=own.quota_id), Boosted)
     given = ledger.accept(replace(boost, target_id=own.quota_id, by=SYSTEM), Boosted).boost

@@ -54,7 +54,7 @@ def test_a_batch_of_reservations_is_all_or_nothing() -> None:
     ledger.grant("acme", 3 * CREDIT)
     before, book = ledger.dump(), ledger.stored
     book.begin()
-    ask = Reserve(account="acme", job_id="wide", gpu_type="h100", gpu_count=1)
+    ask = Reserve(account="acme", job_id="wide", gpu_type="h100", milli_gpus=1_000)
     outcomes = [decide(book, replace(ask, node=f"n{n}"), ledger.now) for n in range(3)]
     assert [isinstance(outcome, Refused) for outcome in outcomes] == [False, False, True]
     book.take_back()
@@ -80,8 +80,8 @@ def test_what_is_counted_of_a_job_goes_back_too(gpu_type: str) -> None:
             limit=5 * CREDIT,
             gpu_type=gpu_type,
         ),
-        Reserve(account="acme", job_id="job", gpu_type="h100", gpu_count=1),
-        Reserve(account="acme", job_id="another", gpu_type="h100", gpu_count=1),
+        Reserve(account="acme", job_id="job", gpu_type="h100", milli_gpus=1_000),
+        Reserve(account="acme", job_id="another", gpu_type="h100", milli_gpus=1_000),
     ):
         assert not isinstance(decide(book, command, ledger.now), Refused)
     book.take_back()

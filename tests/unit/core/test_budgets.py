@@ -116,7 +116,7 @@ def test_an_admission_is_paid_from_an_allowance_that_nobody_issued(ledger: Ledge
     """The clock alone makes the allowance true: a request at midnight finds it."""
     budget(ledger, allowance=1_200_000)
     ledger.lease("acme")
-    ask = Reserve(account="acme", job_id="b", gpu_type="h100", gpu_count=1)
+    ask = Reserve(account="acme", job_id="b", gpu_type="h100", milli_gpus=1_000)
     refused = ledger.refuse(ask)
     assert refused.detail["clears_at"] == us("2026-03-28T00:00")
     ledger.now = us("2026-03-28T00:00")

@@ -115,10 +115,10 @@ def test_some_active_credits_carry_a_lease_beyond_what_was_kept(ledger: Ledger) 
 def test_nobody_else_takes_what_is_held_over(ledger: Ledger) -> None:
     """New holds, transfers, adjustments and other leases count on active credits alone."""
     ending = ledger.grant("acme", 2 * A_WINDOW, expires_at=START + 60 * SECOND).grant_id
-    lease = ledger.lease("acme", gpu_count=2).reservation_id
+    lease = ledger.lease("acme", milli_gpus=2_000).reservation_id
     ledger.wait(s=60)
     other = ledger.grant("acme", A_WINDOW).grant_id
-    ask = Reserve(account="acme", job_id="job", gpu_type="h100", gpu_count=1)
+    ask = Reserve(account="acme", job_id="job", gpu_type="h100", milli_gpus=1_000)
     assert ledger.accept(Explain(reserve=ask), Explained).lots == ((other, A_WINDOW),)
     late = ledger.lease("acme").reservation_id
     assert ledger.reason(ask) is Reason.INSUFFICIENT_CREDITS

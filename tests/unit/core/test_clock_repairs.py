@@ -134,7 +134,7 @@ def test_a_held_over_grant_loses_its_claims(ledger: Ledger) -> None:
     """Claims on a grant that goes on are gone with the end that never was."""
     end = ledger.now + 90 * SECOND
     grant = ledger.grant("acme", 500 * CREDIT, priority=1, expires_at=end)
-    lease = ledger.lease("acme", window_ms=120_000, gpu_count=4)
+    lease = ledger.lease("acme", window_ms=120_000, milli_gpus=4_000)
     wrong = Wrong(ledger, days=0)
     ledger.wait(s=100)
     wrong.roll()

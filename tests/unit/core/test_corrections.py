@@ -1,4 +1,4 @@
-"""Refunds go back to the grants that paid; adjustments are charged like use."""
+"""Corrections: refunds return to the grants that paid; adjustments are charged like use."""
 
 from __future__ import annotations
 

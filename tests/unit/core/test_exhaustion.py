@@ -196,7 +196,7 @@ def test_a_promise_that_is_not_needed_is_free_for_others(ledger: Ledger, ending:
 def test_an_overdraft_that_was_not_allowed_is_refused(ledger: Ledger) -> None:
     """Only what an operator allowed the payer can be pinned."""
     ledger.grant("acme", A_WINDOW)
-    ask = Reserve(account="acme", job_id="j", gpu_type="h100", gpu_count=1, overdraft=1)
+    ask = Reserve(account="acme", job_id="j", gpu_type="h100", milli_gpus=1_000, overdraft=1)
     assert ledger.reason(ask) is Reason.OVERDRAFT_TOO_LARGE
     allow_overdraft(ledger, 1)
     ledger.lease("acme", overdraft=1)

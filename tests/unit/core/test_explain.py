@@ -105,7 +105,7 @@ def test_an_explanation_names_price_payer_and_grants(ledger: Ledger) -> None:
 def test_a_postpaid_account_would_pay_by_debt(ledger: Ledger) -> None:
     """Beyond its grants the lots name a debt, and the budget's limit is the credit limit."""
     ledger.open("acme/late", model=Model.POSTPAID, credit_limit=2 * CREDIT)
-    command = Reserve(account="acme/late", job_id="j", gpu_type="h100", gpu_count=1)
+    command = Reserve(account="acme/late", job_id="j", gpu_type="h100", milli_gpus=1_000)
     explained = explain(ledger, command)
     assert explained.lots == ((0, A_WINDOW),)
     budget = explained.reports[0]
@@ -117,8 +117,8 @@ def test_an_explanation_and_the_decision_never_differ(ledger: Ledger, gpus: int)
     """Whatever is explained is what happens, with the same reports in a refusal."""
     ledger.grant("acme", 8 * CREDIT)
     limit_everything(ledger, 5 * CREDIT)
-    explained = explain(ledger, ask(gpu_count=gpus))
-    outcome = ledger.do(ask(gpu_count=gpus))
+    explained = explain(ledger, ask(milli_gpus=1_000 * gpus))
+    outcome = ledger.do(ask(milli_gpus=1_000 * gpus))
     assert isinstance(outcome, Reserved) is explained.admitted
     if isinstance(outcome, Refused):
         assert outcome.reports == explained.reports

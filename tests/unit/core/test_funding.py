@@ -132,7 +132,7 @@ def test_a_user_stays_shared_whatever_it_is_given(ledger: Ledger) -> None:
     ledger.grant(VISION, 1_080 * CREDIT)
     ledger.grant(ALICE, 2 * CREDIT)
     assert ledger.account(ALICE).funding is Funding.SHARED
-    large = ledger.lease(ALICE, gpu_count=8)
+    large = ledger.lease(ALICE, milli_gpus=8_000)
     small = ledger.lease(ALICE)
     assert payer_of(ledger, large.reservation_id) == VISION
     assert payer_of(ledger, small.reservation_id) == ALICE
@@ -143,11 +143,11 @@ def test_a_refusal_names_who_comes_closest(ledger: Ledger) -> None:
     ledger.grant("acme", 3 * CREDIT)
     ledger.grant(ALICE, 2 * CREDIT)
     ledger.grant(ALICE, 50 * CREDIT, starts_at=START + 60 * SECOND)
-    refused = ledger.refuse(ask(gpu_count=8))
+    refused = ledger.refuse(ask(milli_gpus=8_000))
     assert (refused.detail["account"], refused.detail["available"]) == ("acme", "3")
     assert refused.detail["clears_at"] == START + 60 * SECOND
     ledger.grant(VISION, CREDIT)
-    refused = ledger.refuse(ask(gpu_count=8))
+    refused = ledger.refuse(ask(milli_gpus=8_000))
     assert (refused.detail["account"], refused.detail["available"]) == (ALICE, "2")
 
 
@@ -156,7 +156,7 @@ def test_an_explanation_tells_each_account_of_the_chain(ledger: Ledger) -> None:
     ledger.grant("acme", 30 * CREDIT)
     ledger.grant(ALICE, CREDIT)
     ledger.grant(ALICE, 9 * CREDIT, starts_at=START + 60 * SECOND)
-    told = ledger.accept(Explain(reserve=ask(gpu_count=2)), Explained)
+    told = ledger.accept(Explain(reserve=ask(milli_gpus=2_000)), Explained)
     assert told.payer == "acme"
     assert told.funders == (
         Funder(ALICE, Funding.SHARED, CREDIT, can_pay=False, clears_at=START + 60 * SECOND),

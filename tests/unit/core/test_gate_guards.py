@@ -69,13 +69,23 @@ def rate(ledger: Ledger, capacity: int) -> None:
 
 def refused(ledger: Ledger, **fields: Any) -> None:
     """A request that must be refused."""
-    given: dict[str, Any] = {"account": ALICE, "job_id": "j", "gpu_type": "h100", "gpu_count": 1}
+    given: dict[str, Any] = {
+        "account": ALICE,
+        "job_id": "j",
+        "gpu_type": "h100",
+        "milli_gpus": 1_000,
+    }
     assert isinstance(ledger.do(Reserve(**given | fields)), Refused)
 
 
 def admitted(ledger: Ledger, **fields: Any) -> int:
     """A request that must be admitted; its reservation."""
-    given: dict[str, Any] = {"account": ALICE, "job_id": "j", "gpu_type": "h100", "gpu_count": 1}
+    given: dict[str, Any] = {
+        "account": ALICE,
+        "job_id": "j",
+        "gpu_type": "h100",
+        "milli_gpus": 1_000,
+    }
     return ledger.accept(Reserve(**given | fields), Reserved).reservation.reservation_id
 
 
@@ -86,7 +96,7 @@ def told(ledger: Ledger, lease: int, seq: int, used_ms: int, decision: str) -> N
 
 def no_credits(ledger: Ledger) -> None:
     """Work beyond the credits does not start."""
-    refused(ledger, gpu_count=1_000_000)
+    refused(ledger, milli_gpus=1_000_000_000)
 
 
 def full_quota(dimension: Dimension, limit: int) -> Scenario:
@@ -125,7 +135,7 @@ def renewal_under(limit: Callable[[Ledger], object], decision: str) -> Scenario:
 
 def lowered(ledger: Ledger) -> None:
     """A lowered limit tells work to go."""
-    quota(ledger, Dimension.CONCURRENT_GPUS, 1)
+    quota(ledger, Dimension.CONCURRENT_GPUS, 1_000)
     lease = admitted(ledger)
     quota(ledger, Dimension.CONCURRENT_GPUS, 0)
     ledger.wait(s=10)
@@ -150,7 +160,7 @@ def slot_is_taken(ledger: Ledger) -> None:
 def other_payer(ledger: Ledger) -> None:
     """A lapsed lease of another payer does not stand in the way."""
     ledger.grant(ALICE, 10 * CREDIT)
-    quota(ledger, Dimension.CONCURRENT_GPUS, 1)
+    quota(ledger, Dimension.CONCURRENT_GPUS, 1_000)
     admitted(ledger)
     ledger.wait(s=120)
     admitted(ledger, payer="acme")
@@ -172,7 +182,7 @@ def spending_counts(ledger: Ledger) -> None:
 def boost_lapses(ledger: Ledger) -> None:
     """A boost that is over adds nothing."""
     number = quota(ledger, Dimension.CONCURRENT_GPUS, 0)
-    boost = AddBoost(target_id=number, amount=1, ends_at=ledger.now + SECOND)
+    boost = AddBoost(target_id=number, amount=1_000, ends_at=ledger.now + SECOND)
     ledger.accept(boost, Boosted)
     ledger.wait(s=1)
     refused(ledger)
@@ -284,7 +294,7 @@ GUARDS: dict[str, Guard] = {
     "freeing slots": (roll, "leave", nothing, slot_comes_back),
     "lapsed leases of other payers": (reservations, "roll_due", nothing, other_payer),
     "counting what is settled": (heartbeats, "count_slice", nothing, spending_counts),
-    "the end of a boost": (gates, "boosted", lambda limit, *_: limit + 1, boost_lapses),
+    "the end of a boost": (gates, "boosted", lambda limit, *_: limit + 1_000, boost_lapses),
     "issuing by the clock": (roll, "next_issue", lambda *_: NO_CAP, allowance_comes),
     "delinquency": (accounts, "note_suspension", nothing, unpaid),
     "the exhaustion policy": (

@@ -31,7 +31,7 @@ from gpucredits.core.outcome import (
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import NO_PART, Reservation, ReservationState
-from gpucredits.core.rules.limits import job_caps
+from gpucredits.core.rules.upkeep import counting
 from support.ledger import CREDIT, SECOND, START, Ledger
 
 ALICE = "acme/vision/alice"
@@ -74,7 +74,7 @@ def job_cost(ledger: Ledger, job: str = "job") -> int:
 
 def report(ledger: Ledger, **fields: object) -> GateReport:
     """What the cap says of another lease of the job."""
-    given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, **fields}
+    given: dict[str, object] = {"job_id": "job", "gpu_type": "h100", "milli_gpus": 1_000, **fields}
     asked = Reserve(account=ALICE, **given)  # type: ignore[arg-type]
     outcome = ledger.accept(Explain(reserve=asked), Explained)
     [found] = [each for each in outcome.reports if each.gate is Gate.QUOTA]
@@ -102,7 +102,7 @@ def test_a_job_that_has_used_its_cap_up_is_refused(ledger: Ledger) -> None:
     first = ledger.lease(ALICE)
     ledger.wait(ms=99_999)
     ledger.accept(Settle(reservation_id=first.reservation_id, used_ms=99_999), Closed)
-    asked = Reserve(account=ALICE, job_id="job", gpu_type="h100", gpu_count=2)
+    asked = Reserve(account=ALICE, job_id="job", gpu_type="h100", milli_gpus=2_000)
     refused = ledger.refuse(asked)
     assert refused.reason is Reason.QUOTA_EXCEEDED
     assert (refused.detail["limit"], refused.detail["current"]) == ("1", "0.99999")
@@ -263,7 +263,7 @@ def test_a_lease_that_idles_at_its_end_does_not_ask_again(
 ) -> None:
     """Reading the job's other leases is for those who use something, lest idling costs others."""
     asked: list[int] = []
-    original = job_caps.divide
+    original = counting.divide
 
     def divide(book: Book, lease: Reservation, *rest: Any) -> None:
         asked.append(lease.reservation_id)
@@ -272,7 +272,7 @@ def test_a_lease_that_idles_at_its_end_does_not_ask_again(
     cap(ledger, 2 * CREDIT)
     ledger.lease(ALICE)
     lease = ledger.lease(ALICE).reservation_id
-    monkeypatch.setattr(job_caps, "divide", divide)
+    monkeypatch.setattr(counting, "divide", divide)
     ledger.wait(s=1)
     assert ledger.accept(Beat(lease, 1, 1_000), BeatResult).decision == "drain"
     assert asked == [lease]
@@ -309,7 +309,10 @@ def test_no_order_of_leases_goes_beyond_a_cap(
         if act < 0.25 or not live:
             gpu_type = dice.choice(["h100", "h100", "a100"])
             asked = Reserve(
-                account=ALICE, job_id="job", gpu_type=gpu_type, gpu_count=dice.randrange(1, 4)
+                account=ALICE,
+                job_id="job",
+                gpu_type=gpu_type,
+                milli_gpus=1_000 * dice.randrange(1, 4),
             )
             outcome = ledger.do(asked)
             if isinstance(outcome, Reserved):

@@ -44,7 +44,7 @@ def bound_pool(ledger: Ledger, ms: int) -> None:
 
 def ask(**more: Any) -> Reserve:
     """A lease of alice's."""
-    return Reserve(account=ALICE, job_id="job", gpu_type="h100", gpu_count=1, **more)
+    return Reserve(account=ALICE, job_id="job", gpu_type="h100", milli_gpus=1_000, **more)
 
 
 WHERE = {
@@ -66,6 +66,29 @@ def test_a_window_beyond_a_bound_is_refused_and_told_where_it_is_set(
     assert named in refused.message
     assert refused.detail["window_max_seconds"] == 600
     assert ledger.lease(ALICE, window_ms=600_000).window_ms == 600_000
+
+
+def test_escrow_never_lengthens_a_lease_beyond_a_bound(ledger: Ledger) -> None:
+    """Windows are a second at least, so a low bound allows fewer of them, named or not."""
+    bound(ledger, ALICE, 5_000)
+    for window_ms in (0, 1_000):
+        refused = ledger.refuse(ask(window_ms=window_ms, escrow_windows=10))
+        assert refused.reason is Reason.WINDOW_TOO_LONG
+        assert refused.detail["requested_seconds"] == 11
+        assert "Ask for at most 4 escrow windows, and for a window of a second" in refused.message
+    assert ledger.lease(ALICE, escrow_windows=4).lease_ms == 5_000
+
+
+def test_a_lease_with_much_escrow_shrinks_to_a_low_bound(ledger: Ledger) -> None:
+    """A bound that is set while it runs holds for window and escrow together."""
+    lease = ledger.lease(ALICE, window_ms=20_000, escrow_windows=10).reservation_id
+    bound(ledger, ALICE, 5_000)
+    ledger.wait(s=3)
+    told = ledger.accept(Beat(lease, seq=1, used_ms=3_000), BeatResult)
+    assert 4_900 <= told.expires_in_ms <= 5_000
+    ledger.wait(s=1)
+    again = ledger.accept(Beat(lease, seq=2, used_ms=4_000), BeatResult)
+    assert again.expires_in_ms == told.expires_in_ms
 
 
 def test_the_least_bound_of_the_lineage_counts(ledger: Ledger) -> None:

@@ -106,7 +106,7 @@ def test_held_over_credits_stay_for_the_holds_that_are_left(ledger: Ledger) -> N
     """Postpaid: a large hold ends, and only what the other hold does not need expires."""
     ledger.open("acme/post", model=Model.POSTPAID, credit_limit=A_WINDOW)
     ending = ledger.grant("acme/post", 2 * A_WINDOW, expires_at=START + SECOND).grant_id
-    large = ledger.lease("acme/post", gpu_count=2).reservation_id
+    large = ledger.lease("acme/post", milli_gpus=2_000).reservation_id
     ledger.lease("acme/post")
     ledger.wait(s=1)
     assert ledger.lot(ending).remaining == 2 * A_WINDOW

@@ -63,5 +63,5 @@ def test_time_covered_is_the_last_millisecond_paid_for(rate: int, amount: int) -
 
 def test_prices_that_people_quote_are_exact() -> None:
     """0.01 credit per GPU-second and 1 credit per minute round nothing away."""
-    assert cost(36_000_000, 1_000) == 10_000
-    assert cost(60_000_000, 60_000) == 1_000_000
+    assert cost(36_000_000_000, 1_000) == 10_000
+    assert cost(60_000_000_000, 60_000) == 1_000_000

@@ -19,7 +19,7 @@ ALICE, BOB = "acme/vision/alice", "acme/vision/bob"
 
 def ask(account: str = ALICE, **fields: Any) -> Reserve:
     """A reservation of one h100 on node n1."""
-    given = {"job_id": "job", "gpu_type": "h100", "gpu_count": 1, "node": "n1", **fields}
+    given = {"job_id": "job", "gpu_type": "h100", "milli_gpus": 1_000, "node": "n1", **fields}
     return Reserve(account=account, **given)
 
 
@@ -93,3 +93,20 @@ def test_a_rehearsal_takes_no_place(ledger: Ledger) -> None:
     book.take_back()
     ledger.accept(ask(job_id="other", node="n2"), Reserved)  # with the number that is free again
     ledger.accept(ask(), Reserved)
+
+
+def test_what_a_group_ended_and_gave_anew_is_back_when_it_is_refused(
+    ledger: Ledger, first: Reservation
+) -> None:
+    """The first lease lives again, and nobody else gets its place in the same batch."""
+    book = ledger.stored
+    where = (first.account_id, first.job_id, first.node)
+    book.on_nodes[where] = (first.reservation_id, first.expires_at)  # as it is read
+    book.begin()
+    cancel = Cancel(reservation_id=first.reservation_id)
+    assert isinstance(decide(book, cancel, ledger.now), Closed)
+    assert isinstance(decide(book, ask(), ledger.now), Reserved)
+    book.take_back()
+    refused = decide(book, ask(), ledger.now)
+    assert isinstance(refused, Refused)
+    assert refused.reason is Reason.RESERVATION_EXISTS

@@ -51,9 +51,9 @@ def counter(ledger: Ledger, quota_id: int) -> Counter:
 @pytest.mark.parametrize("scope", SCOPES)
 def test_gpus_at_once_are_limited_at_every_scope(ledger: Ledger, scope: str) -> None:
     """The quota of the org, of the project and of the user each refuse the GPU too many."""
-    set_quota(ledger, scope, GPUS, 4)
-    ledger.lease(ALICE, gpu_count=3)
-    refused = ledger.refuse(ask(gpu_count=2))
+    set_quota(ledger, scope, GPUS, 4_000)
+    ledger.lease(ALICE, milli_gpus=3_000)
+    refused = ledger.refuse(ask(milli_gpus=2_000))
     assert (refused.reason, kind_of(refused.reason)) == (Reason.QUOTA_EXCEEDED, Kind.LIMIT)
     assert (
         refused.detail.items()
@@ -61,16 +61,16 @@ def test_gpus_at_once_are_limited_at_every_scope(ledger: Ledger, scope: str) -> 
             "gate": "quota",
             "account": scope,
             "name": "concurrent GPUs",
-            "limit": 4,
-            "current": 3,
-            "requested": 2,
+            "limit": "4",
+            "current": "3",
+            "requested": "2",
         }.items()
     )
     assert refused.message == (
         f"{scope} has taken 3 of the 4 GPUs of its concurrent GPUs, and 2 more would be over it. "
         "It clears when running work ends."
     )
-    ledger.lease(ALICE, gpu_count=1)
+    ledger.lease(ALICE, milli_gpus=1_000)
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -98,7 +98,7 @@ def test_a_job_keeps_its_slot_until_its_last_lease_ends(ledger: Ledger) -> None:
 @pytest.mark.parametrize("dimension", [GPUS, JOBS])
 def test_a_quota_may_be_for_one_gpu_type(ledger: Ledger, dimension: Dimension) -> None:
     """A quota on a100 leaves h100 alone, and says which type it is about."""
-    set_quota(ledger, "acme", dimension, 1, "a100")
+    set_quota(ledger, "acme", dimension, 1_000 if dimension is GPUS else 1, "a100")
     for number in range(3):
         ledger.lease(ALICE, job_id=f"h{number}")
     ledger.lease(ALICE, job_id="a0", gpu_type="a100")
@@ -108,7 +108,7 @@ def test_a_quota_may_be_for_one_gpu_type(ledger: Ledger, dimension: Dimension) -
 
 def test_a_quota_counts_what_runs_whoever_pays(ledger: Ledger) -> None:
     """A job paid by the org counts at its user; a user next door has slots of his own."""
-    set_quota(ledger, ALICE, GPUS, 1)
+    set_quota(ledger, ALICE, GPUS, 1_000)
     ledger.open("acme/vision/bob")
     ledger.lease(ALICE, payer="acme")
     assert ledger.reason(ask(payer="acme")) is Reason.QUOTA_EXCEEDED
@@ -119,23 +119,23 @@ def test_a_quota_counts_what_runs_whoever_pays(ledger: Ledger) -> None:
 def test_slots_are_freed_however_a_lease_ends(ledger: Ledger, end: str) -> None:
     """Settled, canceled or lapsed: the slots are free at once, with nobody sweeping."""
     for scope in SCOPES:
-        set_quota(ledger, scope, GPUS, 2)
+        set_quota(ledger, scope, GPUS, 2_000)
         set_quota(ledger, scope, JOBS, 1)
-    lease = ledger.lease(ALICE, gpu_count=2).reservation_id
-    assert ledger.reason(ask(job_id="next", gpu_count=2)) is Reason.QUOTA_EXCEEDED
+    lease = ledger.lease(ALICE, milli_gpus=2_000).reservation_id
+    assert ledger.reason(ask(job_id="next", milli_gpus=2_000)) is Reason.QUOTA_EXCEEDED
     if end == "settle":
         ledger.accept(Settle(reservation_id=lease), Closed)
     elif end == "cancel":
         ledger.accept(Cancel(reservation_id=lease), Closed)
     else:
         ledger.wait(s=120)
-    ledger.lease(ALICE, job_id="next", gpu_count=2)
+    ledger.lease(ALICE, job_id="next", milli_gpus=2_000)
 
 
 def test_a_crashed_node_frees_slots_that_another_payer_wants(ledger: Ledger) -> None:
     """A lapsed lease counts for nothing even when a request of another payer is what asks."""
     ledger.grant(ALICE, 100 * CREDIT)
-    set_quota(ledger, "acme", GPUS, 1)
+    set_quota(ledger, "acme", GPUS, 1_000)
     ledger.lease(ALICE)
     wanted = replace(ask(payer="acme"), account="acme/vision")
     ledger.wait(s=119)
@@ -146,10 +146,10 @@ def test_a_crashed_node_frees_slots_that_another_payer_wants(ledger: Ledger) -> 
 
 def test_a_new_quota_counts_what_already_runs(ledger: Ledger) -> None:
     """A quota set over running jobs refuses the next one; what runs goes on if it fits."""
-    lease = ledger.lease(ALICE, gpu_count=2, job_id="a").reservation_id
-    ledger.lease(ALICE, gpu_count=1, job_id="b")
-    gpus, jobs = set_quota(ledger, "acme", GPUS, 3), set_quota(ledger, ALICE, JOBS, 2)
-    assert (counter(ledger, gpus).count, counter(ledger, jobs).count) == (3, 2)
+    lease = ledger.lease(ALICE, milli_gpus=2_000, job_id="a").reservation_id
+    ledger.lease(ALICE, milli_gpus=1_000, job_id="b")
+    gpus, jobs = set_quota(ledger, "acme", GPUS, 3_000), set_quota(ledger, ALICE, JOBS, 2)
+    assert (counter(ledger, gpus).count, counter(ledger, jobs).count) == (3_000, 2)
     assert ledger.reason(ask(job_id="c")) is Reason.QUOTA_EXCEEDED
     ledger.wait(s=10)
     assert ledger.accept(Beat(lease, 1, 10_000), BeatResult).decision == "continue"
@@ -171,20 +171,20 @@ def test_a_quota_that_is_taken_away_limits_nothing(ledger: Ledger) -> None:
 
 def test_a_lowered_limit_drains_no_more_than_it_has_to(ledger: Ledger) -> None:
     """Eight GPUs under a limit lowered to six: one job of two is told to go, the others stay."""
-    set_quota(ledger, "acme", GPUS, 8)
-    leases = [ledger.lease(ALICE, gpu_count=2, job_id=f"{n}").reservation_id for n in range(4)]
-    quota = set_quota(ledger, "acme", GPUS, 6)
+    set_quota(ledger, "acme", GPUS, 8_000)
+    leases = [ledger.lease(ALICE, milli_gpus=2_000, job_id=f"{n}").reservation_id for n in range(4)]
+    quota = set_quota(ledger, "acme", GPUS, 6_000)
     ledger.wait(s=10)
     answers = [ledger.accept(Beat(lease, 1, 10_000), BeatResult) for lease in leases]
     assert [answer.decision for answer in answers] == ["drain", *["continue"] * 3]
     assert (answers[0].reason, answers[0].expires_in_ms) == ("quota_exceeded", 110_000)
-    assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (8, 2)
+    assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (8_000, 2_000)
     ledger.wait(s=50)
     answers = [ledger.accept(Beat(lease, 2, 60_000), BeatResult) for lease in leases]
     assert [answer.decision for answer in answers] == ["drain", *["continue"] * 3]
     assert answers[0].expires_in_ms == 60_000, "its deadline stands"
     ledger.wait(s=60)
-    assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (6, 0)
+    assert (counter(ledger, quota).count, counter(ledger, quota).leaving) == (6_000, 0)
 
 
 def test_a_limit_raised_again_lets_work_stay(ledger: Ledger) -> None:
@@ -255,9 +255,9 @@ def test_a_job_that_has_to_go_may_stay_with_all_its_nodes(ledger: Ledger) -> Non
 
 def test_a_boost_lapses_by_itself(ledger: Ledger) -> None:
     """Between its two instants a boost adds to the limit; afterwards the excess drains."""
-    quota = set_quota(ledger, ALICE, GPUS, 1)
+    quota = set_quota(ledger, ALICE, GPUS, 1_000)
     boost = AddBoost(
-        target_id=quota, amount=1, starts_at=START + 10 * SECOND, ends_at=START + 60 * SECOND
+        target_id=quota, amount=1_000, starts_at=START + 10 * SECOND, ends_at=START + 60 * SECOND
     )
     ledger.accept(boost, Boosted)
     first = ledger.lease(ALICE, job_id="a").reservation_id
@@ -275,9 +275,9 @@ def test_a_boost_lapses_by_itself(ledger: Ledger) -> None:
 @pytest.mark.parametrize("after_s", [0, 5, 30])
 def test_a_boost_can_be_ended_early(ledger: Ledger, after_s: int) -> None:
     """Before it begins, as it begins or in its midst: from then on the limit is its own."""
-    quota = set_quota(ledger, ALICE, GPUS, 1)
+    quota = set_quota(ledger, ALICE, GPUS, 1_000)
     boost = AddBoost(
-        target_id=quota, amount=1, starts_at=START + 5 * SECOND, ends_at=START + 60 * SECOND
+        target_id=quota, amount=1_000, starts_at=START + 5 * SECOND, ends_at=START + 60 * SECOND
     )
     number = ledger.accept(boost, Boosted).boost.boost_id
     ledger.wait(s=after_s)
@@ -350,7 +350,7 @@ def test_an_unknown_zone_or_account_or_limit_is_refused(ledger: Ledger) -> None:
     nobody = SetQuota(account="nobody", dimension=GPUS, limit=1)
     assert ledger.reason(nobody) is Reason.ACCOUNT_UNKNOWN
     assert ledger.reason(AddBoost(target_id=99, amount=1, ends_at=START)) is Reason.LIMIT_UNKNOWN
-    quota = set_quota(ledger, "acme", GPUS, 1)
+    quota = set_quota(ledger, "acme", GPUS, 1_000)
     late = AddBoost(target_id=quota, amount=1, ends_at=START)
     assert ledger.reason(late) is Reason.WINDOW_ENDED
 

@@ -229,7 +229,7 @@ def test_a_throttled_job_that_is_short_otherwise_goes_on_with_tokens(
     """Tokens that come let it run to where the rest ends, and are drawn for all of that."""
     terms = prepare(ledger)
     limit(ledger, "acme", 2 * A_WINDOW, refill=SLOW)
-    held = ledger.lease("acme", gpu_count=1).reservation_id
+    held = ledger.lease("acme", milli_gpus=1_000).reservation_id
     lease = ledger.lease(ALICE, **terms).reservation_id
     ledger.wait(s=115)
     told = beat(ledger, lease, 1, 115_000)
@@ -283,7 +283,7 @@ def test_changed_terms_keep_the_tokens(ledger: Ledger) -> None:
     assert left(ledger) == 1_000
     ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
     assert ledger.reason(EndRateLimit(account="acme")) is Reason.LIMIT_UNKNOWN
-    ledger.lease(ALICE, gpu_count=50)
+    ledger.lease(ALICE, milli_gpus=50_000)
     assert limit(ledger, "acme", A_WINDOW) != bucket
     assert left(ledger) == 1_000
 
@@ -298,16 +298,16 @@ def test_a_boosted_bucket_is_larger_and_faster_for_a_while(ledger: Ledger) -> No
         ends_at=START + 200 * SECOND,
     )
     ledger.accept(boost, Boosted)
-    assert ledger.reason(ask(gpu_count=2)) is Reason.RATE_LIMITED
+    assert ledger.reason(ask(milli_gpus=2_000)) is Reason.RATE_LIMITED
     ledger.wait(s=120)
-    lease = ledger.lease(ALICE, gpu_count=2).reservation_id
+    lease = ledger.lease(ALICE, milli_gpus=2_000).reservation_id
     ledger.wait(s=60)
     answer = beat(ledger, lease, 1, 60_000)
     assert answer.decision == "throttle", "it spends twenty thousand a second and gains ten"
     ledger.wait(s=80)
     ledger.accept(Settle(reservation_id=lease), Closed)
     assert left(ledger) == A_WINDOW
-    assert ledger.reason(ask(gpu_count=2)) is Reason.RATE_LIMITED
+    assert ledger.reason(ask(milli_gpus=2_000)) is Reason.RATE_LIMITED
 
 
 def test_a_boost_that_is_ended_early_fills_by_its_terms_until_then(ledger: Ledger) -> None:

@@ -71,7 +71,7 @@ def test_an_older_lease_draws_what_it_spends_from_then_on(ledger: Ledger) -> Non
 def test_a_limit_that_was_taken_away_comes_back_with_what_it_had(ledger: Ledger) -> None:
     """Ended and set again, a bucket holds what it would hold had nothing been drawn meanwhile."""
     limit(ledger, "acme", 2 * A_WINDOW, refill=SLOW)
-    ledger.lease(ALICE, gpu_count=2)
+    ledger.lease(ALICE, milli_gpus=2_000)
     ledger.wait(s=10)
     ledger.accept(EndRateLimit(account="acme"), RateLimitSaved)
     ledger.wait(s=20)

@@ -42,7 +42,7 @@ ORG = "acme"
 def gpus(limit: int, gpu_type: str = "") -> SetQuota:
     """A quota on GPUs."""
     dimension = Dimension.CONCURRENT_GPUS
-    return SetQuota(account=ORG, dimension=dimension, limit=limit, gpu_type=gpu_type)
+    return SetQuota(account=ORG, dimension=dimension, limit=1_000 * limit, gpu_type=gpu_type)
 
 
 def daily(limit: int, zone: str = "UTC") -> SetQuota:
@@ -67,13 +67,13 @@ def test_quotas_stay_change_begin_and_end(ledger: Ledger) -> None:
     ledger.grant(ORG, 100 * CREDIT)
     kept = ledger.accept(gpus(4), QuotaSaved).quota.quota_id
     gone = ledger.accept(daily(5 * CREDIT), QuotaSaved).quota.quota_id
-    ledger.lease(ORG, gpu_count=3)
+    ledger.lease(ORG, milli_gpus=3_000)
     outcome = ledger.accept(replace(gpus(9), daily(7 * CREDIT, "Asia/Tokyo")), QuotasReplaced)
-    assert [quota.limit for quota in outcome.quotas] == [9, 7 * CREDIT]
+    assert [quota.limit for quota in outcome.quotas] == [9_000, 7 * CREDIT]
     assert outcome.quotas[0].quota_id == kept
     assert [quota.quota_id for quota in outcome.ended] == [gone]
     view = ledger.view()
-    assert view.limits.counters[kept].count == 3
+    assert view.limits.counters[kept].count == 3_000
     assert view.limits.counters[outcome.quotas[1].quota_id].held > 0
     assert ledger.accept(replace(), QuotasReplaced).quotas == ()
 
@@ -134,7 +134,7 @@ def test_there_is_a_most_of_each(ledger: Ledger) -> None:
     quotas = tuple(gpus(1, f"t{n}") for n in range(bounds.QUOTAS_MAX))
     made = ledger.accept(replace(*quotas), QuotasReplaced).quotas[0]
     assert ledger.reason(gpus(1, "more")) is Reason.LIMIT_INVALID
-    assert ledger.accept(gpus(2, "t0"), QuotaSaved).quota.limit == 2
+    assert ledger.accept(gpus(2, "t0"), QuotaSaved).quota.limit == 2_000
     boost = AddBoost(target_id=made.quota_id, amount=1, ends_at=ledger.now + SECOND)
     for _ in range(bounds.BOOSTS_MAX):
         assert ledger.accept(boost, Boosted).unit is GateUnit.GPUS
@@ -153,13 +153,18 @@ def test_limits_stand_as_admission_sees_them(ledger: Ledger) -> None:
     bucket = ledger.accept(terms, RateLimitSaved).bucket.bucket_id
     ledger.accept(monthly("m", 20 * CREDIT), BudgetSaved)
     ends = ledger.now + 60 * SECOND
-    ledger.accept(AddBoost(target_id=quota, amount=2, ends_at=ends), Boosted)
+    ledger.accept(AddBoost(target_id=quota, amount=2_000, ends_at=ends), Boosted)
     raised = AddBoost(target_id=bucket, amount=CREDIT, refill_per_hour=CREDIT, ends_at=ends)
     assert ledger.accept(raised, Boosted).is_rate_limit
-    held = ledger.lease(ORG, gpu_count=3).held
+    held = ledger.lease(ORG, milli_gpus=3_000).held
     book, now = ledger.view(), ledger.now
     counted, window = quota_standings(book, book.paths[ORG], now)
-    assert (counted.cap, counted.used, counted.left, len(counted.boosts)) == (6, 3, 3, 1)
+    assert (counted.cap, counted.used, counted.left, len(counted.boosts)) == (
+        6_000,
+        3_000,
+        3_000,
+        1,
+    )
     assert (window.used, window.held, window.left) == (0, held, 50 * CREDIT - held)
     assert window.resets_at is not None
     rate = rate_limit_standing(book, book.paths[ORG], now)
@@ -172,14 +177,14 @@ def test_limits_stand_as_admission_sees_them(ledger: Ledger) -> None:
     book, now = ledger.view(), ledger.now
     roll_due(book, now)
     counted, _ = quota_standings(book, book.paths[ORG], now)
-    assert (counted.cap, counted.boosts) == (4, ())
+    assert (counted.cap, counted.boosts) == (4_000, ())
 
 
 def test_a_refusal_for_speed_says_how_long(ledger: Ledger) -> None:
     """The wait is that of the slowest bucket; where one never has enough there is none."""
     ledger.grant(ORG, 1_000 * CREDIT)
     user = "acme/vision/alice"
-    ask = Reserve(account=user, job_id="j", gpu_type="h100", gpu_count=1)
+    ask = Reserve(account=user, job_id="j", gpu_type="h100", milli_gpus=1_000)
     hold = ledger.lease(user).held
     for account, refill in ((ORG, 3_600), ("acme/vision", 360)):
         terms = SetRateLimit(account=account, capacity=hold, refill_per_hour=refill * hold // 3_600)
@@ -198,11 +203,11 @@ def test_tokens_that_take_ages_have_no_instant(ledger: Ledger) -> None:
     """A wait beyond the year 9999 is told as none, at admission and at a renewal."""
     ledger.grant(ORG, 10**9 * CREDIT)
     ledger.price("gold", 10**6 * CREDIT)
-    lease = ledger.lease(ORG, gpu_type="gold", gpu_count=10)
+    lease = ledger.lease(ORG, gpu_type="gold", milli_gpus=10_000)
     capacity = lease.held * 10
     ledger.accept(SetRateLimit(account=ORG, capacity=1, refill_per_hour=1), RateLimitSaved)
     ledger.accept(SetRateLimit(account=ORG, capacity=capacity, refill_per_hour=1), RateLimitSaved)
-    ask = Reserve(account=ORG, job_id="j", gpu_type="gold", gpu_count=10)
+    ask = Reserve(account=ORG, job_id="j", gpu_type="gold", milli_gpus=10_000)
     refused = ledger.refuse(ask)
     assert (refused.reason, "clears_at" in refused.detail) == (Reason.RATE_LIMITED, False)
     assert refused.reports[-1].sentence

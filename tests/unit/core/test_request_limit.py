@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from gpucredits.core.bounds import HOUR_US
+from gpucredits.core.limits import Tokens
 from gpucredits.core.request_limit import (
     BURST_MAX,
     PER_HOUR_MAX,
@@ -19,7 +20,6 @@ from gpucredits.core.request_limit import (
     bucket_of,
     limit_of,
 )
-from gpucredits.core.token_bucket import Tokens
 
 ONE, TWO, THREE, FOUR = (RequestLimit(n, n) for n in (1, 2, 3, 4))
 

@@ -32,7 +32,7 @@ A_WINDOW = 1_200_000
 HOLDS = {
     "one window of 120 s unless told": ({}, A_WINDOW, 120_000),
     "a window asked for": ({"window_ms": 15_000}, 150_000, 15_000),
-    "every GPU": ({"gpu_count": 4, "window_ms": 15_000}, 600_000, 15_000),
+    "every GPU": ({"milli_gpus": 4_000, "window_ms": 15_000}, 600_000, 15_000),
     "escrow n holds (1 + n) windows": ({"escrow_windows": 2}, 3 * A_WINDOW, 360_000),
     "never more than the job's cap": ({"max_amount": 500_005}, 500_005, 50_000),
     "rounded down": ({"gpu_type": "odd", "window_ms": 1_001}, 1_001, 1_001),
@@ -287,7 +287,7 @@ def test_a_credit_limit_is_lowered_below_the_debt(ledger: Ledger) -> None:
     lowered = UpdateAccount(path="acme/post", credit_limit=A_WINDOW // 2)
     account = ledger.accept(lowered, AccountSaved).account
     assert account.available == -A_WINDOW < account.floor
-    wanted = Reserve(account="acme/post", job_id="other", gpu_type="h100", gpu_count=1)
+    wanted = Reserve(account="acme/post", job_id="other", gpu_type="h100", milli_gpus=1_000)
     refused = ledger.refuse(wanted)
     assert refused.reason is Reason.INSUFFICIENT_CREDITS
     used, limit = format_credits(A_WINDOW), format_credits(A_WINDOW // 2)

@@ -75,7 +75,7 @@ def test_a_delinquent_account_is_paused_until_it_pays(ledger: Ledger) -> None:
     ledger.grant("acme", 10 * CREDIT)
     lease = ledger.lease("acme", grace_ms=60_000).reservation_id
     ledger.accept(UpdateAccount(path="acme", delinquent=True), AccountSaved)
-    ask = Reserve(account="acme/vision", job_id="b", gpu_type="h100", gpu_count=1)
+    ask = Reserve(account="acme/vision", job_id="b", gpu_type="h100", milli_gpus=1_000)
     for command in (ask, Explain(reserve=ask)):
         refused = ledger.do(command)
         assert isinstance(refused, Refused)
@@ -99,7 +99,7 @@ def test_payment_does_not_resume_what_an_operator_suspended(ledger: Ledger) -> N
     suspend = UpdateAccount(path="acme", delinquent=True, status=Status.SUSPENDED)
     ledger.accept(suspend, AccountSaved)
     ledger.accept(UpdateAccount(path="acme", delinquent=False), AccountSaved)
-    ask = Reserve(account="acme", job_id="b", gpu_type="h100", gpu_count=1)
+    ask = Reserve(account="acme", job_id="b", gpu_type="h100", milli_gpus=1_000)
     assert ledger.reason(ask) is Reason.ACCOUNT_SUSPENDED
     ledger.accept(UpdateAccount(path="acme", status=Status.ACTIVE), AccountSaved)
     ledger.lease("acme")

@@ -76,7 +76,7 @@ def test_a_refusal_takes_back_what_the_clock_made_due(ledger: Ledger) -> None:
     ledger.grant("acme", A_WINDOW)
     ledger.lease("acme")
     ledger.wait(s=121)
-    ask = Reserve(account="acme", job_id="job", gpu_type="h100", gpu_count=2)
+    ask = Reserve(account="acme", job_id="job", gpu_type="h100", milli_gpus=2_000)
     assert ledger.reason(ask) is Reason.INSUFFICIENT_CREDITS
     assert ledger.account("acme").available == A_WINDOW
     ended = Issue(account="acme", amount=1, expires_at=START)
@@ -119,7 +119,7 @@ def test_a_lease_that_came_or_went_since_is_seen(ledger: Ledger, stays: bool) ->
     roll_due(book, ledger.now)
     book.keep()
     book.begin()
-    ask = Reserve(account="acme", job_id="more", gpu_type="h100", gpu_count=1)
+    ask = Reserve(account="acme", job_id="more", gpu_type="h100", milli_gpus=1_000)
     outcome = decide(book, ask, ledger.now)
     assert isinstance(outcome, Reserved)
     if stays:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpucredits.core.boost import Boost, bucket_terms
 from gpucredits.core.bounds import HOUR_US
-from gpucredits.core.token_bucket import (
+from gpucredits.core.limits import (
+    Boost,
     TokenBucket,
     Tokens,
     advance,
+    bucket_terms,
     clears_at,
     resize,
     tokens,

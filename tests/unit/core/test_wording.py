@@ -6,18 +6,18 @@ import pytest
 
 from gpucredits.core.fairshare.decisions import WaitDecision, WaitReason, sentence
 from gpucredits.core.gate import Gate, GateReport, GateUnit
+from gpucredits.core.money import be, count, count_credits, count_of
 from gpucredits.core.quota import Dimension, Quota
 from gpucredits.core.risk import AnomalyTerms, Standing, check_spend
 from gpucredits.core.rules.credit.funding import overdraft_too_large
 from gpucredits.core.rules.limits.gates import quota_name
-from gpucredits.core.wording import be, count, count_credits, count_of
 from support.ledger import CREDIT, START, Ledger
 
 
 def report(gate: Gate, unit: GateUnit, limit: int, current: int, requested: int) -> str:
     """What a gate says of a request."""
     passes = current + requested <= limit
-    each = CREDIT if unit is GateUnit.CREDITS else 1
+    each = {GateUnit.CREDITS: CREDIT, GateUnit.GPUS: 1_000}.get(unit, 1)
     numbers = (limit * each, current * each, requested * each)
     return GateReport(gate, "org", "acme", "cap", unit, *numbers, passes).sentence
 
@@ -87,4 +87,6 @@ WAITS = {
 @pytest.mark.parametrize(("words", "reason"), WAITS.items())
 def test_reasons_to_wait_speak_of_one(words: str, reason: WaitReason) -> None:
     """One GPU is free, one member is here."""
-    assert sentence(WaitDecision("que_1_2", "acme", 0, reason, "gpu", 2, 1, "que_1_1")) == words
+    of_gang = reason is WaitReason.GANG_INCOMPLETE
+    numbers = ("", 2, 1) if of_gang else ("gpu", 2_000, 1_000)
+    assert sentence(WaitDecision("que_1_2", "acme", 0, reason, *numbers, "que_1_1")) == words

@@ -47,7 +47,7 @@ def test_org_project_user_example_ends_with_120_spent(ledger: Ledger) -> None:
 def test_four_gpus_at_a_cent_a_second(ledger: Ledger) -> None:
     """50 credits, 4 GPUs, windows of 15 s, beats of 5 s: 49.4, 49.2 and 19.2 after 480 s."""
     ledger.grant("acme/vision/alice", 50 * CREDIT)
-    lease = ledger.lease("acme/vision/alice", gpu_count=4, window_ms=15_000).reservation_id
+    lease = ledger.lease("acme/vision/alice", milli_gpus=4_000, window_ms=15_000).reservation_id
     assert ledger.account("acme/vision/alice").available == 49_400_000
     for count in range(1, 96):
         ledger.wait(s=5)

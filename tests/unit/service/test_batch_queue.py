@@ -61,8 +61,8 @@ def test_orgs_take_turns() -> None:
     assert queue.queues[1].waiting == 1_000 - 20
 
 
-def test_one_org_never_fills_a_batch() -> None:
-    """However much one org sends, a batch holds its share and no more; then it goes on."""
+def test_one_org_fills_a_batch_only_when_it_waits_alone() -> None:
+    """However much one org sends, a batch with another org holds its share and no more."""
     queue = queue_of(batch_max=64, org_batch_max=16)
     for org_id, count in ((1, 40), (2, 2)):
         for _ in range(count):
@@ -72,7 +72,7 @@ def test_one_org_never_fills_a_batch() -> None:
         batch = queue.take()
         taken.append(orgs_of(batch))
         queue.give_back(batch)
-    assert [(each.count(1), each.count(2)) for each in taken] == [(16, 2), (16, 0), (8, 0), (0, 0)]
+    assert [(each.count(1), each.count(2)) for each in taken] == [(16, 2), (24, 0), (0, 0), (0, 0)]
     assert not queue.queues
     assert not queue.turns
 
@@ -178,3 +178,16 @@ def test_a_full_batch_leaves_the_other_orgs_in_order() -> None:
     assert list(queue.turns) == [3, 4]
     assert orgs_of(queue.take()) == [3, 3, 3, 3, 4, 4]
     assert not queue.turns
+
+
+def test_what_finds_no_room_is_counted() -> None:
+    """Commands and heartbeats for which an org's queue has no room are told to health."""
+    queue = queue_of(org_waiting_max=2)
+    queue.put(job(1, 2))
+    assert queue.turned_away_total == 0
+    beating(queue, 1, 2, 1)
+    with pytest.raises(Busy):
+        queue.put(job(1))
+    with pytest.raises(Busy):
+        queue.ensure_room({2: 1, 1: 4})
+    assert queue.turned_away_total == 2 + 1 + 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gpucredits.service.write.loop_turns import long_step
+from gpucredits.service.write.batch import long_step
 from support.waiting import HANGS_S
 
 

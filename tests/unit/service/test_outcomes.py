@@ -12,7 +12,7 @@ import pytest
 
 from gpucredits.core.outcome import Transferred
 from gpucredits.service.reads.verify_answers import ROWS, told_by
-from gpucredits.service.write.stored_answers import KINDS
+from gpucredits.service.write.batch_record import KINDS
 
 
 def classes_within(kind: Any, found: dict[str, type[Any]]) -> dict[str, type[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucredits.core import bounds
 from gpucredits.core.price import Price
-from gpucredits.store.book.cache.price_board import PriceBoard
+from gpucredits.store.book.book_cache import PriceBoard
 
 KEY = (1, "h100", "default", "")
 OTHER = (1, "h100", "default", "acme")

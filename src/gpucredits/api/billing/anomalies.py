@@ -7,24 +7,29 @@ from typing import Annotated, Final
 from msgspec import Struct
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
-from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
-from gpucredits.api.http.reasons import NO_ACCOUNT
+from gpucredits.api.http.paging import (
+    PageQuery,
+    numbered_place,
+    page,
+)
+from gpucredits.api.http.reasons import NO_ACCOUNT, SET_ABOVE
 from gpucredits.api.http.scope import (
     AnyCall,
-    account_filter,
+    act_of,
+    filter_of,
     org_number,
     require_wider,
     unknown_account,
     visible,
 )
-from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
+from gpucredits.core.authority import Authority
 from gpucredits.core.change import Named
 from gpucredits.core.money import format_credits
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.billing.anomalies import (
-    AnomalyFilter,
     AnomalyRow,
+    OrgFilter,
     TermsRow,
     list_anomalies,
     read_terms,
@@ -38,6 +43,7 @@ from gpucredits.wire.anomaly import (
     AnomalyTermsChange,
     AnomalyTermsRequest,
 )
+from gpucredits.wire.boost import AUTHORITY_NAMES
 from gpucredits.wire.change import given, named_in
 from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import AccountPath, Credits, format_instant
@@ -69,17 +75,9 @@ async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
     ``account`` means the account and everything below it; without it, the scope of the key.
     """
     query = call.query
-    scope = account_filter(call, query.account)
-    rows = await call.services.run(
-        list_anomalies,
-        AnomalyFilter(
-            scope=scope,
-            org_id=await org_number(call, scope) if scope else None,
-            before=number_cursor(query, LAST),
-            limit=query.limit + 1,
-        ),
-    )
-    rows, following = page(rows, query, lambda row: row.anomaly_id)
+    which = await filter_of(call, OrgFilter)
+    rows = await call.services.run(list_anomalies, which)
+    rows, following = page(rows, query, lambda row: numbered_place(row.org_id, row.anomaly_id))
     return AnomalyPage(anomalies=[to_wire(row) for row in rows], next_cursor=following)
 
 
@@ -99,7 +97,7 @@ async def get_anomaly_terms(call: ApiRequest[None, TermsQuery]) -> AnomalyTermsA
 @route(
     "PUT /v1/anomaly-terms",
     Permission.SET_POLICY,
-    reasons=NO_ACCOUNT,
+    reasons=(*NO_ACCOUNT, *SET_ABOVE),
     client="set_anomaly_terms(account)",
 )
 async def put_anomaly_terms(call: ApiRequest[AnomalyTermsRequest, NoQuery]) -> AnomalyTermsAnswer:
@@ -112,7 +110,7 @@ async def put_anomaly_terms(call: ApiRequest[AnomalyTermsRequest, NoQuery]) -> A
 @route(
     "PATCH /v1/anomaly-terms",
     Permission.SET_POLICY,
-    reasons=NO_ACCOUNT,
+    reasons=(*NO_ACCOUNT, *SET_ABOVE),
     client="set_anomaly_terms(account)",
 )
 async def patch_anomaly_terms(call: ApiRequest[AnomalyTermsChange, NoQuery]) -> AnomalyTermsAnswer:
@@ -130,16 +128,14 @@ async def _set(call: AnyCall, path: str, terms: TermsRow, named: Named) -> Anoma
     account = visible(call, path)
     require_wider(call, account)
     org_id = await org_number(call, account)
-    done = await call.services.run(
+    saved, call.replayed = await call.services.run(
         set_terms,
         act_of(call, org_id),
         account,
         terms,
+        by=call.principal.authority,
         named=named,
     )
-    if done is None:
-        raise unknown_account(account)
-    saved, call.replayed = done
     return terms_to_wire(account, saved)
 
 
@@ -169,4 +165,5 @@ def terms_to_wire(account: str, terms: TermsRow) -> AnomalyTermsAnswer:
         ratio_percent=terms.ratio_percent,
         floor=format_credits(terms.floor),
         auto_suspend=terms.auto_suspend,
+        set_by_scope=AUTHORITY_NAMES[terms.set_by] if terms.set_by < Authority.USER else None,
     )

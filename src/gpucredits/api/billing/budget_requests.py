@@ -10,23 +10,27 @@ from typing import Annotated
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
-from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
+from gpucredits.api.http.paging import (
+    PageQuery,
+    numbered_place,
+    page,
+)
 from gpucredits.api.http.reasons import ASKING, DECIDING
 from gpucredits.api.http.scope import (
     AnyCall,
-    account_filter,
+    act_of,
+    filter_of,
     number_param,
     org_number,
     require,
     require_wider,
     visible,
 )
-from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.billing import budget_requests
-from gpucredits.service.billing.budget_requests import RequestFilter, RequestRefused
+from gpucredits.service.billing.budget_requests import RequestFilter
 from gpucredits.wire.documented import doc
 from gpucredits.wire.request import (
     KINDS,
@@ -92,12 +96,7 @@ async def post_request(call: ApiRequest[AskRequest, NoQuery]) -> RequestAnswer:
         asked_at=0,
         expires_at=0,
     )
-    try:
-        row, call.replayed = await call.services.run(
-            budget_requests.ask, act_of(call, org_id), wanted
-        )
-    except RequestRefused as error:
-        raise RefusedError(error.refused) from error
+    row, call.replayed = await call.services.run(budget_requests.ask, act_of(call, org_id), wanted)
     return request_to_wire(row)
 
 
@@ -113,21 +112,11 @@ async def get_requests(call: ApiRequest[None, RequestQuery]) -> RequestPage:
     ``account`` means the account and everything below it; without it, the scope of the key.
     """
     query = call.query
-    scope = account_filter(call, query.account)
-    org_id = await org_number(call, scope) if scope else None
-    rows = await call.services.run(
-        budget_requests.list_requests,
-        RequestFilter(
-            scope=scope,
-            org_id=org_id,
-            state=None if query.state is None else STATES[query.state],
-            kind=None if query.kind is None else KINDS[query.kind],
-            now=0,
-            before=number_cursor(query, LAST),
-            limit=query.limit + 1,
-        ),
-    )
-    rows, following = page(rows, query, lambda row: row.request_id)
+    state = None if query.state is None else STATES[query.state]
+    kind = None if query.kind is None else KINDS[query.kind]
+    which = await filter_of(call, RequestFilter, state=state, kind=kind, now=0)
+    rows = await call.services.run(budget_requests.list_requests, which)
+    rows, following = page(rows, query, lambda row: numbered_place(row.org_id, row.request_id))
     return RequestPage(requests=[request_to_wire(row) for row in rows], next_cursor=following)
 
 
@@ -166,17 +155,14 @@ async def post_request_approve(call: ApiRequest[ApproveRequest, NoQuery]) -> Req
         raise invalid("amount", str(error)) from error
     if terms.refill_per_hour and row.kind is not RequestKind.RATE_LIMIT:
         raise invalid("refill_per_hour", "is for requests about a rate limit")
-    try:
-        row, call.replayed = await budget_requests.approve(
-            call.services.ledger,
-            act_of(call, row.org_id),
-            row.request_id,
-            terms=terms,
-            note=str(body.note or ""),
-            by=call.principal.authority,
-        )
-    except RequestRefused as error:
-        raise RefusedError(error.refused) from error
+    row, call.replayed = await budget_requests.approve(
+        call.services.ledger,
+        act_of(call, row.org_id),
+        row.request_id,
+        terms=terms,
+        note=str(body.note or ""),
+        by=call.principal.authority,
+    )
     return request_to_wire(row)
 
 
@@ -211,16 +197,13 @@ async def post_request_cancel(call: ApiRequest[None, NoQuery]) -> RequestAnswer:
 async def _close(
     call: AnyCall, row: BudgetRequest, state: RequestState, note: str
 ) -> RequestAnswer:
-    try:
-        row, call.replayed = await call.services.run(
-            budget_requests.close,
-            act_of(call, row.org_id),
-            row.request_id,
-            state=state,
-            note=note,
-        )
-    except RequestRefused as error:
-        raise RefusedError(error.refused) from error
+    row, call.replayed = await call.services.run(
+        budget_requests.close,
+        act_of(call, row.org_id),
+        row.request_id,
+        state=state,
+        note=note,
+    )
     return request_to_wire(row)
 
 

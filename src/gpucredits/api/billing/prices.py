@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
-from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import AnyCall, account_exists, org_number, visible
-from gpucredits.api.http.submit import act_of
+from gpucredits.api.http.scope import AnyCall, account_exists, act_of, org_number, visible
 from gpucredits.core.account import lineage
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.service.access.permissions import Permission
@@ -17,7 +15,6 @@ from gpucredits.service.billing.prices import (
     NewPrice,
     PriceEnd,
     PriceFilter,
-    PriceRefused,
     add_price,
     end_price,
     list_prices,
@@ -62,21 +59,18 @@ async def post_price(call: ApiRequest[PriceRequest, NoQuery]) -> NewPriceAnswer:
     """
     body = call.body
     org_id, account = await owner_of(call, body.account)
-    try:
-        added, call.replayed = await call.services.run(
-            add_price,
-            act_of(call, org_id),
-            NewPrice(
-                gpu_type=str(body.gpu_type),
-                region=str(body.region),
-                credits_per_gpu_hour=int(body.credits_per_gpu_hour),
-                effective_from=None if body.effective_from is None else int(body.effective_from),
-                effective_to=NEVER_US if body.effective_to is None else int(body.effective_to),
-                account=account,
-            ),
-        )
-    except PriceRefused as error:
-        raise RefusedError(error.refused) from error
+    added, call.replayed = await call.services.run(
+        add_price,
+        act_of(call, org_id),
+        NewPrice(
+            gpu_type=str(body.gpu_type),
+            region=str(body.region),
+            credits_per_gpu_hour=int(body.credits_per_gpu_hour),
+            effective_from=None if body.effective_from is None else int(body.effective_from),
+            effective_to=NEVER_US if body.effective_to is None else int(body.effective_to),
+            account=account,
+        ),
+    )
     return added_to_wire(added.price, is_backdated=added.is_backdated, is_behind=added.is_behind)
 
 
@@ -93,19 +87,16 @@ async def post_price_end(call: ApiRequest[PriceEndRequest, NoQuery]) -> PriceAns
     """
     body = call.body
     org_id, account = await owner_of(call, body.account)
-    try:
-        price, call.replayed = await call.services.run(
-            end_price,
-            act_of(call, org_id),
-            PriceEnd(
-                gpu_type=str(body.gpu_type),
-                region=str(body.region),
-                effective_to=None if body.effective_to is None else int(body.effective_to),
-                account=account,
-            ),
-        )
-    except PriceRefused as error:
-        raise RefusedError(error.refused) from error
+    price, call.replayed = await call.services.run(
+        end_price,
+        act_of(call, org_id),
+        PriceEnd(
+            gpu_type=str(body.gpu_type),
+            region=str(body.region),
+            effective_to=None if body.effective_to is None else int(body.effective_to),
+            account=account,
+        ),
+    )
     return price_to_wire(price)
 
 

@@ -6,10 +6,20 @@ from typing import Annotated, cast
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
-from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
+from gpucredits.api.http.paging import (
+    LAST_OF_ALL,
+    PageQuery,
+    numbered_place,
+    page,
+)
 from gpucredits.api.http.reasons import GRANTING
-from gpucredits.api.http.scope import AnyCall, account_filter, number_param, org_number
-from gpucredits.api.http.submit import accepted, submit_together
+from gpucredits.api.http.scope import (
+    AnyCall,
+    accepted,
+    filter_of,
+    number_param,
+    submit_together,
+)
 from gpucredits.core import ids
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Reviewed, ToppedUp
@@ -54,17 +64,9 @@ class StatementQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
 async def get_statements(call: ApiRequest[None, StatementQuery]) -> StatementPage:
     """List statements, the latest first."""
     query = call.query
-    scope = account_filter(call, query.account)
-    listed = await call.services.run(
-        list_statements,
-        StatementFilter(
-            scope=scope,
-            org_id=await org_number(call, scope) if scope else None,
-            before=number_cursor(query, LAST),
-            limit=query.limit + 1,
-        ),
-    )
-    listed, following = page(listed, query, lambda seen: seen.row.statement_id)
+    which = await filter_of(call, StatementFilter)
+    listed = await call.services.run(list_statements, which)
+    listed, following = page(listed, query, place_of)
     return StatementPage(statements=[to_wire(seen) for seen in listed], next_cursor=following)
 
 
@@ -106,11 +108,16 @@ async def post_statement_pay(call: ApiRequest[PaymentRequest, NoQuery]) -> Payme
     )
 
 
+def place_of(seen: StatementAt) -> str:
+    """Where a statement stands in a list."""
+    return numbered_place(seen.row.org_id, seen.row.statement_id)
+
+
 async def _found(call: AnyCall) -> StatementAt:
     """The statement in the path, if the caller's scope reaches its account."""
     number = number_param(call, "statement", ids.STATEMENT)
     if number is not None:
-        which = StatementFilter(org_id=number[0], number=number[1], before=LAST, limit=1)
+        which = StatementFilter(org_id=number[0], number=number[1], before=LAST_OF_ALL, limit=1)
         for seen in await call.services.run(list_statements, which):
             if sees(call.principal, seen.row.account):
                 return seen

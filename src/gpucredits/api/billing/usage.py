@@ -8,20 +8,27 @@ from typing import Annotated, Final
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError
-from gpucredits.api.http.paging import LAST, PageQuery, no_cursor
+from gpucredits.api.http.paging import LAST, PAGE_DEFAULT, Limit, PageQuery, in_order, no_cursor
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import account_exists, account_param, org_number
+from gpucredits.api.http.scope import (
+    account_exists,
+    account_param,
+    note_elsewhere,
+    org_number,
+    require_here,
+)
 from gpucredits.core import ids
 from gpucredits.core.account import org_of
+from gpucredits.core.bounds import DAY_US
 from gpucredits.core.ids import lease_number
-from gpucredits.core.money import format_credits
-from gpucredits.core.reservation import Reservation
-from gpucredits.service.access.permissions import Permission, sees, sees_org
-from gpucredits.service.billing.usage import Measured, UsageRow, measured_use, record_use
+from gpucredits.core.money import MILLI_PER_GPU, format_credits
+from gpucredits.service.access.permissions import Permission, attests, sees, sees_org
+from gpucredits.service.billing.usage import Recorded, UsageRow, record_use
 from gpucredits.service.reads.clock import read_clock
-from gpucredits.service.reads.filters import ReservationFilter
+from gpucredits.service.reads.spending import LeaseUsage, UsageQuestion, read_usage
+from gpucredits.service.reconciliation.unmatched_use import keep_unknown
 from gpucredits.wire.documented import doc
-from gpucredits.wire.scalars import Instant, format_instant
+from gpucredits.wire.scalars import Instant, format_instant, gpus_to_wire
 from gpucredits.wire.usage import (
     GroupingName,
     JobUsage,
@@ -32,11 +39,12 @@ from gpucredits.wire.usage import (
     UsageRequest,
     UsageResult,
     UsageResults,
+    UsageStatus,
 )
 
-DEFAULT_SPAN_US: Final = 31 * 24 * 3_600 * 1_000_000
+DEFAULT_DAYS_BEFORE: Final = 30
 
-_CURSOR = re.compile(r"[0-9]{1,19}\.[0-9]{1,19}\.[0-9]{1,9}\.[0-9]{1,19}", re.ASCII)
+_CURSOR = re.compile(r"[0-9]{1,19}\.[0-9]{1,19}\.[0-9]{1,19}\.[0-9]{1,19}", re.ASCII)
 
 Found = tuple[int, str, str, int, int]  # org, job, node, and reservation or else account
 
@@ -48,17 +56,20 @@ class UsageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
     """In which time, grouped by what; the last 31 days by job unless asked otherwise."""
 
     since: Annotated[
-        Instant | None, doc("From this instant on; 31 days before until unless given.")
+        Instant | None,
+        doc("From this instant on; unless given, the start of the UTC day 30 days before until."),
     ] = None
     until: Annotated[Instant | None, doc("Before this instant; now unless given.")] = None
     by: Annotated[GroupingName, doc("The property that spending is grouped by.")] = "job"
+    limit: Annotated[Limit, doc("The maximum number of rows of each list.")] = PAGE_DEFAULT // 2
 
 
 @route("POST /v1/usage", Permission.BEAT, needs_key=False, client="report_usage")
 async def post_usage(call: ApiRequest[UsageRequest, NoQuery]) -> UsageResults:
     """Store what a node measured.
 
-    The seq of an event makes the event safe to repeat.
+    The seq of an event makes the event safe to repeat. A server with a bus answers ``accepted``
+    when the bus has the events durably; they are stored soon after.
     """
     events = call.body.events
     for position, event in enumerate(events):
@@ -71,22 +82,42 @@ async def post_usage(call: ApiRequest[UsageRequest, NoQuery]) -> UsageResults:
         found = by_lease.get(position) or by_job.get(position)
         if found is not None:
             places[position] = len(rows)
-            rows.append(_row(event, found))
-    fresh = await call.services.run(record_use, rows, dry_run=call.dry_run)
+            rows.append(_row(event, found, is_attested=attests(call.principal)))
+    unknown = [position for position in range(len(events)) if position not in places]
+    dropped: set[int] = set()
+    if unknown and not call.dry_run:
+        dropped = await _keep_unknown(call, unknown)
+    pipeline = call.services.pipeline
+    if pipeline is not None and not call.dry_run:
+        await pipeline.publish_use(rows, call.request_id)
+        statuses: list[UsageStatus] = ["accepted"] * len(rows)
+    else:
+        recorded = await call.services.run(record_use, rows, dry_run=call.dry_run)
+        statuses = [_status(place, recorded) for place in range(len(rows))]
     results = [
         UsageResult(
             seq=event.seq,
             reservation_id=event.reservation_id,
             job_id=event.job_id,
-            status="unknown"
-            if position not in places
-            else "stored"
-            if places[position] in fresh
-            else "duplicate",
+            status=statuses[places[position]]
+            if position in places
+            else ("dropped" if position in dropped else "unknown"),
         )
         for position, event in enumerate(events)
     ]
-    return UsageResults(results=results, stored=len(fresh), duplicates=len(rows) - len(fresh))
+    return UsageResults(
+        results=results,
+        stored=statuses.count("stored"),
+        duplicates=statuses.count("duplicate"),
+        accepted=statuses.count("accepted"),
+        dropped=statuses.count("dropped") + len(dropped),
+    )
+
+
+def _status(place: int, recorded: Recorded) -> UsageStatus:
+    if place in recorded.dropped:
+        return "dropped"
+    return "stored" if place in recorded.stored else "duplicate"
 
 
 @route(
@@ -105,16 +136,23 @@ async def get_usage(call: ApiRequest[None, UsageQuery]) -> UsagePage:
     org_id = await org_number(call, account)
     await account_exists(call, org_id, account)
     place = place_in(query, await call.services.run(read_clock))
-    time = {"since": place.since, "until": place.until}
-    paid = await call.services.reads.usage(
-        account, **time, by=query.by, limit=query.limit, offset=place.group
+    read = await call.services.run(
+        read_usage,
+        UsageQuestion(
+            org_id=org_id,
+            account=account,
+            since=place.since,
+            until=place.until,
+            by=query.by,
+            limit=query.limit,
+            place=place.group,
+            before=place.before,
+        ),
     )
-    leases: list[JobUsage] = []
-    before = 0
-    if place.before:
-        leases, before = await _leases(call, org_id, account, place)
-    following = replace(place, group=place.group + len(paid.groups), before=before)
-    is_last = following.group >= paid.group_count and not before
+    paid = read.paid
+    group = LAST if paid.following is None else paid.following
+    following = replace(place, group=group, before=read.before)
+    is_last = group == LAST and not read.before
     return UsagePage(
         account=account,
         since=format_instant(place.since),
@@ -122,7 +160,6 @@ async def get_usage(call: ApiRequest[None, UsageQuery]) -> UsagePage:
         by=query.by,
         total=PaidTotal(
             spent=format_credits(paid.amount),
-            reservations=paid.reservations,
             groups=paid.group_count,
         ),
         paid=[
@@ -133,7 +170,7 @@ async def get_usage(call: ApiRequest[None, UsageQuery]) -> UsagePage:
             )
             for group in paid.groups
         ],
-        leases=leases,
+        leases=[_job_usage(org_id, each) for each in read.leases],
         next_cursor=None if is_last else following.cursor,
     )
 
@@ -142,7 +179,7 @@ async def get_usage(call: ApiRequest[None, UsageQuery]) -> UsagePage:
 class UsageCursor:
     """Where a page begins in both lists of a time, whose bounds stay as they were at first.
 
-    ``group`` groups have been shown; leases go on ``before`` a number, 0 when all were shown.
+    Groups go on at ``group``, leases ``before`` a number; LAST and 0 say that all were shown.
     """
 
     since: int
@@ -160,61 +197,64 @@ def place_in(query: UsageQuery, now: int) -> UsageCursor:
     """Where a page begins: at a cursor, else with the time asked for, which ends now at last."""
     if query.cursor is None:
         until = now if query.until is None else min(int(query.until), now)
-        since = max(until - DEFAULT_SPAN_US, 0) if query.since is None else int(query.since)
+        since = int(query.since) if query.since is not None else default_since(until)
+        in_order(since, query.until)
         return UsageCursor(since, until)
     if _CURSOR.fullmatch(query.cursor) is None:
         raise no_cursor()
     place = UsageCursor(*(int(part) for part in query.cursor.split(".")))
     is_other = query.since not in (None, place.since) or int(query.until or LAST) < place.until
-    if is_other or max(place.since, place.until, place.before) > LAST:
+    if is_other or max(place.since, place.until, place.group, place.before) > LAST:
         raise no_cursor()
     return place
 
 
-async def _leases(
-    call: ApiRequest[None, UsageQuery], org_id: int, account: str, place: UsageCursor
-) -> tuple[list[JobUsage], int]:
-    """A page of leases, and before which one the next page goes on; 0 when there is none."""
-    limit, services = call.query.limit, call.services
-    time = {"since": place.since, "until": place.until}
-    spent = await services.reads.leases_in(
-        org_id, account, **time, before=place.before, limit=limit + 1
-    )
-    amounts = dict(spent[:limit])
-    if not amounts:
-        return [], 0
-    listed = await services.reads.reservations(
-        org_id, ReservationFilter(numbers=tuple(amounts), limit=limit)
-    )
-    measured = await services.run(measured_use, org_id, list(amounts))
-    shown = [
-        _job_usage(org_id, lease, measured, amounts[lease.reservation_id]) for lease, _ in listed
-    ]
-    return shown, min(amounts) if len(spent) > limit else 0
+def default_since(until: int) -> int:
+    """The beginning of a UTC day: 31 days, the day of ``until`` among them."""
+    return max((until - 1) // DAY_US * DAY_US - DEFAULT_DAYS_BEFORE * DAY_US, 0)
 
 
-def _job_usage(
-    org_id: int, lease: Reservation, measured: dict[int, Measured], spent: int
-) -> JobUsage:
-    found = measured.get(lease.reservation_id, Measured())
+def _job_usage(org_id: int, used: LeaseUsage) -> JobUsage:
+    lease, found = used.lease, used.measured
     return JobUsage(
-        spent=format_credits(spent),
+        spent=format_credits(lease.amount),
         reservation_id=ids.format_id(ids.RESERVATION, org_id, lease.reservation_id),
         account=lease.account,
         job_id=lease.job_id,
         gpu_type=lease.gpu_type,
-        gpu_count=lease.gpu_count,
+        gpu_count=gpus_to_wire(lease.milli_gpus),
         used_ms=lease.used_ms,
-        gpu_ms=lease.used_ms * lease.gpu_count,
+        gpu_ms=lease.used_ms * lease.milli_gpus // MILLI_PER_GPU,
         settled=format_credits(lease.settled),
         adjusted=format_credits(lease.adjusted),
         refunded=format_credits(lease.refunded),
-        charged=format_credits(lease.charged),
+        charged=format_credits(lease.settled + lease.adjusted - lease.refunded),
         measured_ms=found.used_ms,
         events=found.events,
         late_ms=max(found.late_used_ms - lease.used_ms, 0),
         admitted_at=format_instant(lease.admitted_at),
     )
+
+
+async def _keep_unknown(call: ApiRequest[UsageRequest, NoQuery], positions: list[int]) -> set[int]:
+    """Keep use of leases that do not exist, for people to look at (api/reconciliation).
+
+    It is kept in the caller's own org, or for a key of the system in the org that the id names.
+    Gives the positions of events for which the org has no room.
+    """
+    rows: list[UsageRow] = []
+    kept: list[int] = []
+    for position in positions:
+        event = call.body.events[position]
+        number = None if event.reservation_id is None else lease_number(event.reservation_id)
+        if number is not None:
+            org_id = number[0] if call.principal.is_system else call.principal.org_id
+            node = str(event.node or call.body.node or "")
+            found = (org_id, str(event.reservation_id), node, 0, 0)
+            rows.append(_row(event, found, is_attested=attests(call.principal)))
+            kept.append(position)
+    dropped = await call.services.run(keep_unknown, rows) if rows else set()
+    return {kept[place] for place in dropped}
 
 
 def check_event(position: int, event: UsageEvent) -> None:
@@ -247,6 +287,9 @@ async def _by_lease(
         lease = leases.get(number)
         if lease is not None and sees(call.principal, lease.account):
             node = events[position].node or call.body.node or lease.node
+            if call.principal.node and {lease.node, str(node)} != {call.principal.node}:
+                note_elsewhere(call, number, lease.account, lease.node)
+                continue
             found[position] = (number[0], lease.job_id, str(node), number[1], 0)
     return found
 
@@ -265,18 +308,20 @@ async def _by_job(
         number = numbers[path]
         if number is not None:
             node = str(event.node or call.body.node or "")
+            require_here(call, node, f"events[{position}].node")
             found[position] = (number[0], str(event.job_id), node, 0, number[1])
     return found
 
 
 async def _numbers_of(call: ApiRequest[UsageRequest, NoQuery], path: str) -> tuple[int, int] | None:
-    directory = call.services.directory
-    org_id = await directory.org_number(org_of(path))
-    account_id = None if org_id is None else await directory.account_number(org_id, path)
-    return None if org_id is None or account_id is None else (org_id, account_id)
+    org_id = await call.services.ledger.org_id(org_of(path))
+    if org_id is None:
+        return None
+    account_id = await call.services.directory.account_number(org_id, path)
+    return None if account_id is None else (org_id, account_id)
 
 
-def _row(event: UsageEvent, found: Found) -> UsageRow:
+def _row(event: UsageEvent, found: Found, *, is_attested: bool) -> UsageRow:
     org_id, job_id, node, reservation, account = found
     payload = {
         "start_ms": event.start_ms,
@@ -295,6 +340,7 @@ def _row(event: UsageEvent, found: Found) -> UsageRow:
         event.seq,
         event.end_ms - event.start_ms,
         {name: _plain(value) for name, value in payload.items() if value is not None},
+        is_attested and node != "",
     )
 
 

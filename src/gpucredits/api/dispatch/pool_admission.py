@@ -1,7 +1,7 @@
 """The way into a pool: which reserves have to wait for a turn, and what they are told.
 
-Owns: sending a reserve to the queue, waiting for the cycle that decides about it, and keys that
-were used for it before.
+Owns: sending a reserve to the queue, waiting for the cycle that decides about it, keys that were
+used for it before, and what its owner is shown of a request in the queue.
 Must not: decide who is let in (the dispatcher does).
 """
 
@@ -15,13 +15,14 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, TypeGuard
 
-from gpucredits.api.dispatch.queue import ticket_to_wire
 from gpucredits.api.http.errors import ProblemError, invalid
-from gpucredits.api.http.scope import AnyCall, require
-from gpucredits.api.http.submit import act_of, item_key_of
+from gpucredits.api.http.scope import AnyCall, act_of, item_key_of
+from gpucredits.core import ids
 from gpucredits.core.command import Reserve
+from gpucredits.core.fairshare.decisions import WaitDecision, WaitReason, sentence
+from gpucredits.core.money import count, format_gpus
 from gpucredits.core.outcome import Outcome, Queued
-from gpucredits.service.access.permissions import Permission
+from gpucredits.core.reasons import Refused
 from gpucredits.service.dispatch.dry_runs import never_admitted, rehearsed, rehearsed_together
 from gpucredits.service.dispatch.pools import NO_POOL, GpuPool
 from gpucredits.service.dispatch.queue import (
@@ -29,46 +30,36 @@ from gpucredits.service.dispatch.queue import (
     QueuedRequest,
     QueueFull,
     QueueOptions,
+    QueueState,
     answer_of,
+    by_the_clock,
     has_ended,
     was_throttled,
 )
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.errors import complete
-from gpucredits.wire.queue import QueueAnswer
+from gpucredits.wire.queue import QueueAnswer, QueueStateName
 from gpucredits.wire.reservation import ReserveRequest
-from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.scalars import format_end, format_instant, gpus_to_wire
 
 ANSWER_WITHIN_S: Final = 3.0  # how long a request that does not wait is kept waiting for a cycle
 LET_IN_WITHIN_S: Final = 10.0  # and how long for the ledger, once it has its room
 FIRST_NEWS_WITHIN_S: Final = 2.0  # how long one that waits is kept for its first place
 
 
+STATES: dict[QueueState, QueueStateName] = {
+    QueueState.WAITING: "waiting",
+    QueueState.ADMITTING: "waiting",
+    QueueState.ADMITTED: "admitted",
+    QueueState.CANCELED: "canceled",
+    QueueState.EXPIRED: "expired",
+    QueueState.REFUSED: "refused",
+}
+
+
 def pool_of(call: AnyCall, request: ReserveRequest) -> GpuPool | None:
     """The pool that a reserve is for, if there is one."""
     return call.services.gpu_pools.find(request.gpu_type, request.region)
-
-
-def permitted(call: AnyCall, request: ReserveRequest) -> None:
-    """Refuse a job that is never to be stopped, unless the system's staff asks for it.
-
-    A pool may be set, or get a capacity, while the job runs: so it makes no difference whether
-    there is one now.
-    """
-    if not request.preemptible:
-        why = (
-            "Only the system's own staff may ask that a job is never stopped for others: leave "
-            "preemptible out."
-        )
-        require(call.principal, Permission.KEEP_RUNNING, why)
-
-
-def needs_turn(call: AnyCall, request: ReserveRequest) -> bool:
-    """Whether a reserve goes through the queue: into a pool with a capacity, or willing to wait."""
-    if request.wait or request.allow_partial:
-        return True
-    pool = pool_of(call, request)
-    return pool is not None and pool.gates
 
 
 def options_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> QueueOptions:
@@ -168,10 +159,10 @@ async def resolve(
 
     To be asked to slow down is no answer: then the key may be used again for the same.
     """
-    tickets = [await _ended(call, (org_id, each)) for each in (queued.queue_id, *queued.others)]
-    if any(was_throttled(ticket) for ticket in tickets):
+    requests = [await _ended(call, (org_id, each)) for each in (queued.queue_id, *queued.others)]
+    if any(was_throttled(request) for request in requests):
         await call.services.queue.forget(_act(call, org_id, position), queued)
-    return [_told(ticket) for ticket in tickets]
+    return [_told(request) for request in requests]
 
 
 async def _join(
@@ -212,22 +203,22 @@ def _act(call: AnyCall, org_id: int, position: int | None) -> Act:
 async def _ended(call: AnyCall, key: tuple[int, int]) -> QueuedRequest:
     """A request that has ended, or that waits and has news."""
     queue = call.services.queue
-    ticket = await queue.wait(key, _has_news, timeout_s=FIRST_NEWS_WITHIN_S)
-    if ticket is not None and not ticket.is_patient:
-        ticket = await queue.wait(key, has_ended, timeout_s=ANSWER_WITHIN_S)
-        if ticket is not None and not has_ended(ticket):
+    request = await queue.wait(key, _has_news, timeout_s=FIRST_NEWS_WITHIN_S)
+    if request is not None and not request.is_patient:
+        request = await queue.wait(key, has_ended, timeout_s=ANSWER_WITHIN_S)
+        if request is not None and not has_ended(request):
             await queue.give_up(key)
-            ticket = await queue.wait(key, has_ended, timeout_s=LET_IN_WITHIN_S)
-    if ticket is None:
+            request = await queue.wait(key, has_ended, timeout_s=LET_IN_WITHIN_S)
+    if request is None:
         raise ProblemError("queue_unknown", "This request is no longer known.")
-    return ticket
+    return request
 
 
-def _told(ticket: QueuedRequest) -> Outcome | QueueAnswer:
+def _told(request: QueuedRequest) -> Outcome | QueueAnswer:
     """What is said of a request: the end of one that does not wait, the place of one that does."""
-    if ticket.is_patient:
-        return ticket_to_wire(ticket)
-    outcome = answer_of(ticket)
+    if request.is_patient:
+        return queued_to_wire(request)
+    outcome = answer_of(request)
     if outcome is None:
         raise ProblemError(
             "timeout",
@@ -238,5 +229,87 @@ def _told(ticket: QueuedRequest) -> Outcome | QueueAnswer:
     return outcome
 
 
-def _has_news(ticket: QueuedRequest) -> bool:
-    return has_ended(ticket) or bool(ticket.reason or ticket.held_by)
+def _has_news(request: QueuedRequest) -> bool:
+    return has_ended(request) or bool(request.reason or request.held_by)
+
+
+def queued_to_wire(request: QueuedRequest) -> QueueAnswer:
+    """A request as its owner may see it: nothing in it names anybody else."""
+    request = by_the_clock(request)
+    reserve = request.reserve
+    state = STATES[QueueState(request.state)]
+    waits = state == "waiting"
+    is_admitted = state == "admitted"
+    return QueueAnswer(
+        queue_id=ids.format_id(ids.QUEUE, request.org_id, request.queue_id),
+        state=state,
+        account=request.account,
+        job_id=reserve.job_id,
+        gpu_type=reserve.gpu_type,
+        region=reserve.region,
+        gpu_count=gpus_to_wire(request.milli_gpus),
+        admitted_gpus=gpus_to_wire(request.granted) if is_admitted else None,
+        priority=request.priority,
+        gang=request.gang or None,
+        gang_size=request.gang_size,
+        allow_partial=request.allow_partial,
+        position=request.position or None if waits else None,
+        waits_for=_waits_for(request) if waits else None,
+        reason=request.reason or None if waits else None,
+        sentence=_sentence(request),
+        estimate=format_instant(request.starts_at) if waits and request.starts_at else None,
+        submitted_at=format_instant(request.submitted_at),
+        deadline=format_end(request.deadline),
+        ended_at=format_instant(request.ended_at) if request.ended_at else None,
+        reservation_id=ids.format_id(ids.RESERVATION, request.org_id, request.reservation_id)
+        if request.reservation_id
+        else None,
+    )
+
+
+def _waits_for(request: QueuedRequest) -> str | None:
+    """What has to come: another gate's word, the rest of its gang, or capacity."""
+    if request.held_by or not request.reason:
+        return request.held_by or None
+    return "gang" if request.reason == WaitReason.GANG_INCOMPLETE else "capacity"
+
+
+def _sentence(request: QueuedRequest) -> str:
+    """Why it waits, or how it ended, in words that name no other tenant."""
+    state = QueueState(request.state)
+    if state is QueueState.ADMITTED:
+        asked = count(format_gpus(request.milli_gpus), "GPU")
+        granted = format_gpus(request.granted)
+        return f"It was admitted with {granted} of the {asked} that it asked for."
+    if not state.is_open:
+        said = answer_of(request)
+        return said.message if isinstance(said, Refused) else ""
+    if state is QueueState.ADMITTING:
+        return "It has its room and is being admitted."
+    if request.held_by:
+        return f"It waits for {request.held_by}: {request.held_sentence}"
+    if not request.reason:
+        return "It has just come, and nobody has looked at it yet."
+    behind = request.behind
+    if request.reason != WaitReason.OTHER_GATE and not _is_own(request, behind):
+        behind = "another request"
+    text = sentence(
+        WaitDecision(
+            "",
+            request.account,
+            request.position,
+            WaitReason(request.reason),
+            request.resource,
+            request.needed,
+            request.available,
+            behind,
+        )
+    )
+    return f"{text[0].upper()}{text[1:]}"
+
+
+def _is_own(request: QueuedRequest, behind: str) -> bool:
+    try:
+        return ids.parse_id(ids.QUEUE, behind)[0] == request.org_id
+    except ValueError:
+        return False

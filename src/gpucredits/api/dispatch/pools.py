@@ -10,8 +10,7 @@ from msgspec import UNSET
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import AnyCall, unknown_account
-from gpucredits.api.http.submit import act_of
+from gpucredits.api.http.scope import AnyCall, act_of, unknown_account
 from gpucredits.core.account import is_below
 from gpucredits.core.change import Named
 from gpucredits.service.access.permissions import Permission
@@ -38,10 +37,10 @@ from gpucredits.wire.pool import (
     WeightsChange,
     WeightsRequest,
 )
-from gpucredits.wire.scalars import GpuType, Name, Region, format_instant, from_wire
+from gpucredits.wire.scalars import GpuType, Name, Region, format_instant, from_wire, gpus_to_wire
 
 NO_POOL = ("pool_unknown",)
-_COLUMNS: Final = {"capacity": "gpus", "cpu": "cpus"}  # of terms that rows call otherwise
+_COLUMNS: Final = {"capacity": "milli_gpus", "cpu": "cpus"}  # of terms that rows call otherwise
 
 
 route = Routes("pools")
@@ -227,7 +226,7 @@ def pool_from_wire(gpu_type: str, region: str, request: PoolRequest) -> GpuPool:
     return GpuPool(
         gpu_type=gpu_type,
         region=region,
-        gpus=request.capacity,
+        milli_gpus=None if request.capacity is None else int(request.capacity),
         cpus=resources.cpu,
         memory=resources.memory,
         preemption=policy.preemption,
@@ -264,7 +263,7 @@ def pool_to_wire(pool: GpuPool) -> PoolAnswer:
     return PoolAnswer(
         gpu_type=pool.gpu_type,
         region=pool.region,
-        capacity=pool.gpus,
+        capacity=None if pool.milli_gpus is None else gpus_to_wire(pool.milli_gpus),
         resources=PoolResources(cpu=pool.cpus, memory=pool.memory),
         policy=PoolPolicy(**settings),
         updated_at=format_instant(pool.updated_at),

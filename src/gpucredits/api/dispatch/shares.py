@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction as Rational
 from operator import add
+from typing import Any
 
 import msgspec
 
@@ -15,10 +16,11 @@ from gpucredits.core.account import is_below, lineage, org_of, scope_of
 from gpucredits.core.fairshare.decisions import Share
 from gpucredits.core.fairshare.filling import Fraction
 from gpucredits.core.fairshare.snapshot import Capacity
+from gpucredits.core.money import MILLI_PER_GPU
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.dispatch.pools import PoolMissing, Sharing
 from gpucredits.wire.pool import ShareAnswer, SharesAnswer, SnapshotAnswer
-from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.scalars import format_instant, gpus_to_wire
 
 route = Routes("pools")
 
@@ -68,7 +70,7 @@ async def get_snapshot(call: ApiRequest[None, NoQuery]) -> SnapshotAnswer:
 def shares_to_wire(sharing: Sharing, *, within: str) -> SharesAnswer:
     """Shares of everybody, or of accounts ``within`` a path, and the totals of all."""
     snapshot = sharing.snapshot
-    capacity = sharing.pool.gpus
+    capacity = sharing.pool.milli_gpus
     held: Counter[str] = Counter()
     taken: dict[str, list[int]] = {}
     wanted: Counter[str] = Counter()
@@ -89,23 +91,23 @@ def shares_to_wire(sharing: Sharing, *, within: str) -> SharesAnswer:
     return SharesAnswer(
         gpu_type=sharing.pool.gpu_type,
         region=sharing.pool.region,
-        capacity=capacity,
-        held=held[""],
-        stopping=stopping,
-        free=max((capacity or 0) - held[""], 0),
-        over=0 if capacity is None else max(held[""] - capacity, 0),
+        capacity=None if capacity is None else gpus_to_wire(capacity),
+        held=gpus_to_wire(held[""]),
+        stopping=gpus_to_wire(stopping),
+        free=gpus_to_wire(max((capacity or 0) - held[""], 0)),
+        over=gpus_to_wire(0 if capacity is None else max(held[""] - capacity, 0)),
         tenants=len({org_of(row.path) for row in shares}),
         waiting=waiting[""],
-        waiting_gpus=wanted[""],
+        waiting_gpus=gpus_to_wire(wanted[""]),
         is_dispatched=bool(sharing.dispatcher),
         shares=[
             share_to_wire(
                 row,
                 capacity or 0,
                 dominant(taken.get(row.path, []), snapshot.capacity),
-                held=held[row.path],
+                held=gpus_to_wire(held[row.path]),
                 waiting=waiting[row.path],
-                waiting_gpus=wanted[row.path],
+                waiting_gpus=gpus_to_wire(wanted[row.path]),
                 past_gpu_seconds=past.get(row.path, 0),
             )
             for row in shown
@@ -120,22 +122,22 @@ def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
     return max(parts, key=lambda part: Rational(*part), default=(0, 1))
 
 
-def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: int) -> ShareAnswer:
+def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: Any) -> ShareAnswer:
     """One tenant's share; what it borrows is what it has above its target."""
     over = (has[0] * row.fair[1] - row.fair[0] * has[1], has[1] * row.fair[1])
     return ShareAnswer(
         account=row.path,
         scope=scope_of(row.path),
         weight=row.weight,
-        target=_decimals(row.fair, capacity),
+        target=_decimals(row.fair, capacity, MILLI_PER_GPU),
         target_percent=_decimals(row.fair, 100),
         held_percent=_decimals(has, 100),
-        borrowed=_decimals(over if over[0] > 0 else (0, 1), capacity),
+        borrowed=_decimals(over if over[0] > 0 else (0, 1), capacity, MILLI_PER_GPU),
         **counts,
     )
 
 
-def _decimals(part: Fraction, whole: int) -> str:
-    """A part of something with two decimals, cut off."""
-    hundredths = part[0] * whole * 100 // part[1]
+def _decimals(part: Fraction, whole: int, unit: int = 1) -> str:
+    """A part of something in units with two decimals, cut off."""
+    hundredths = part[0] * whole * 100 // (part[1] * unit)
     return f"{hundredths // 100}.{hundredths % 100:02d}"

@@ -14,8 +14,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from gpucredits.api.http.errors import RefusedError, invalid
-from gpucredits.api.http.scope import AnyCall, unknown_account
-from gpucredits.api.http.submit import item_request
+from gpucredits.api.http.scope import AnyCall, item_request, unknown_account
 from gpucredits.core.account import org_of
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
@@ -42,7 +41,7 @@ async def begin(call: AnyCall, accounts: Sequence[str], *, atomic: bool) -> Orgs
     items = Counter(org_of(account) for account in accounts)
     if atomic and len(items) > 1:
         raise invalid("items", "an atomic batch must stay within one org")
-    orgs = {org: await call.services.directory.org_number(org) for org in items}
+    orgs = {org: await call.services.ledger.org_id(org) for org in items}
     sizes = {number: items[org] for org, number in orgs.items() if number is not None}
     call.services.ledger.ensure_room(sizes)
     if call.key is not None and not call.dry_run:

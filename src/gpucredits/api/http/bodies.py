@@ -1,4 +1,4 @@
-"""What is refused of a body: too many bytes or items, and fields that stand twice in one object.
+"""Reading a query, and what is refused of a body: too many bytes or items, and repeated fields.
 
 Owns: a cheap count of a body's items before anything is decoded, made from the shape that the body
 is to have; and finding a repeated field and its place, because readers disagree on which counts.
@@ -9,14 +9,51 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Any, Final
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Meta, Struct, inspect
 
+from gpucredits.api.http.call import Route
+from gpucredits.api.http.errors import ProblemError, misfit
 from gpucredits.wire.documented import type_of
+from gpucredits.wire.scalars import from_wire
 
+QUERY_FIELDS_MAX: Final = 50
 BODY_BYTES_MAX: Final = 256 * 1024
 BATCH_BYTES_MAX: Final = 2 * 1024 * 1024
+# A body with as many colons as its outermost object has different fields has each of them once.
+FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def decode_query(route: Route, query_string: bytes) -> tuple[Any, bool]:
+    """The query's struct, and whether it is a dry run."""
+    try:
+        pairs = parse_qsl(
+            query_string.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=False,
+            errors="strict",
+            max_num_fields=QUERY_FIELDS_MAX,
+        )
+    except ValueError as error:
+        raise ProblemError("malformed_request", f"The query cannot be read: {error}.") from error
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise misfit(f"may be given once - at `$.{name}`")
+        fields[name] = value
+    dry_run = _flag(fields.pop("dry_run", "false")) if route.is_write else False
+    try:
+        return msgspec.convert(fields, route.query, strict=False, dec_hook=from_wire), dry_run
+    except msgspec.ValidationError as error:
+        raise misfit(str(error), route.query) from error
+
+
+def _flag(text: str) -> bool:
+    if text not in ("true", "false", "1", "0"):
+        raise misfit("must be true or false - at `$.dry_run`")
+    return text in ("true", "1")
 
 
 class ItemBounds:
@@ -38,9 +75,10 @@ class ItemBounds:
     def check(self, body: bytes) -> None:
         """Raise msgspec's errors where a list is too long; what its items are is not looked at.
 
-        A body with fewer braces than items that are allowed cannot have too many of them.
+        A body with fewer braces than items that are allowed cannot have too many of them, so
+        whoever asks counts those first.
         """
-        if self.decoder is not None and body.count(b"{") > self.fewest:
+        if self.decoder is not None:
             self.decoder.decode(body)
 
 

@@ -6,6 +6,7 @@ Must not: know how requests are read (asgi does) or described (openapi does).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import cleandoc
@@ -25,6 +26,8 @@ from typing import (
 
 from msgspec import Struct
 
+from gpucredits.core.account import RESERVED_SEGMENTS
+from gpucredits.core.gpu_type import POOL_WORDS
 from gpucredits.service.access.permissions import Permission, Principal
 from gpucredits.service.services import Services
 from gpucredits.wire.documented import doc
@@ -57,17 +60,13 @@ class ApiRequest(Generic[Body, Query]):
     body: Body
     query: Query
     request_id: str
+    actor: str = ""  # who acts, as it is written down
     key: str | None = None
     fingerprint: bytes = b""
     dry_run: bool = False
     replayed: bool = False
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def actor(self) -> str:
-        """Who acts, as it is written down."""
-        return self.principal.actor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,3 +178,24 @@ class Routes(list[Route]):
 def is_union(hint: Any) -> bool:
     """Whether a type is one of several."""
     return get_origin(hint) in (Union, UnionType)
+
+
+def pattern_of(path: str) -> str:
+    """The regular expression of a path; accounts and GPU types have slashes, ids do not.
+
+    No account's path has a segment that is one of the words which follow accounts in paths, and no
+    region has the name of a word which follows pools.
+    """
+    words = "|".join(sorted(RESERVED_SEGMENTS))
+    shapes = {
+        "{account}": f"(?:(?!/(?:{words})(?:/|$)).)+",
+        "{gpu_type}": "(?:[^/]+/)?[^/]+",
+        "{region}": f"(?!(?:{'|'.join(sorted(POOL_WORDS))})$)[^/]+",
+    }
+    parts = re.split(r"(\{\w+\})", path)
+    return "".join(
+        f"(?P<{part[1:-1]}>{shapes.get(part, '[^/:]+')})"
+        if part.startswith("{")
+        else re.escape(part)
+        for part in parts
+    )

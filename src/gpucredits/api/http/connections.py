@@ -9,24 +9,26 @@ Must not: know routes, keys or bodies (asgi does).
 from __future__ import annotations
 
 import asyncio
-import resource
-from collections import Counter
-from dataclasses import dataclass, field
+import ssl
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import unquote
 
 import httptools
 import msgspec
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from gpucredits.api.http.errors import EDGE_REASONS
+from gpucredits.api.transport.bounds import Connected, ConnectionBounds
+from gpucredits.service.access.peer import SCOPE_KEY, Peer, peer_of
 from gpucredits.wire import problem
 
-CONNECTIONS_MAX: Final = 10_000
-PER_ADDRESS_MAX: Final = 4_000
-FILES_KEPT_FREE: Final = 200  # for the database, logs and whatever else is opened
 ONCE: Final = frozenset(
     {
         b"authorization",
@@ -40,39 +42,47 @@ ONCE: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionBounds:
-    """How much, how many and how long."""
-
-    head_bytes: int = 16 * 1024
-    target_bytes: int = 8 * 1024
-    headers: int = 64
-    framing_bytes: int = 1024 * 1024  # of a body's chunks: their sizes and extensions
-    waiting_requests: int = 16  # sent ahead on one connection
-    head_s: float = 10.0
-    idle_s: float = 75.0
-    unread_s: float = 30.0
-    rest_bytes: int = 16 * 1024 * 1024  # of a body that was answered before it was whole
-    rest_s: float = 10.0
-    connections: int = CONNECTIONS_MAX
-    per_address: int = PER_ADDRESS_MAX
-
-
-@dataclass(slots=True)
-class Connected:
-    """Who is connected: counts that all connections of a server share."""
-
-    in_all: int = 0
-    by_address: Counter[str] = field(default_factory=Counter)
-    turned_away: int = 0
-
-
 class RejectedError(Exception):
     """What a connection sent is not going to be a request; the connection ends with an answer."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
+
+
+class WholeAnswer(RequestResponseCycle):
+    """One request and its answer, which goes out in one write: head and body together.
+
+    A write to a socket costs as much as deciding a job. The application sends one head with a
+    Content-Length and one body.
+    """
+
+    head: dict[str, Any] | None = None
+
+    async def send(self, message: Any) -> None:
+        """Keep the head until its body comes; then send both."""
+        if self.head is None:
+            self.head = message
+            return
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        self.response_started = self.response_complete = True
+        self.transport.write(self._head_bytes(self.head) + message["body"])
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+    def _head_bytes(self, head: dict[str, Any]) -> bytes:
+        headers = (*self.default_headers, *head["headers"])
+        told = b"\r\n".join([b"%b: %b" % each for each in headers])
+        ends = len(headers) - 1
+        if told.count(b"\n") != ends or told.count(b"\r") != ends:
+            raise RuntimeError("a header's value has more than one line")
+        last = b"\r\n\r\n" if self.keep_alive else b"\r\nconnection: close\r\n\r\n"
+        return b"%b%b%b" % (STATUS_LINE[head["status"]], told, last)
 
 
 class BoundedConnection(HttpToolsProtocol):
@@ -83,7 +93,7 @@ class BoundedConnection(HttpToolsProtocol):
     uvicorn itself knows only the newest of them.
 
     A head has its time from its first byte, however the others trickle in. Empty lines are no head,
-    and buy no time.
+    and buy no time. A head that came whole needs no timer, an idle connection one for all requests.
     """
 
     def __init__(  # uvicorn's arguments, and ours
@@ -101,44 +111,38 @@ class BoundedConnection(HttpToolsProtocol):
         self._connected = connected
         self._address = ""
         self._is_counted = False
-        self._heading = False
-        self._in_body = False
-        self._head_bytes = 0
-        self._header_bytes = 0
-        self._framing_bytes = 0
+        self._peer: Peer | None = None
+        self._heading = self._in_body = False
+        self._head_bytes = self._header_bytes = self._framing_bytes = 0
         self._cycles: list[Any] = []
         self._rejected: RejectedError | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None
         self._rest_bytes = 0
+        self._answered_at = 0.0
+        self._sent_once: set[bytes] = set()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Count the connection, or turn it away where there are too many."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
-        connected, bounds = self._connected, self._bounds
-        if connected.in_all >= bounds.connections:
-            self._turn_away(f"The server has {bounds.connections} connections, its most.")
+        if why := self._connected.too_many(self._bounds, self._address):
+            self._turn_away(why)
             return
-        if connected.by_address[self._address] >= bounds.per_address:
-            self._turn_away(f"Your address has {bounds.per_address} connections, its most.")
-            return
-        connected.in_all += 1
-        connected.by_address[self._address] += 1
+        self._connected.enter(self._address)
         self._is_counted = True
-        self._be_patient(bounds.idle_s)
+        self._be_patient(self._bounds.idle_s)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None:
+            asks = tls.context.verify_mode is not ssl.CERT_NONE
+            self._peer = peer_of(tls.getpeercert(), asks=asks)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         if self._is_counted:
             self._is_counted = False
-            self._connected.in_all -= 1
-            left = self._connected.by_address[self._address] - 1
-            if left:
-                self._connected.by_address[self._address] = left
-            else:
-                del self._connected.by_address[self._address]
+            self._connected.leave(self._address)
         self._lose_patience()
         self._end_rest()
         self._leave_cycles()
@@ -161,6 +165,8 @@ class BoundedConnection(HttpToolsProtocol):
             if self._heading:
                 self._head_bytes += len(data)
                 self._check_head(self._head_bytes)
+                if self._patience is None:
+                    self._be_patient(self._bounds.head_s)
             self._check_framing()
         except RejectedError as rejected:
             self._reject(rejected)
@@ -174,8 +180,8 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_message_begin()
         self._heading, self._in_body = True, False
         self._head_bytes = self._header_bytes = self._framing_bytes = 0
-        self._unset_keepalive_if_required()
-        self._be_patient(self._bounds.head_s)
+        self._sent_once.clear()
+        self._lose_patience()
 
     def on_url(self, url: bytes) -> None:
         """The request's target, or a part of it."""
@@ -191,8 +197,10 @@ class BoundedConnection(HttpToolsProtocol):
         if not self._heading:
             self._refuse("malformed_request", "Headers after the body (trailers) are not taken.")
         name = name.lower()
-        if name in ONCE and any(known == name for known, _ in self.headers):
-            self._refuse("malformed_request", f"The header {name.decode()} may be sent once.")
+        if name in ONCE:
+            if name in self._sent_once:
+                self._refuse("malformed_request", f"The header {name.decode()} may be sent once.")
+            self._sent_once.add(name)
         if name == b"transfer-encoding" and value.lower() != b"chunked":
             self._refuse("malformed_request", "The only transfer-encoding here is chunked.")
         if len(self.headers) >= self._bounds.headers:
@@ -206,10 +214,39 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.pipeline) >= self._bounds.waiting_requests:
             self._refuse("malformed_request", "Too many requests were sent ahead of answers.")
         self._heading, self._in_body = False, True
-        self._unset_keepalive_if_required()
         self._lose_patience()
-        super().on_headers_complete()
+        self._begin_cycle()
+
+    def _begin_cycle(self) -> None:
+        """Begin a request, or let it wait for those before it on this connection."""
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        self.scope["method"] = self.parser.get_method().decode("ascii")
+        self.scope["path"] = unquote(path) if "%" in path else path
+        self.scope["raw_path"] = url.path
+        self.scope["query_string"] = url.query or b""
+        if self._peer is not None:
+            self.scope[SCOPE_KEY] = self._peer  # type: ignore[typeddict-unknown-key]
+        before: RequestResponseCycle | None = self.cycle
+        self.cycle = WholeAnswer(
+            self.scope,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
         self._cycles.append(self.cycle)
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
@@ -231,7 +268,31 @@ class BoundedConnection(HttpToolsProtocol):
         if self._in_body and self._rest is None:
             self._rest_bytes = 0
             self._rest = self.loop.call_later(self._bounds.rest_s, self.transport.close)
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._answered_at = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._stay()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that has been idle for long; come back to one that has not."""
+        self.timeout_keep_alive_task = None
+        if self._heading or self._is_answering():
+            return  # its answer begins to wait anew
+        if self.loop.time() >= self._answered_at + self.timeout_keep_alive:
+            super().timeout_keep_alive_handler()
+        else:
+            self._stay()
+
+    def _stay(self) -> None:
+        """Look whether the connection is idle when it has been so for long."""
+        idle_at = self._answered_at + self.timeout_keep_alive
+        self.timeout_keep_alive_task = self.loop.call_at(idle_at, self.timeout_keep_alive_handler)
 
     def pause_writing(self) -> None:
         """The caller does not read: wait, but not for ever."""
@@ -336,15 +397,3 @@ def answer_to(rejected: RejectedError) -> bytes:
         *(["retry-after: 1"] if status is HTTPStatus.SERVICE_UNAVAILABLE else []),
     ]
     return "\r\n".join([*head, "", ""]).encode() + body
-
-
-def connections_that_fit(asked: int = CONNECTIONS_MAX) -> int:
-    """How many connections the process may have open: as asked, or as its open files allow."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = asked + FILES_KEPT_FREE
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    if soft == resource.RLIM_INFINITY:
-        return asked
-    return max(min(asked, soft - FILES_KEPT_FREE), 1)

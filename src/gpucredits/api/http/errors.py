@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import assert_never
+from typing import Final, assert_never
 
 from gpucredits.core.reasons import Detail, Kind, Reason, Refused, kind_of
+from gpucredits.service.access.permissions import NoKey, Permission, Principal
+from gpucredits.wire import problem
 from gpucredits.wire.gate import gates_to_wire
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.request_limit import RequestLimitShown
@@ -25,11 +27,24 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "unauthenticated": HTTPStatus.UNAUTHORIZED,
     "key_expired": HTTPStatus.UNAUTHORIZED,
     "forbidden": HTTPStatus.FORBIDDEN,
+    "certificate_required": HTTPStatus.FORBIDDEN,
+    "wrong_node": HTTPStatus.FORBIDDEN,
+    "token_invalid": HTTPStatus.FORBIDDEN,
+    "token_expired": HTTPStatus.FORBIDDEN,
+    "token_mismatch": HTTPStatus.FORBIDDEN,
+    "token_replayed": HTTPStatus.CONFLICT,
     "not_found": HTTPStatus.NOT_FOUND,
     "grant_unknown": HTTPStatus.NOT_FOUND,
     "key_unknown": HTTPStatus.NOT_FOUND,
     "pool_unknown": HTTPStatus.NOT_FOUND,
     "queue_unknown": HTTPStatus.NOT_FOUND,
+    "signing_key_unknown": HTTPStatus.NOT_FOUND,
+    "signing_keys_full": HTTPStatus.CONFLICT,
+    "dead_letter_unknown": HTTPStatus.NOT_FOUND,
+    "dead_letter_state": HTTPStatus.CONFLICT,
+    "dead_letter_unusable": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "consumer_unknown": HTTPStatus.NOT_FOUND,
+    "consumers_full": HTTPStatus.CONFLICT,
     "queue_ended": HTTPStatus.CONFLICT,
     "queue_full": HTTPStatus.TOO_MANY_REQUESTS,
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
@@ -48,6 +63,12 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
     "batch_incomplete": HTTPStatus.SERVICE_UNAVAILABLE,
     "timeout": HTTPStatus.SERVICE_UNAVAILABLE,
     "clock_jumped": HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+NO_KEY: Final = {
+    NoKey.UNKNOWN: "Send a live API key as 'Authorization: Bearer gck_…'.",
+    NoKey.EXPIRED: "This API key has expired: ask whoever made it for another.",
 }
 
 
@@ -77,6 +98,40 @@ class ProblemError(Exception):
 def invalid(field: str, text: str) -> ProblemError:
     """The problem of a field whose value makes no sense; ``text`` goes on from its name."""
     return ProblemError("invalid_request", f"{field}: {text}.", field=field)
+
+
+def misfit(message: str, shape: type | None = None) -> ProblemError:
+    """The problem of a value that does not fit its shape, with the name of its field."""
+    field, text = problem.misfit(message, shape)
+    detail = f"{field}: {text}." if field else f"{text}."
+    return ProblemError("invalid_request", detail, field=field)
+
+
+def too_large(most: int) -> ProblemError:
+    """The problem of a body with more bytes than a route takes."""
+    return ProblemError("too_large", f"The body must be at most {most} bytes.")
+
+
+def forbidden(principal: Principal, permission: Permission) -> ProblemError:
+    """The problem of a key that may not do what the route does."""
+    text = f"A key with role {principal.role} for {principal.reach} may not do this ({permission})."
+    return ProblemError("forbidden", text)
+
+
+def no_route(method: str, allowed: set[str]) -> ProblemError:
+    """The problem of a path that does not exist, or that takes other methods only."""
+    if not allowed:
+        return ProblemError("not_found", "There is nothing at this path.")
+    methods = ", ".join(sorted(allowed))
+    text = f"{method} is not possible here; {methods} is."
+    return ProblemError("method_not_allowed", text, headers={"allow": methods})
+
+
+def no_key(why: NoKey) -> ProblemError:
+    """The problem of a request without a live key."""
+    return ProblemError(
+        why.value, NO_KEY[why], headers={"www-authenticate": 'Bearer realm="gpucredits"'}
+    )
 
 
 class RefusedError(Exception):

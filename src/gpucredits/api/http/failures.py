@@ -1,16 +1,23 @@
-"""What a caller is told when a request ends without a decision, or under a key that is taken.
+"""What a caller is told when a request ends with an error.
 
-Owns: the problem for each thing that the service raises, and what it says about what was done.
-Must not: know requests or answers (asgi does), or refusals (they are decisions; errors has them).
+Owns: the problem for each error that the service raises, and what it says about what was done.
+Must not: know requests (asgi does), or word refusals (errors does).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from gpucredits.api.http.errors import ProblemError
+from gpucredits.api.http.errors import (
+    ProblemError,
+    RefusedError,
+    problem_of,
+    refusal_problem,
+    retry_after_of,
+)
 from gpucredits.core.duration import format_seconds
 from gpucredits.core.reasons import InvariantBroken
+from gpucredits.metering.bus import BusSetupError, BusUnavailable
 from gpucredits.service.write.errors import (
     Busy,
     ClockJumped,
@@ -19,9 +26,19 @@ from gpucredits.service.write.errors import (
     KeyReused,
     Unavailable,
 )
+from gpucredits.wire.problem import Problem
 
 REQUEST_TIMEOUT_S: Final = 30.0
 SOON: Final = {"retry-after": "1"}
+
+
+def answer_to(error: Exception, request_id: str) -> tuple[Problem, dict[str, str]]:
+    """The body and the headers for a request that ended with an error."""
+    if isinstance(error, RefusedError):
+        headers = retry_after_of(error.refused)
+        return refusal_problem(error.refused, request_id, index=error.index), headers
+    ours = error if isinstance(error, ProblemError) else problem_for(error)
+    return problem_of(ours, request_id), ours.headers
 
 
 def problem_for(error: Exception) -> ProblemError:
@@ -41,6 +58,13 @@ def problem_for(error: Exception) -> ProblemError:
             told = ProblemError(
                 "unavailable",
                 "The database cannot serve now. Send the same request with the same key again.",
+                headers=SOON,
+            )
+        case BusUnavailable() | BusSetupError():
+            told = ProblemError(
+                "unavailable",
+                "The bus cannot take measured use now. Send the same events again: each counts "
+                "once.",
                 headers=SOON,
             )
         case Incomplete():

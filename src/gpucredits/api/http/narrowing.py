@@ -27,9 +27,11 @@ from gpucredits.wire.limits import LimitAnswer
 from gpucredits.wire.price import PriceAnswer
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.queue import QueueAnswer
+from gpucredits.wire.reconciliation.comparison import ReconcilePolicyAnswer
+from gpucredits.wire.reconciliation.lost_work import LossTermsAnswer
 from gpucredits.wire.request import RequestAnswer
 from gpucredits.wire.reservation import PayerShare, ReservationAnswer
-from gpucredits.wire.usage import UsageResults
+from gpucredits.wire.usage import IdleGuardAnswer, UsageResults
 
 ABOVE = "an account above"
 BESIDE = "another account"
@@ -49,6 +51,11 @@ _TELLING = {
     "payer_invalid": (
         "The payer cannot pay for this job: a payer is an account of the job's funding chain, or "
         "one at or above the job's account in the scope of your key."
+    ),
+    "loss_refused": (
+        "No more is given back for lost work now: the cap in 30 days (hours_per_account) is that "
+        "of an account above, for all accounts below it. Claim later, or ask staff of the system "
+        "to raise it."
     ),
     "rate_limited": "An account above makes more requests than it may. Ask again later.",
 }
@@ -133,7 +140,7 @@ def _problem(problem: Problem, scope: str) -> None:
         problem.detail = (  # the bound itself is told: it says what to ask for
             f"This lease could last {numbers['requested_seconds']} seconds without a report (the "
             f"window and its escrow windows); {ABOVE} allows at most "
-            f"{numbers['window_max_seconds']}. Ask for a shorter window, or for none."
+            f"{numbers['window_max_seconds']}. Ask for a shorter window or fewer escrow windows."
         )
     if problem.limit is not None and is_foreign(problem.limit.name, scope):
         problem.limit.name = told(problem.limit.name, scope)
@@ -223,6 +230,16 @@ def _request(request: RequestAnswer, scope: str) -> None:
         request.taken_from = told(request.taken_from, scope)
 
 
+def _guard(guard: IdleGuardAnswer, scope: str) -> None:
+    if guard.source:
+        guard.source = told(guard.source, scope)
+
+
+def _set_for(terms: ReconcilePolicyAnswer | LossTermsAnswer, scope: str) -> None:
+    if terms.set_for:
+        terms.set_for = told(terms.set_for, scope)
+
+
 def _queue(queued: QueueAnswer, scope: str) -> None:
     if mentions_above(queued.sentence, scope):
         queued.sentence = _why_queued(queued)
@@ -256,4 +273,7 @@ _RULES: dict[type, Callable[[Any, str], None]] = {
     PriceAnswer: _price,
     RequestAnswer: _request,
     QueueAnswer: _queue,
+    IdleGuardAnswer: _guard,
+    ReconcilePolicyAnswer: _set_for,
+    LossTermsAnswer: _set_for,
 }

@@ -37,16 +37,23 @@ ID_PREFIXES = {
     "queue": ids.QUEUE,
     "quota": ids.QUOTA,
     "boost": ids.BOOST,
+    "letter": ids.DEAD_LETTER,
+    "alarm": ids.ALARM,
+    "unmatched": ids.UNMATCHED,
 }
 PARAMS = {
     "account": "The path of the account, its slashes as they are.",
     "budget": "The name of the budget.",
+    "consumer": "The name of the reader of events.",
     "gpu_type": "The GPU type of the pool; a slash in it as it is, or as %2F.",
     "region": "The region of the pool, such as default.",
     **{name: f"The id of the {name}." for name in ID_PREFIXES},
     "key": "The id of the key, not its secret.",
     "queue": "The id of the waiting request.",
+    "signing_key": "The id of the signing key.",
+    "letter": "The id of the dead letter.",
     "topup": "The id of the top-up.",
+    "unmatched": "The id of the unmatched use.",
 }
 POOL_PARAMS = {"gpu_type": GpuType, "region": Region}
 EVERY_ROUTE = (
@@ -62,7 +69,14 @@ EVERY_ROUTE = (
     "too_many_connections",
 )
 WITH_QUERY = ("invalid_request",)
-WITH_KEY = ("unauthenticated", "key_expired", "forbidden", "rate_limited")
+WITH_KEY = (
+    "unauthenticated",
+    "key_expired",
+    "forbidden",
+    "certificate_required",
+    "wrong_node",
+    "rate_limited",
+)
 WITH_BODY = ("invalid_request", "too_large", "unsupported_media_type")
 WITH_IDEMPOTENCY = (
     "idempotency_key_required",
@@ -247,11 +261,13 @@ def _param_schema(name: str) -> dict[str, Any]:
         return schema_of(AccountPath)
     if name in POOL_PARAMS:
         return _undescribed(schema_of(POOL_PARAMS[name]))
+    if name == "signing_key":
+        return {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
     return _id_schema(name)
 
 
 def _id_schema(name: str) -> dict[str, Any]:
-    if name == "budget":  # it has a name that was chosen for it
+    if name in ("budget", "consumer"):  # it has a name that was chosen for it
         return schema_of(Slug)
     prefix = ID_PREFIXES[name]
     return {

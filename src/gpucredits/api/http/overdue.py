@@ -1,8 +1,8 @@
-"""Which statement it is that pauses an account: looked up for those whom that turns away.
+"""Names the unpaid statement in a refusal for an account that is paused.
 
-Owns: the words of such a refusal. What is told is of the instant of the refusal and never changes,
-so a repeated request is answered as the first was. Whoever does not see the account that owes is
-not told what it owes.
+Owns: the words of such a refusal. It tells the state at the instant of the refusal, so a repeated
+request is answered as the first was. A caller that may not see the owing account is not told what
+it owes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from gpucredits.api.http.scope import AnyCall, org_number
 from gpucredits.core import ids
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import count_credits, format_credits
 from gpucredits.core.period import instant_text
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.statement import Bill
-from gpucredits.core.wording import count_credits
 from gpucredits.service.access.permissions import sees
 from gpucredits.service.billing.statements import bill_due
 from gpucredits.wire.scalars import format_instant

@@ -17,6 +17,7 @@ Row = TypeVar("Row")
 PAGE_DEFAULT: Final = 100
 PAGE_MAX: Final = 1_000
 LAST: Final = 2**63 - 1
+LAST_OF_ALL: Final = (LAST, LAST)
 END_OF_ORG: Final = "/~"  # after an org's path: above every account of it
 
 Limit = Annotated[int, Meta(ge=1, le=PAGE_MAX)]
@@ -56,6 +57,23 @@ def number_cursor(query: PageQuery, start: int) -> int:
     return int(query.cursor)
 
 
+def numbered_cursor(query: PageQuery, start: tuple[int, int]) -> tuple[int, int]:
+    """Where to go on, for lists in order of org and number."""
+    if query.cursor is None:
+        return start
+    parts = query.cursor.split(".")
+    if len(parts) != len(start) or not all(
+        part.isascii() and part.isdigit() and int(part) <= LAST for part in parts
+    ):
+        raise no_cursor()
+    return int(parts[0]), int(parts[1])
+
+
+def numbered_place(org_id: int, number: int) -> str:
+    """A place in a list in order of org and number."""
+    return f"{org_id}.{number}"
+
+
 def path_cursor(query: PageQuery) -> str:
     """Where to go on, for lists in order of path; the end of an org is a place too."""
     if query.cursor is None:
@@ -65,6 +83,12 @@ def path_cursor(query: PageQuery) -> str:
     except ValueError as error:
         raise no_cursor() from error
     return query.cursor
+
+
+def in_order(since: int | None, until: int | None) -> None:
+    """Refuse a time that ends before it begins: it would be answered with nothing at all."""
+    if since is not None and until is not None and since > until:
+        raise invalid("until", "must not be before since")
 
 
 def no_cursor() -> ProblemError:

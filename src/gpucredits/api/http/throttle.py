@@ -27,9 +27,7 @@ PAUSES = asyncio.Semaphore(2_000)  # beyond so many at once, whoever is turned a
 
 
 async def throttle(limiter: Limiter, principal: Principal, headers: dict[str, str]) -> None:
-    """Draw a token for a request, or end it with 429; writes the headers of the answer."""
-    if not principal.asks:
-        return
+    """Draw a token for a request of a limited key, or end it with 429; writes headers."""
     verdict = await limiter.draw(principal.asks)
     if verdict is None:
         return

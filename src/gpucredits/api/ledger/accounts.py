@@ -12,9 +12,9 @@ from gpucredits.api.http.scope import (
     org_number,
     require,
     require_wider,
+    submit,
     visible,
 )
-from gpucredits.api.http.submit import submit
 from gpucredits.core.account import Status, org_of
 from gpucredits.core.command import UpdateAccount
 from gpucredits.core.outcome import AccountSaved

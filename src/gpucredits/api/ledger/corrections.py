@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.reasons import NO_LEASE
-from gpucredits.api.http.scope import visible_lease
-from gpucredits.api.http.submit import submit
+from gpucredits.api.http.scope import submit, visible_lease
 from gpucredits.core.outcome import Adjusted, Refunded
 from gpucredits.service.access.permissions import Permission
 from gpucredits.wire.correction import (

@@ -8,8 +8,16 @@ from gpucredits.api.http.batch import Atomic, batch_by_org, begin
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, refusal_problem, status_of
 from gpucredits.api.http.reasons import GRANTING, NO_ACCOUNT, TOPUP_DECISION
-from gpucredits.api.http.scope import TOPUP_UNKNOWN, AnyCall, org_number, require, visible
-from gpucredits.api.http.submit import accepted, saved, submit
+from gpucredits.api.http.scope import (
+    TOPUP_UNKNOWN,
+    AnyCall,
+    accepted,
+    org_number,
+    require,
+    saved,
+    submit,
+    visible,
+)
 from gpucredits.core import ids
 from gpucredits.core.command import (
     ConfirmTopUp,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from gpucredits.api.http.call import ApiRequest, Routes
-from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
+from gpucredits.api.http.paging import AccountPageQuery, in_order, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import page_about
 from gpucredits.core.account import org_of
@@ -36,6 +36,7 @@ async def get_entries(call: ApiRequest[None, EntryQuery]) -> EntryPage:
     ``since`` and ``until`` compare the time an entry takes effect. ``limit`` counts stored rows.
     """
     query = call.query
+    in_order(query.since, query.until)
     account, tree, org_id = await page_about(call, query)
     reservation = 0
     if query.reservation_id is not None:

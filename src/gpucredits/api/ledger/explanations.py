@@ -9,8 +9,8 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, status_of
 from gpucredits.api.http.overdue import name_statement
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import org_number, visible
-from gpucredits.api.http.submit import rehearse
+from gpucredits.api.http.scope import org_number, rehearse, visible
+from gpucredits.api.ledger import reservations
 from gpucredits.core.command import Explain
 from gpucredits.core.outcome import Explained
 from gpucredits.core.reasons import Kind, Refused, invariant, kind_of
@@ -36,9 +36,9 @@ async def check_admission(call: ApiRequest[ReserveRequest, NoQuery]) -> Admissio
     """
     account = visible(call, call.body.account)
     org_id = await org_number(call, account)
-    pool_admission.permitted(call, call.body)
+    reservations.permitted(call, call.body)
     command = reserve_from_wire(call.body, call.principal.scope)
-    if pool_admission.needs_turn(call, call.body):
+    if reservations.needs_turn(call, call.body):
         options = pool_admission.options_of(call, call.body, command)
         command = await as_decided(call.services, org_id, options)
     outcome = await rehearse(call, org_id, Explain(reserve=command))
@@ -52,4 +52,4 @@ async def check_admission(call: ApiRequest[ReserveRequest, NoQuery]) -> Admissio
     status = HTTPStatus.CREATED
     if outcome.refusal is not None:
         status = status_of(outcome.refusal.reason)
-    return explained_to_wire(org_id, outcome, gpu_count=command.gpu_count, status=int(status))
+    return explained_to_wire(org_id, outcome, milli_gpus=command.milli_gpus, status=int(status))

@@ -7,16 +7,24 @@ Must not: await once per beat.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.scope import visible_leases
-from gpucredits.api.ledger.reports import answers_to, beats_of, numbers_of, unknown
 from gpucredits.core.heartbeat import Beat
+from gpucredits.core.ids import lease_number
 from gpucredits.core.outcome import Outcome
 from gpucredits.service.access.permissions import Permission
+from gpucredits.service.write.batch import long_step
+from gpucredits.service.write.heartbeats import (
+    LeaseNumber,
+    answers_to,
+    beats_of,
+    numbers_of,
+    unknown,
+)
 from gpucredits.service.write.ledger import Ledger, Request, Undecided
-from gpucredits.service.write.loop_turns import long_step
-from gpucredits.wire.heartbeat import HeartbeatsAnswer, HeartbeatsRequest
+from gpucredits.wire.heartbeat import BeatAnswer, HeartbeatsAnswer, HeartbeatsRequest
 
 ANSWERED_AT_ONCE = 25  # reports: to write more down takes a while
 REHEARSED_AT_ONCE = 500  # of one org: whoever comes behind them waits for no more
@@ -55,17 +63,31 @@ async def post_heartbeats(call: ApiRequest[HeartbeatsRequest, NoQuery]) -> Heart
     """
     reports = call.body.beats
     numbers = numbers_of(reports)
-    if not call.principal.is_system:
-        mine = await visible_leases(call, {number for number in numbers if number is not None})
+    elsewhere: Collection[LeaseNumber] = ()
+    if call.principal.node or not call.principal.is_system:
+        asked = {number for number in numbers if number is not None}
+        mine, elsewhere = await visible_leases(call, asked)
         numbers = [number if number in mine else None for number in numbers]
     beats = beats_of(reports, numbers)
     if not beats:
-        return HeartbeatsAnswer([unknown(report.reservation_id) for report in reports])
+        unheard = [unknown(report.reservation_id) for report in reports]
+        return HeartbeatsAnswer(told_elsewhere(unheard, elsewhere))
     outcomes = await (_rehearse(call, beats) if call.dry_run else call.services.ledger.beat(beats))
     _raise_when_none_was_decided(outcomes)
     if len(reports) > ANSWERED_AT_ONCE:
         await long_step()
-    return HeartbeatsAnswer(answers_to(reports, numbers, outcomes))
+    return HeartbeatsAnswer(told_elsewhere(answers_to(reports, numbers, outcomes), elsewhere))
+
+
+def told_elsewhere(
+    answers: list[BeatAnswer], elsewhere: Collection[LeaseNumber]
+) -> list[BeatAnswer]:
+    """The answers; beats of leases that run on other nodes say so."""
+    if elsewhere:
+        for answer in answers:
+            if lease_number(answer.reservation_id) in elsewhere:
+                answer.reason = "wrong_node"
+    return answers
 
 
 async def _rehearse(

@@ -1,4 +1,4 @@
-"""Handlers of leases as they stand; they are made and ended through those of reservations."""
+"""Handlers that show leases as they stand; reservations has those that make and end them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LEASE
-from gpucredits.api.http.scope import page_about
+from gpucredits.api.http.scope import (
+    AnyCall,
+    note_elsewhere,
+    page_about,
+    require_here,
+    wrong_node,
+)
 from gpucredits.core.ids import lease_number
 from gpucredits.core.reasons import LEASE_UNKNOWN
 from gpucredits.core.reservation import Reservation, ReservationState
@@ -43,7 +49,9 @@ class ReservationQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=Tru
 )
 async def get_reservations(call: ApiRequest[None, ReservationQuery]) -> ReservationPage:
     """List the leases of an account's jobs, the latest first."""
-    query = call.query
+    query, own = call.query, call.principal.node
+    if own and query.node is not None:
+        require_here(call, query.node)
     account, tree, org_id = await page_about(call, query)
     listed = await call.services.reads.reservations(
         org_id,
@@ -51,7 +59,7 @@ async def get_reservations(call: ApiRequest[None, ReservationQuery]) -> Reservat
             account=account,
             tree=tree,
             job_id=str(query.job_id or ""),
-            node=str(query.node or ""),
+            node=str(query.node or own),
             state=None if query.state is None else ReservationState[query.state.upper()],
             metadata=dict(query.metadata) if query.metadata else None,
             before=number_cursor(query, 0),
@@ -76,14 +84,23 @@ async def get_reservations(call: ApiRequest[None, ReservationQuery]) -> Reservat
 )
 async def get_reservation(call: ApiRequest[None, NoQuery]) -> ReservationAnswer:
     """Get one lease and what it has cost so far."""
-    number = lease_number(call.params["reservation"])
+    org_id, lease, payers = await lease_of(call, call.params["reservation"])
+    now = await call.services.run(read_clock)
+    enders = await call.services.run(who_ended, org_id, [lease])
+    return lease_to_wire(org_id, lease, payers, now, enders.get(lease.reservation_id))
+
+
+async def lease_of(call: AnyCall, text: str) -> tuple[int, Reservation, Sequence[str]]:
+    """The org, the lease and the paths of its payers in turn, if the caller may see the lease."""
+    number = lease_number(text)
     if number is not None and sees_org(call.principal, number[0]):
         wanted = ReservationFilter(numbers=(number[1],))
         for lease, payers in await call.services.reads.reservations(number[0], wanted):
             if sees(call.principal, lease.account):
-                now = await call.services.run(read_clock)
-                enders = await call.services.run(who_ended, number[0], [lease])
-                return lease_to_wire(number[0], lease, payers, now, enders.get(number[1]))
+                if call.principal.node not in ("", lease.node):
+                    note_elsewhere(call, number, lease.account, lease.node)
+                    raise wrong_node(f"{text} runs on {lease.node or 'no node'}", call.principal)
+                return number[0], lease, payers
     raise RefusedError(LEASE_UNKNOWN)
 
 
@@ -91,7 +108,7 @@ def lease_to_wire(
     org_id: int, lease: Reservation, payers: Sequence[str], now: int, ended_by: str | None
 ) -> ReservationAnswer:
     """The lease as it is shown at an instant."""
-    left_ms = (lease.expires_at - now) // 1_000
+    left_ms = (lease.trusted_until - now) // 1_000
     is_live = lease.state is ReservationState.ACTIVE
     return reservation_to_wire(
         org_id,

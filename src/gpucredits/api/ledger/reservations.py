@@ -17,18 +17,28 @@ from gpucredits.api.http.errors import (
 )
 from gpucredits.api.http.overdue import Known, name_statement
 from gpucredits.api.http.reasons import NO_LEASE, RESERVING
-from gpucredits.api.http.scope import AnyCall, lease_param, org_number, visible
-from gpucredits.api.http.submit import accepted, outcome_of, submit
+from gpucredits.api.http.scope import (
+    AnyCall,
+    accepted,
+    lease_param,
+    org_number,
+    outcome_of,
+    require,
+    require_here,
+    submit,
+    visible,
+)
 from gpucredits.core.account import org_of
 from gpucredits.core.command import Cancel, Reserve
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Closed, Outcome, Queued, Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access.permissions import Permission
+from gpucredits.service.access.tokens import TokenLease, issue
 from gpucredits.service.dispatch.queue import QueueOptions
+from gpucredits.service.write.batch import long_step
 from gpucredits.service.write.errors import complete
-from gpucredits.service.write.loop_turns import long_step
-from gpucredits.wire.beat_result import beaten_to_wire
+from gpucredits.service.write.heartbeats import beaten_to_wire
 from gpucredits.wire.closing import (
     CancelRequest,
     ClosedAnswer,
@@ -72,11 +82,12 @@ async def post_reservation(
     for capacity, credits or quota.
     """
     account = visible(call, call.body.account)
+    require_here(call, call.body.node)
     org_id = await org_number(call, account)
-    pool_admission.permitted(call, call.body)
+    permitted(call, call.body)
     command = reserve_from_wire(call.body, call.principal.scope)
     told: Outcome | QueueAnswer
-    if pool_admission.needs_turn(call, call.body):
+    if needs_turn(call, call.body):
         options = pool_admission.options_of(call, call.body, command)
         told, call.replayed = await pool_admission.take_turn(call, org_id, options)
     else:
@@ -86,7 +97,7 @@ async def post_reservation(
     if isinstance(told, QueueAnswer):
         call.status = int(HTTPStatus.ACCEPTED)
         return told
-    return reserved_to_wire(org_id, accepted(told, Reserved))
+    return await _reserved(call, call.body, org_id, accepted(told, Reserved))
 
 
 @route(
@@ -103,12 +114,13 @@ async def post_reservation_batch(call: ApiRequest[ReserveBatch, Atomic]) -> Rese
     commands = [reserve_from_wire(item, call.principal.scope) for item in call.body.items]
     for item, command in zip(call.body.items, commands, strict=True):
         visible(call, command.account)
-        pool_admission.permitted(call, item)
+        require_here(call, item.node)
+        permitted(call, item)
     atomic = call.body.atomic or call.query.atomic
     queued = {
         place: pool_admission.options_of(call, item, command)
         for place, (item, command) in enumerate(zip(call.body.items, commands, strict=True))
-        if pool_admission.needs_turn(call, item)
+        if needs_turn(call, item)
     }
     told = await (
         _reserve_together(call, commands)
@@ -241,5 +253,42 @@ async def _reserve_result(
                 raise
             told = [error]
         return await _reserve_result(call, command, told[0], position, known)
-    lease = reserved_to_wire(org_id, accepted(outcome, Reserved))
+    asked = call.body.items[position]
+    lease = await _reserved(call, asked, org_id, accepted(outcome, Reserved))
     return ReserveResult(status=int(HTTPStatus.CREATED), reservation=lease)
+
+
+def permitted(call: AnyCall, request: ReserveRequest) -> None:
+    """Refuse a job that is never to be stopped, unless the system's staff asks for it.
+
+    A pool may be set, or get a capacity, while the job runs: so it makes no difference whether
+    there is one now.
+    """
+    if not request.preemptible:
+        why = (
+            "Only the system's own staff may ask that a job is never stopped for others: leave "
+            "preemptible out."
+        )
+        require(call.principal, Permission.KEEP_RUNNING, why)
+
+
+def needs_turn(call: AnyCall, request: ReserveRequest) -> bool:
+    """Whether a reserve goes through the queue: into a pool with a capacity, or willing to wait."""
+    if request.wait or request.allow_partial:
+        return True
+    pool = call.services.gpu_pools.find(request.gpu_type, request.region)
+    return pool is not None and pool.gates
+
+
+async def _reserved(
+    call: AnyCall, asked: ReserveRequest, org_id: int, outcome: Reserved
+) -> ReservationAnswer:
+    """The lease as it is shown, with a token if one was asked for; a replay gets a new one."""
+    answer = reserved_to_wire(org_id, outcome)
+    if asked.token and not call.dry_run and answer.expires_in_ms:
+        lease = outcome.reservation
+        now = lease.expires_at - outcome.expires_in_ms * 1_000
+        await long_step()  # signing takes a while
+        of = TokenLease(org_id, lease, outcome.account, now)
+        answer.token = (await issue(call.services.signing, of)).token
+    return answer

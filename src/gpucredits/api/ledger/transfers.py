@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from gpucredits.api.http.call import ApiRequest, Routes
-from gpucredits.api.http.paging import AccountPageQuery, number_cursor, page
+from gpucredits.api.http.paging import AccountPageQuery, in_order, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import page_about
 from gpucredits.service.access.permissions import Permission
@@ -29,6 +29,7 @@ class TransferQuery(AccountPageQuery, kw_only=True, forbid_unknown_fields=True):
 async def get_transfers(call: ApiRequest[None, TransferQuery]) -> TransferPage:
     """List transfers to and from an account or its tree, the latest first."""
     query = call.query
+    in_order(query.since, query.until)
     account, tree, org_id = await page_about(call, query)
     listed = await call.services.reads.transfers(
         org_id,

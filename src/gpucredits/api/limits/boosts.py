@@ -5,8 +5,7 @@ from __future__ import annotations
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import invalid
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
-from gpucredits.api.http.scope import account_param, bounded_account
-from gpucredits.api.http.submit import submit
+from gpucredits.api.http.scope import account_param, bounded_account, submit
 from gpucredits.api.limits.limit_standing import (
     UNKNOWN,
     Limit,
@@ -18,9 +17,8 @@ from gpucredits.api.limits.limit_standing import (
 from gpucredits.core import ids
 from gpucredits.core.authority import Authority
 from gpucredits.core.command import AddBoost, EndBoost
-from gpucredits.core.gate import GateUnit
+from gpucredits.core.gate import GateUnit, quantity_of
 from gpucredits.core.limit_standing import coming_boosts
-from gpucredits.core.money import MICROS_PER_CREDIT
 from gpucredits.core.outcome import Boosted
 from gpucredits.core.quota import Quota, unit_of
 from gpucredits.service.access.permissions import Permission
@@ -32,7 +30,7 @@ from gpucredits.wire.boost import (
     boost_to_wire,
     boosted_to_wire,
 )
-from gpucredits.wire.quota import CALENDARS, DIMENSIONS, ZONE_DEFAULT, quantity_from_wire
+from gpucredits.wire.quota import CALENDARS, DIMENSIONS, ZONE_DEFAULT
 from gpucredits.wire.scalars import format_instant
 
 route = Routes("limits")
@@ -59,7 +57,7 @@ async def get_boosts(call: ApiRequest[None, NoQuery]) -> BoostsAnswer:
                 is_rate_limit=not isinstance(limit, Quota),
             )
             for limit in limits_of(standing)
-            for boost in coming_boosts(standing.book, number_of(limit), standing.now)
+            for boost in coming_boosts(standing.book, limit, standing.now)
         ],
         as_of=format_instant(standing.now),
     )
@@ -83,13 +81,15 @@ async def post_boost(call: ApiRequest[BoostRequest, NoQuery]) -> BoostAnswer:
     limit = wanted_limit(call.body, standing, call.principal.authority)
     body = call.body
     unit = GateUnit.CREDITS if limit is None else counted(limit)
-    if unit is not GateUnit.CREDITS and body.amount % MICROS_PER_CREDIT:
-        raise invalid("amount", f"must be a whole number of {unit}")
+    try:
+        amount = quantity_of(body.amount, unit)
+    except ValueError as error:
+        raise invalid("amount", str(error)) from error
     if isinstance(limit, Quota) and body.refill_per_hour:
         raise invalid("refill_per_hour", "is for rate limits only; leave it out for a quota")
     command = AddBoost(
         target_id=UNKNOWN if limit is None else number_of(limit),
-        amount=quantity_from_wire(body.amount, unit),
+        amount=amount,
         ends_at=int(body.ends_at),
         starts_at=None if body.starts_at is None else int(body.starts_at),
         refill_per_hour=int(body.refill_per_hour),
@@ -114,7 +114,7 @@ async def delete_boost(call: ApiRequest[None, NoQuery]) -> BoostAnswer:
     by = call.principal.authority
     command = EndBoost(target_id=UNKNOWN, boost_id=UNKNOWN, by=by)
     for limit in limits_of(standing):
-        for boost in coming_boosts(standing.book, number_of(limit), standing.now):
+        for boost in coming_boosts(standing.book, limit, standing.now):
             if ids.format_id(ids.BOOST, org_id, boost.boost_id) == call.params["boost"]:
                 command = EndBoost(target_id=boost.target_id, boost_id=boost.boost_id, by=by)
     return boosted_to_wire(org_id, await submit(call, org_id, command, Boosted))

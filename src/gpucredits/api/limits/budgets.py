@@ -9,8 +9,7 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, invalid
 from gpucredits.api.http.paging import PageQuery, number_cursor, page
 from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT
-from gpucredits.api.http.scope import AnyCall, account_exists, account_param, org_number
-from gpucredits.api.http.submit import saved
+from gpucredits.api.http.scope import AnyCall, account_exists, account_param, org_number, saved
 from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.core import bounds
 from gpucredits.core.command import EndBudget, SetBudget

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from gpucredits.api.http.scope import AnyCall, unknown_account
 from gpucredits.core import ids
+from gpucredits.core.limits import TokenBucket
 from gpucredits.core.quota import Quota
 from gpucredits.core.rules.limits.quotas import open_quotas
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service.limits.limit_standing import LimitStanding, read_standing
 
 UNKNOWN = 0

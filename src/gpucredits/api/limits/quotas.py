@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.reasons import BAD_LIMIT, NO_ACCOUNT, NO_LIMIT, SET_ABOVE
-from gpucredits.api.http.scope import account_param, bounded_account
-from gpucredits.api.http.submit import saved, submit
+from gpucredits.api.http.scope import account_param, bounded_account, saved, submit
 from gpucredits.api.limits.limit_standing import limit_number, standing_of
 from gpucredits.core import ids
 from gpucredits.core.command import EndQuota

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.reasons import NO_ACCOUNT, NO_LIMIT, SET_ABOVE
-from gpucredits.api.http.scope import account_param, bounded_account
-from gpucredits.api.http.submit import saved
+from gpucredits.api.http.scope import account_param, bounded_account, saved
 from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.core.command import EndRateLimit
 from gpucredits.core.limit_standing import rate_limit_standing

@@ -10,11 +10,11 @@ from gpucredits.api.http.scope import (
     AnyCall,
     account_exists,
     account_param,
+    act_of,
     key_param,
     org_number,
     unknown_key,
 )
-from gpucredits.api.http.submit import act_of
 from gpucredits.core import ids
 from gpucredits.core.change import Named
 from gpucredits.core.request_limit import HOUR_S, Holder, RequestLimit, limit_of

@@ -64,11 +64,13 @@ def set_terms(
 
 def show_terms(answer: AnomalyTermsAnswer) -> None:
     """The terms of an account."""
+    set_by = answer.set_by_scope
     output.print_facts(
         [
             ("account", answer.account),
             ("unusual above", f"{answer.ratio_percent}% of the median hour, and {answer.floor}"),
             ("then", "suspend" if answer.auto_suspend else "tell"),
+            ("set by", f"a key of {set_by} scope" if set_by else "nobody"),
         ]
     )
 

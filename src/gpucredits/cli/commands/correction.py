@@ -10,7 +10,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import Session, Write, writes
 from gpucredits.client import calls as client_calls
-from gpucredits.core.wording import count
+from gpucredits.core.money import count
 from gpucredits.wire.correction import CorrectionAnswer
 
 

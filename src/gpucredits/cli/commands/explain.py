@@ -10,7 +10,7 @@ from gpucredits.cli.terminal.job_options import job_options
 from gpucredits.cli.terminal.session import Session, calls
 from gpucredits.client import calls as client_calls
 from gpucredits.client.calls import ReserveFields
-from gpucredits.core.wording import count
+from gpucredits.core.money import count
 from gpucredits.wire.admission import AdmissionAnswer, FunderAnswer
 
 JOB_DEFAULT = "explain"

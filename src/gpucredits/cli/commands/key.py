@@ -25,6 +25,7 @@ def key() -> None:
 @click.option("--scope", type=values.account, help="Reach this account and all below it only.")
 @click.option("--name", help="What it is for.")
 @click.option("--expires", "expires_at", type=values.instant, help="Such as 30d. Default: never.")
+@click.option("--node", help="Act for leases of this node only; for the roles member and agent.")
 @writes
 def create(  # one argument for each option
     session: Session,
@@ -33,10 +34,13 @@ def create(  # one argument for each option
     scope: str | None,
     name: str | None,
     expires_at: datetime | None,
+    node: str | None,
     write: Write,
 ) -> None:
     """Make a key; its secret is shown this once."""
-    call = client_calls.create_key(role, scope=scope, name=name, expires_at=expires_at, **write)
+    call = client_calls.create_key(
+        role, scope=scope, name=name, expires_at=expires_at, node=node, **write
+    )
     session.run(call, show_new_key)
 
 
@@ -83,12 +87,13 @@ def show_own_key(answer: KeyAnswer) -> None:
 def show_keys(page: KeyPage) -> None:
     """A page of keys."""
     output.print_table(
-        ["key", "role", "scope", "name", "made", "expires", "revoked"],
+        ["key", "role", "scope", "node", "name", "made", "expires", "revoked"],
         [
             [
                 row.key_id,
                 row.role,
                 row.scope or "the whole system",
+                row.node or "",
                 row.name,
                 output.instant(row.created_at),
                 output.instant(row.expires_at) or "never",
@@ -105,6 +110,7 @@ def _facts(answer: KeyAnswer, *, endless: str = "") -> list[tuple[str, str | Non
         ("key", answer.key_id),
         ("role", answer.role),
         ("scope", answer.scope or "the whole system"),
+        ("node", answer.node),
         ("name", answer.name),
         ("made", output.instant(answer.created_at)),
         ("expires", output.instant(answer.expires_at) or endless),

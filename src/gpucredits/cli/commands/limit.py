@@ -9,7 +9,7 @@ from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.cli.terminal.setting import Set, sets
 from gpucredits.client import calls as client_calls
-from gpucredits.core.wording import count
+from gpucredits.core.money import count
 from gpucredits.wire.limits import LimitsAnswer
 from gpucredits.wire.rate_limit import RateLimitTerms
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, get_args
 
 import click
@@ -13,7 +14,7 @@ from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.cli.terminal.setting import Set, sets
 from gpucredits.client import calls as client_calls
 from gpucredits.core.duration import format_ms, format_seconds
-from gpucredits.core.wording import count
+from gpucredits.core.money import count
 from gpucredits.wire.pool import (
     PoolAnswer,
     PoolList,
@@ -54,7 +55,8 @@ def show(session: Session, place: tuple[str, str]) -> None:
 @at_pool
 @click.option(
     "--capacity",
-    type=click.IntRange(min=0),
+    type=values.gpus,
+    metavar="NUMBER",
     help="GPUs; 0 drains. In a pool without it nobody waits.",
 )
 @click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
@@ -92,7 +94,7 @@ def set_pool(
     session: Session,
     place: tuple[str, str],
     *,
-    capacity: int | None,
+    capacity: str | None,
     cpu: int | None,
     memory: int | None,
     write: Set,
@@ -219,10 +221,10 @@ def show_pool(answer: PoolAnswer, shares: SharesAnswer | None = None) -> None:
     )
 
 
-def _capacity(gpus: int | None) -> str:
+def _capacity(gpus: Decimal | None) -> str:
     if gpus is None:
         return "no limit"
-    return count(gpus, "GPU") if gpus else "0 GPUs: drained, nobody new gets in"
+    return count(str(gpus), "GPU") if gpus else "0 GPUs: drained, nobody new gets in"
 
 
 def show_removed(answer: PoolAnswer) -> None:
@@ -250,7 +252,7 @@ def _held(shares: SharesAnswer) -> str:
     text = f"{shares.held} of {shares.capacity}"
     if not shares.over:
         return text
-    gpus = count(shares.over, "more GPU")
+    gpus = count(str(shares.over), "more GPU")
     are = "is" if shares.over == 1 else "are"
     return f"{text}: {shares.over} over; nothing new starts until {gpus} {are} free"
 

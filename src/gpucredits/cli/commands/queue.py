@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 from typing import Final, get_args
 
 import click
@@ -11,7 +12,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import calls as client_calls
-from gpucredits.core.wording import count
+from gpucredits.core.money import count
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 
 POLL_S: Final = 20
@@ -115,8 +116,8 @@ def _waits_for(answer: QueueAnswer) -> str:
     return f"{answer.waits_for}: drained" if is_drained else answer.waits_for or ""
 
 
-def _gpus(number: int | None) -> str:
-    return count(number, "GPU") if number else ""
+def _gpus(number: Decimal | None) -> str:
+    return count(str(number), "GPU") if number else ""
 
 
 def show_queue(page: QueuePage) -> None:

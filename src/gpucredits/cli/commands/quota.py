@@ -12,7 +12,7 @@ from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.client import calls as client_calls
 from gpucredits.core import bounds
-from gpucredits.core.wording import count, count_of
+from gpucredits.core.money import count, count_of
 from gpucredits.wire.quota import (
     CalendarName,
     DimensionName,

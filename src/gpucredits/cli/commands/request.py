@@ -11,7 +11,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import calls as client_calls
-from gpucredits.core.wording import count, count_of
+from gpucredits.core.money import count, count_of
 from gpucredits.wire.request import (
     RequestAnswer,
     RequestKindName,

@@ -16,7 +16,7 @@ from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages
 from gpucredits.client import calls as client_calls
 from gpucredits.client.calls import ReserveFields
 from gpucredits.core.duration import format_ms, format_seconds
-from gpucredits.core.wording import count
+from gpucredits.core.money import count
 from gpucredits.wire.closing import ClosedAnswer
 from gpucredits.wire.heartbeat import BeatAnswer
 from gpucredits.wire.reservation import ReservationAnswer, ReservationPage, StateName

@@ -13,8 +13,8 @@ from gpucredits.cli.terminal.pool_place import at_pool
 from gpucredits.cli.terminal.session import Session, calls
 from gpucredits.client import calls as client_calls
 from gpucredits.core.fairshare.decide import decide
-from gpucredits.core.fairshare.plain import dump_decisions, load
-from gpucredits.core.wording import be, count
+from gpucredits.core.fairshare.decisions import dump_decisions, load
+from gpucredits.core.money import be, count
 from gpucredits.wire.pool import SharesAnswer
 
 BAR_WIDTH: Final = 20
@@ -72,7 +72,7 @@ def show_shares(answer: SharesAnswer) -> None:
     output.say(
         f"{answer.gpu_type}/{answer.region}: {_totals(answer)}; {count(answer.waiting, 'request')}"
         f" {'waits' if answer.waiting == 1 else 'wait'} for"
-        f" {count(answer.waiting_gpus, 'GPU')}."
+        f" {count(str(answer.waiting_gpus), 'GPU')}."
     )
     if answer.capacity is None:
         return
@@ -104,9 +104,9 @@ def _totals(answer: SharesAnswer) -> str:
         return "no capacity is set, so nobody waits for room and what runs is not counted"
     stopping = f"{answer.stopping} of them stopping"
     if answer.capacity == 0:
-        held = f"{count(answer.held, 'GPU')} {be(answer.held)} still held, {stopping}"
+        held = f"{count(str(answer.held), 'GPU')} {be(str(answer.held))} still held, {stopping}"
         return f"drained, nobody new gets in until it has a capacity again; {held}"
-    whole = count(answer.capacity, "GPU")
+    whole = count(str(answer.capacity), "GPU")
     return f"{answer.held} of {whole} held, {stopping}, {answer.free} free"
 
 

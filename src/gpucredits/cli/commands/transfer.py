@@ -11,7 +11,7 @@ from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import PageAt, Session, Write, pages, writes
 from gpucredits.client import calls as client_calls
-from gpucredits.core.wording import count
+from gpucredits.core.money import count
 from gpucredits.wire.credit import TransferAnswer, TransferPage
 
 

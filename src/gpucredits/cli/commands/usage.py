@@ -19,7 +19,9 @@ from gpucredits.wire.usage import GroupingName, UsagePage
 @click.argument("account", type=values.account)
 @click.option("--by", type=values.Words(get_args(GroupingName)), default="job", show_default=True)
 @click.option(
-    "--since", type=values.past, help="From this instant on: a date, or 7d (ago) [default: 31d]."
+    "--since",
+    type=values.past,
+    help="From this instant on: a date, or 7d (ago) [default: 31 days].",
 )
 @click.option(
     "--until", type=values.past, help="Before this instant: a date, or 1d (ago) [default: now]."
@@ -40,15 +42,25 @@ def usage(
     session.run_pages(call, show_usage, items=("paid", "leases"), follow=follow)
 
 
+def part_shown(page: UsagePage) -> str:
+    """How many groups the page shows, where there are more; jobs are not counted."""
+    shown, groups = len(page.paid), page.total.groups
+    if groups is None:
+        return f", {shown} shown" if page.next_cursor else ""
+    return "" if groups == shown else f", {shown} of {groups} shown"
+
+
 def show_usage(page: UsagePage) -> None:
     """What was paid for in groups and in all, then lease by lease."""
     total = page.total
-    rows = [[row.name, row.spent, str(row.reservations)] for row in page.paid]
-    if total.groups:
-        shown = "" if len(rows) == total.groups else f", {len(rows)} of {total.groups} shown"
-        rows.append([f"in all{shown}", total.spent, str(total.reservations)])
+    by_job = page.by == "job"
+    rows = [
+        [row.name, row.spent, *([str(row.reservations)] if by_job else [])] for row in page.paid
+    ]
+    if rows:
+        rows.append([f"in all{part_shown(page)}", total.spent, *([""] if by_job else [])])
     output.print_table(
-        [page.by.replace("_", " "), ">spent", ">leases"],
+        [page.by.replace("_", " "), ">spent", *([">leases"] if by_job else [])],
         rows,
         empty=f"Nothing was paid for since {output.instant(page.since)}.",
     )

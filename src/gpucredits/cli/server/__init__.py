@@ -1,1 +1,1 @@
-"""Commands that run or look after a server: serve, backup, restore, verify, demo, bench."""
+"""Commands that run or look after a server: serve, backup, restore, verify, demo, simulate."""

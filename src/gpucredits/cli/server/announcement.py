@@ -1,41 +1,71 @@
 """What a server says when it listens: on standard output, and in a file of its data directory.
 
-Owns: the words, the JSON of ``serve --json``, and the file for as long as the server listens.
+Owns: the words, the JSON of ``serve --json``, and the file for as long as the server listens. A
+file of another server that runs is left alone.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import click
 import msgspec
 
+from gpucredits.agent.guard.guardian import start_of
+from gpucredits.agent.guard.leftovers import is_running
 from gpucredits.app import Config
-from gpucredits.cli.terminal.address import FILE, ServerFile
+from gpucredits.cli.server.tls_renewal import TlsRenewal
+from gpucredits.cli.terminal.address import FILE, ServerFile, server_in
 from gpucredits.store.embedded.private import write_file
 
 
 @contextmanager
-def announced(config: Config, url: str, *, as_json: bool) -> Iterator[None]:
-    """Say where the server listens, and keep it in the data directory for as long as it does."""
-    with written(config.data_dir, url):
+def announced(
+    config: Config, url: str, *, as_json: bool, renewal: TlsRenewal | None = None
+) -> Iterator[None]:
+    """Say where the server listens, and keep it in the data directory for as long as it does.
+
+    Whoever says it may read what lies there, and watches the certificate as well.
+    """
+    watched = nullcontext() if renewal is None else renewal.watched()
+    with written(config.data_dir, url) as other, watched:
         announce(config, url, as_json=as_json)
+        if other is not None:
+            text = f"commands in {config.data_dir} go to {other.url}, which was there before"
+            click.echo(f"gpucredits: {text}: give them --url {url}", err=True)
         yield
 
 
 @contextmanager
-def written(data_dir: Path, url: str) -> Iterator[None]:
-    """Say in the data directory where the server listens, for as long as it does."""
+def written(data_dir: Path, url: str) -> Iterator[ServerFile | None]:
+    """Say in the data directory where the server listens, for as long as it does.
+
+    Where another server that runs has said so of itself, its file stays: it is what is given.
+    """
+    own = ServerFile(url, os.getpid(), start_of(os.getpid()))
+    other = found(data_dir)
+    if other is not None and is_running(other.pid, other.pid_start):
+        yield other
+        return
     path = data_dir / FILE
-    write_file(path, msgspec.json.encode(ServerFile(url)) + b"\n", mode=0o644)
+    write_file(path, msgspec.json.encode(own) + b"\n", mode=0o644)
     try:
-        yield
+        yield None
     finally:
-        path.unlink(missing_ok=True)
+        if found(data_dir) == own:
+            path.unlink(missing_ok=True)
+
+
+def found(data_dir: Path) -> ServerFile | None:
+    """What the file says, if it can be read."""
+    with suppress(ValueError):
+        return server_in(data_dir)
+    return None
 
 
 def announce(config: Config, url: str, *, as_json: bool) -> None:

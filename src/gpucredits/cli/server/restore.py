@@ -22,12 +22,12 @@ from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.progress import MIB, ProgressLine
 from gpucredits.cli.terminal.session import KEY_FILE
 from gpucredits.client import Unavailable as Away
-from gpucredits.service.access.keys import add_admin_key
+from gpucredits.service.access.admin_keys import add_admin_key
 from gpucredits.service.reads.verify import Verification
 from gpucredits.service.reads.verify import verify as verify_books
 from gpucredits.store.database.connections import open_pool
 from gpucredits.store.database.errors import Unavailable
-from gpucredits.store.database.migrate import MigrationError, migrate, read_migrations
+from gpucredits.store.database.migrate import MigrationError, migrate, read_schema
 from gpucredits.store.embedded.backup import BackupError, BackupInfo
 from gpucredits.store.embedded.restore import put_back
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
@@ -112,7 +112,7 @@ async def finish(wishes: Wishes, progress: ProgressLine) -> Verification | None:
         pool = await open_pool(address, POOL)
         try:
             async with pool.acquire() as connection:
-                await migrate(connection, read_migrations())
+                await migrate(connection, read_schema())
             if wishes.new_admin_key:
                 await add_admin_key(pool, wishes.data_dir / KEY_FILE)
             if wishes.skip_verify:

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,24 +20,35 @@ import click
 import uvicorn
 import uvloop
 
-from gpucredits.api.http.connections import (
+from gpucredits.api.http.connections import BoundedConnection
+from gpucredits.api.http.log import log_json
+from gpucredits.api.transport.bounds import (
     CONNECTIONS_MAX,
     PER_ADDRESS_MAX,
-    BoundedConnection,
     Connected,
     ConnectionBounds,
     connections_that_fit,
 )
-from gpucredits.api.http.log import log_json
-from gpucredits.app import ClockMovedError, Config, RedisSetupError, running
+from gpucredits.api.transport.context import TlsFilesError
+from gpucredits.api.transport.door import TlsDoor
+from gpucredits.app import (
+    ClockMovedError,
+    Config,
+    RedisSetupError,
+    SigningSecretError,
+    running,
+)
 from gpucredits.cli.server.announcement import announced
 from gpucredits.cli.server.serve_apart import Said, serve_apart
 from gpucredits.cli.server.serve_limits import LimitOptions, limit_options
+from gpucredits.cli.server.serve_tls import TlsOptions, shut_out_to, tls_options
+from gpucredits.cli.server.tls_renewal import TlsRenewal
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.core import bounds
 from gpucredits.core.period import check_zone
 from gpucredits.core.statement import DUE_DAYS, DUE_DAYS_MAX
+from gpucredits.metering.bus import BusSetupError
 from gpucredits.store.database.durability import UnsafeDatabaseError
 from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.migrate import MigrationError
@@ -48,11 +59,14 @@ from gpucredits.store.embedded.server import lock
 from gpucredits.store.memory import leases_that_fit
 
 START_ERRORS = (
+    BusSetupError,
     ClockMovedError,
     DatabaseAddressError,
     EmbeddedPostgresError,
     MigrationError,
     RedisSetupError,
+    SigningSecretError,
+    TlsFilesError,
     UnsafeDatabaseError,
     Unavailable,
 )
@@ -100,6 +114,15 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
     help="Let POST /v1/test/clock move time on. The database is for tests ever after.",
 )
 @limit_options
+@tls_options
+@click.option(
+    "--bus",
+    metavar="ADDRESS",
+    envvar="GPUCREDITS_BUS",
+    show_envvar=True,
+    help="Carry measured use and events over a bus: nats://HOST:PORT, kafka://HOST:PORT,... or"
+    " postgres.  [default: no bus]",
+)
 @click.option(
     "--statement-due-days",
     type=click.IntRange(0, DUE_DAYS_MAX),
@@ -126,6 +149,16 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
     envvar="GPUCREDITS_WINDOW_MAX_SECONDS",
     show_envvar=True,
     help="How long a lease may last without a report, its escrow windows included.",
+)
+@click.option(
+    "--outage-grace-seconds",
+    type=click.IntRange(0, bounds.OUTAGE_GRACE_MS_MAX // 1_000),
+    default=bounds.OUTAGE_GRACE_MS_DEFAULT // 1_000,
+    show_default=True,
+    envvar="GPUCREDITS_OUTAGE_GRACE_SECONDS",
+    show_envvar=True,
+    help="How long leases that were live may report after an outage of all servers; a lease's"
+    " window if that is less.",
 )
 @click.option(
     "--leases-in-memory",
@@ -165,9 +198,12 @@ def serve(  # noqa: PLR0913  # one argument for each option
     test_clock: bool,
     as_json: bool,
     limits: LimitOptions,
+    tls: TlsOptions,
+    bus: str | None,
     statement_due_days: int,
     statement_zone: str,
     window_max_seconds: int,
+    outage_grace_seconds: int,
     leases_in_memory: int,
     connections_max: int,
     connections_per_address_max: int,
@@ -182,39 +218,55 @@ def serve(  # noqa: PLR0913  # one argument for each option
         request_limits=limits.defaults,
         redis_url=limits.redis_url,
         redis_timeout_ms=limits.redis_timeout_ms,
+        bus=bus,
         statement_zone=statement_zone,
         statement_due_days=statement_due_days,
         window_max_ms=window_max_seconds * 1_000,
+        outage_grace_ms=outage_grace_seconds * 1_000,
         leases_in_memory=leases_in_memory,
         connections_max=connections_max,
         connections_per_address_max=connections_per_address_max,
+        signing_secret_file=tls.signing_secret_file,
     )
     log_json(sys.stderr)
     try:
+        # Read as the user who started it: the one who serves may not read a private key.
+        renewal = None if tls.files is None else TlsRenewal(tls.files)
+        serving = partial(serve_until_told, renewal=renewal)
         listener = listen(config)
-        said = partial(announced, url=address_of(listener), as_json=as_json)
+        url = address_of(listener, "http" if renewal is None else "https")
+        said = partial(announced, url=url, as_json=as_json, renewal=renewal)
         if os.geteuid() == 0:
-            serve_apart(config, listener, said=said, serve=serve_until_told)
+            serve_apart(config, listener, said=said, serve=serving)
         else:
-            serve_until_told(config, listener, said)
+            serving(config, listener, said)
     except START_ERRORS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         raise click.ClickException(f"cannot serve: {error}") from error
 
 
-def serve_until_told(config: Config, listener: socket.socket, said: Said) -> None:
+def serve_until_told(
+    config: Config,
+    listener: socket.socket,
+    said: Said,
+    renewal: TlsRenewal | None = None,
+) -> None:
     """Serve in an event loop of its own."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(config, listener, said))
+        runner.run(run(config, listener, said, renewal))
 
 
-async def run(config: Config, listener: socket.socket, said: Said) -> None:
+async def run(
+    config: Config, listener: socket.socket, said: Said, renewal: TlsRenewal | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was begun."""
     async with running(config) as app:
+        bounds, connected = bounds_of(config), Connected()
         options = uvicorn.Config(
             app.api,
-            http=bounded_connections(config),
+            http=bounded_connections(bounds, connected),
+            interface="asgi3",
             lifespan="off",
             proxy_headers=False,
             access_log=False,
@@ -225,7 +277,12 @@ async def run(config: Config, listener: socket.socket, said: Said) -> None:
             timeout_keep_alive=75,
             backlog=BACKLOG,
         )
-        server = UvicornServer(options)
+        door = None
+        if renewal is not None:
+            refused, context = shut_out_to(app.services.refusals), renewal.context
+            door = TlsDoor(listener, context, bounds=bounds, connected=connected, shut_out=refused)
+            renewal.follow(door.renew)
+        server = UvicornServer(options, door)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop)
@@ -235,13 +292,17 @@ async def run(config: Config, listener: socket.socket, said: Said) -> None:
             await server.serve(sockets=[listener])
 
 
-def bounded_connections(config: Config) -> type[asyncio.Protocol]:
-    """What uvicorn makes for each connection, with the bounds of this server."""
-    bounds = ConnectionBounds(
+def bounds_of(config: Config) -> ConnectionBounds:
+    """The bounds on connections of this server."""
+    return ConnectionBounds(
         connections=connections_that_fit(config.connections_max),
         per_address=config.connections_per_address_max,
     )
-    made = partial(BoundedConnection, bounds=bounds, connected=Connected())
+
+
+def bounded_connections(bounds: ConnectionBounds, connected: Connected) -> type[asyncio.Protocol]:
+    """What uvicorn makes for each connection, with the bounds of this server."""
+    made = partial(BoundedConnection, bounds=bounds, connected=connected)
     return cast("type[asyncio.Protocol]", made)
 
 
@@ -257,7 +318,23 @@ def settle_memory() -> None:
 
 
 class UvicornServer(uvicorn.Server):
-    """A server that leaves signals to us: after it, the ledger and the database stop in order."""
+    """A server that leaves signals to us: after it, the ledger and the database stop in order.
+
+    With a door, connections come through the door, and uvicorn itself listens nowhere.
+    """
+
+    def __init__(self, config: uvicorn.Config, door: TlsDoor | None = None) -> None:
+        super().__init__(config)
+        self._door = door
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, at the door if there is one."""
+        await super().startup(sockets if self._door is None else [])
+        if self._door is not None:
+            made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+            state = self.server_state
+            self._door.open(lambda: made(config=self.config, server_state=state, app_state={}))
+            self.servers.append(cast("asyncio.Server", self._door))
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -308,8 +385,8 @@ def require_free(data_dir: Path) -> None:
         os.close(lock(layout))
 
 
-def address_of(listener: socket.socket) -> str:
+def address_of(listener: socket.socket, scheme: str = "http") -> str:
     """Where a client on this machine reaches it."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound here
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

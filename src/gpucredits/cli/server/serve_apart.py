@@ -52,6 +52,11 @@ LATER: Final = (
     "uvicorn.lifespan.off",
     "uvicorn.protocols.websockets.auto",
 )
+LATER_WITH_BUS: Final = (
+    "gpucredits.metering.nats_bus",
+    "gpucredits.metering.kafka_bus",
+    "nkeys",  # by the NATS client, for a file of credentials
+)
 LATER_WITH_REDIS: Final = ("gpucredits.service.limits.redis_limiter", "redis.asyncio")
 
 
@@ -62,6 +67,7 @@ class Handover(msgspec.Struct):
     gid: int
     has_sockets: bool
     has_note: bool
+    signing_secret: bytes
 
 
 @dataclass(slots=True)
@@ -120,7 +126,7 @@ def keep_database(config: Config, child: Child, said: Said) -> int:
     """Run the database for as long as the child serves; how the child ended."""
     with database_for_another(config) as lent:
         has_sockets, has_note = lent.sockets is not None, lent.note is not None
-        message = Handover(lent.user.uid, lent.user.gid, has_sockets, has_note)
+        message = Handover(lent.user.uid, lent.user.gid, has_sockets, has_note, lent.signing_secret)
         handles = [handle for handle in (lent.sockets, lent.note) if handle is not None]
         with passed_on(child):
             try:
@@ -150,7 +156,9 @@ def serve_without_root(
     """Wait for the database, give up root, and serve; ends when the parent does."""
     die_with(parent)
     os.setsid()  # Ctrl-C in a terminal is for the parent, which passes it on
-    for name in (*LATER, *(LATER_WITH_REDIS if config.redis_url else ())):
+    of_redis = LATER_WITH_REDIS if config.redis_url else ()
+    of_bus = LATER_WITH_BUS if config.bus else ()
+    for name in (*LATER, *of_redis, *of_bus):
         with suppress(ModuleNotFoundError):  # an extra, whose absence is told later
             importlib.import_module(name)
     message, handles, _, _ = socket.recv_fds(channel, MESSAGE_BYTES_MAX, HANDLES_MAX)
@@ -169,7 +177,14 @@ def serve_without_root(
     if given.has_sockets:  # the descriptor leads through directories that this user cannot pass
         url = through(url, Path(f"/proc/self/fd/{handles[0]}"))
     note = handles[-1] if given.has_note else None
-    serve(replace(config, database_url=url, is_apart=True, primary_note=note), listener, told)
+    own = replace(
+        config,
+        database_url=url,
+        is_apart=True,
+        primary_note=note,
+        signing_secret=given.signing_secret,
+    )
+    serve(own, listener, told)
 
 
 def give_up_root(user: Handover) -> None:

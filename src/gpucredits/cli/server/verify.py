@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import click
 
 from gpucredits.cli.terminal import output
-from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
+from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT, address_in
 from gpucredits.cli.terminal.failure import Undone
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.client import Unavailable as Away
@@ -84,6 +86,7 @@ def verify(  # one argument for each option
     exported = read_heads(heads_path) if heads_path else []
     if data_dir is None and database_url is None and DATA_DIR_DEFAULT.is_dir():
         data_dir = DATA_DIR_DEFAULT
+        require_meant(data_dir, os.environ.get("GPUCREDITS_URL"))
     if data_dir is None and database_url is None:
         raise click.UsageError("Give --data-dir or --database-url: which books shall be checked?")
     try:
@@ -95,11 +98,33 @@ def verify(  # one argument for each option
     if export_path:
         write_heads(export_path, result.heads)
     if as_json:
-        click.echo(json.dumps(to_plain(result), default=str))
+        plain = {"database": books(data_dir, database_url), **to_plain(result)}
+        click.echo(json.dumps(plain, default=str))
     else:
+        click.echo(f"Database: {books(data_dir, database_url)}.")
         show(result)
     if not result.is_clean:
         raise click.exceptions.Exit(output.EXIT_REFUSED)
+
+
+def require_meant(data_dir: Path, url: str | None) -> None:
+    """Refuse books that nobody named while the environment names the server of others."""
+    own = address_in(data_dir)
+    if not url or own is None or url.rstrip("/") == own.rstrip("/"):
+        return
+    raise click.UsageError(
+        f"GPUCREDITS_URL is {url}, and the server of {data_dir} is at {own}: which books shall be "
+        "checked? verify reads a database, not a server: give --data-dir or --database-url."
+    )
+
+
+def books(data_dir: Path | None, database_url: str | None) -> str:
+    """Which database was checked, without its password."""
+    if database_url is None:
+        return f"embedded, in {(data_dir or Path()).resolve()}"
+    parts = urlsplit(database_url)  # it was opened, so it is an address
+    host = parts.netloc.rpartition("@")[2] or parse_qs(parts.query).get("host", ["the host"])[0]
+    return f"{parts.path.lstrip('/') or 'the default'} at {host}"
 
 
 def write_heads(path: Path, heads: Sequence[Head]) -> None:

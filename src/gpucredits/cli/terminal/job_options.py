@@ -25,7 +25,15 @@ _OPTIONS = [
         required=True,
         help="The type of GPU, such as h100.",
     ),
-    click.option("--gpus", "gpu_count", type=click.IntRange(min=1), default=1, show_default=True),
+    click.option(
+        "--gpus",
+        "gpu_count",
+        type=values.gpus,
+        default="1",
+        show_default=True,
+        metavar="NUMBER",
+        help="How many GPUs; a share of one is a number such as 0.46.",
+    ),
     click.option("--region", type=values.region, help="Default: default."),
     click.option("--node", help="The node it runs on."),
     click.option(

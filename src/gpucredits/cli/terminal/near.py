@@ -1,4 +1,4 @@
-"""Near names: what somebody may have meant by a word that is none of those there are.
+"""Near names: which known word somebody may have meant by an unknown one.
 
 Owns: which words are near, the sentence that offers them, and choices among words that do.
 """

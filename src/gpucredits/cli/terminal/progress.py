@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
@@ -39,7 +40,14 @@ class ProgressLine:
         self._end_line()
 
     def __call__(self, step: str, done: int = 0, total: int = 0) -> None:
-        """Hear of progress; a new step is told at once."""
+        """Hear of progress in bytes; a new step is told at once."""
+        self._hear(step, lambda elapsed_s: progress_text(step, done, total, elapsed_s))
+
+    def count(self, step: str, done: int, total: int) -> None:
+        """Hear of progress in things counted."""
+        self._hear(step, lambda elapsed_s: f"{step} ... {done} of {total}, {elapsed_s:.0f} s")
+
+    def _hear(self, step: str, text: Callable[[float], str]) -> None:
         now_s = time.monotonic()
         if step != self._step:
             self._end_line()
@@ -47,7 +55,7 @@ class ProgressLine:
         elif now_s - self._told_s < (REWRITE_S if self._is_terminal else LINE_S):
             return
         self._told_s = now_s
-        self._tell(progress_text(step, done, total, now_s - self._began_s))
+        self._tell(text(now_s - self._began_s))
 
     def _tell(self, text: str) -> None:
         if self._is_terminal:

@@ -20,8 +20,18 @@ import msgspec
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT, address_in
 from gpucredits.cli.terminal.failure import Declined, Undone
-from gpucredits.client import Call, Client, Invalid, Refused, Reply, Retry, Unavailable, Undecided
+from gpucredits.client import (
+    Call,
+    Client,
+    Invalid,
+    Refused,
+    Reply,
+    Retry,
+    Unavailable,
+    Undecided,
+)
 from gpucredits.client.methods import Paged
+from gpucredits.client.trust import shown_by
 from gpucredits.core.duration import format_seconds
 
 Answer = TypeVar("Answer")
@@ -49,6 +59,17 @@ class PageAt(TypedDict):
     cursor: str | None
 
 
+class ServerTerms(TypedDict):
+    """What a client needs to know of its server."""
+
+    url: str
+    key: str
+    ca_file: str | None
+    cert_file: str | None
+    cert_key_file: str | None
+    timeout_s: float
+
+
 class Session:
     """The options of one run of a command, and a client made from them when it is needed."""
 
@@ -61,6 +82,8 @@ class Session:
         as_json: bool,
         timeout_ms: int,
         ca_file: Path | None = None,
+        cert_file: Path | None = None,
+        cert_key_file: Path | None = None,
     ) -> None:
         self.as_json = as_json
         self._url = url
@@ -69,14 +92,29 @@ class Session:
         self._data_dir = DATA_DIR_DEFAULT if is_local else data_dir
         self._timeout_ms = timeout_ms
         self._ca_file = ca_file
+        self._cert_file = cert_file
+        self._cert_key_file = cert_key_file
 
-    def client(self) -> Client:
+    def client(self, retry: Retry | None = None) -> Client:
         """A client for the server that the options, the environment or a data directory name."""
+        server = self.server()
+        retry = retry or Retry(deadline_s=server["timeout_s"])
+        shown = shown_by(server["cert_file"], server["cert_key_file"])
+        ca_file = server["ca_file"]
+        return Client(server["url"], server["key"], retry=retry, ca_file=ca_file, shown=shown)
+
+    def server(self) -> ServerTerms:
+        """Where the server is, the key for it, and how long to go on asking."""
         own = address_in_use(self._data_dir)
         url = self._url or own or URL_DEFAULT
-        key = self._key or self._own_key(url, own)
-        retry = Retry(deadline_s=self._timeout_ms / 1_000)
-        return Client(url, key, retry=retry, ca_file=self._ca_file)
+        return ServerTerms(
+            url=url,
+            key=self._key or self._own_key(url, own),
+            ca_file=None if self._ca_file is None else str(self._ca_file),
+            cert_file=None if self._cert_file is None else str(self._cert_file),
+            cert_key_file=None if self._cert_key_file is None else str(self._cert_key_file),
+            timeout_s=self._timeout_ms / 1_000,
+        )
 
     def elsewhere(self) -> str:
         """Where the server of this directory is, when one's own key went to the usual address.
@@ -243,6 +281,22 @@ _OPTIONS: Final = [
         help="The certificates to trust at an https address "
         "[default: SSL_CERT_FILE, or the usual ones].",
     ),
+    click.option(
+        "--cert",
+        "cert_file",
+        envvar="GPUCREDITS_CERT",
+        show_envvar=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The certificate to show at an https address, such as a node's.",
+    ),
+    click.option(
+        "--cert-key",
+        "cert_key_file",
+        envvar="GPUCREDITS_CERT_KEY",
+        show_envvar=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="The private key of that certificate, if it is in another file.",
+    ),
 ]
 
 
@@ -258,6 +312,8 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
         as_json: bool,
         timeout_ms: int,
         ca_file: Path | None,
+        cert_file: Path | None,
+        cert_key_file: Path | None,
         **given: Any,
     ) -> None:
         session = Session(
@@ -267,6 +323,8 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
             as_json=as_json,
             timeout_ms=timeout_ms,
             ca_file=ca_file,
+            cert_file=cert_file,
+            cert_key_file=cert_key_file,
         )
         try:
             command(session, *args, **session.dated(given))

@@ -20,7 +20,13 @@ from gpucredits.core.account import check_path
 from gpucredits.core.duration import parse_ms
 from gpucredits.core.fairshare.snapshot import WEIGHT_MAX
 from gpucredits.core.gpu_type import check_gpu_type, check_region, parse_pool
-from gpucredits.core.money import AMOUNT_MAX, MICROS_PER_CREDIT, format_credits, parse_credits
+from gpucredits.core.money import (
+    AMOUNT_MAX,
+    MICROS_PER_CREDIT,
+    format_credits,
+    parse_credits,
+    parse_gpus,
+)
 from gpucredits.wire.scalars import parse_instant
 
 _DECIMAL = re.compile(r"\d{1,400}(?:\.\d{1,6})?", re.ASCII)
@@ -94,6 +100,15 @@ def weight(text: str) -> tuple[str, int]:
             f"{text!r} is not a weight: write acme=3, with a number up to {WEIGHT_MAX}."
         )
     return account(path), int(number)
+
+
+def gpus(text: str) -> str:
+    """A number of GPUs such as 2 or 0.46, kept as the text it is."""
+    try:
+        parse_gpus(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} {error}.") from error
+    return text
 
 
 def amount(text: str) -> str:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpucredits.core import ids
-from gpucredits.core.bounds import NEVER_US
-from gpucredits.service.access.keys import Keyring, hash_of, made, new_secret
+from gpucredits.service.access.permissions import Keyring, Principal, hash_of, made, new_secret
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access import keys
 from gpucredits.store.access.audit import AuditNote
@@ -25,6 +24,8 @@ __all__ = [
     "Expired",
     "KeyRow",
     "KeyUnknown",
+    "MakerEnded",
+    "Outlives",
     "create_key",
     "list_keys",
     "read_key",
@@ -49,15 +50,27 @@ async def create_key(  # one argument for each fact about the key
     pool: Pool,
     act: Act,
     *,
+    maker: Principal,
     role: str,
     scope: str,
     name: str,
-    expires_at: int = NEVER_US,
+    expires_at: int | None = None,
+    node: str = "",
 ) -> NewKey:
-    """Make a key; Expired if it would have ended by now."""
-    secret = new_secret()
+    """Make a key that ends with its maker's key or before, and does so unless it is told when.
+
+    Expired if the key would have ended by now, Outlives if it would end after its maker's, and
+    MakerEnded if the maker's key has ended, whatever a server remembers of that key.
+    """
+    secret = new_secret(act.org_id)
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        last = await keys.end_of(db, org_id=maker.org_id, key_id=maker.key_id)
+        if last is None:
+            raise MakerEnded
+        if expires_at is not None and expires_at > last:
+            raise Outlives(last)
+        end = last if expires_at is None else expires_at
         row = await keys.insert(
             db,
             org_id=act.org_id,
@@ -65,9 +78,11 @@ async def create_key(  # one argument for each fact about the key
             name=name,
             role=role,
             scope=scope,
-            expires_at=expires_at,
+            expires_at=end,
+            node=node,
+            by_system=is_of_system(act.actor),
         )
-        if expires_at <= row.created_at:
+        if end <= row.created_at:
             raise Expired
         key_id = ids.format_id(ids.KEY, row.org_id, row.key_id)
         note = act.note("key.create", key_id, new=made(row, hash_of(secret)))
@@ -76,6 +91,11 @@ async def create_key(  # one argument for each fact about the key
     done = await perform(pool, act, work)
     row = msgspec.json.decode(done.answer, type=KeyRow)
     return NewKey(row, None if done.is_replay else secret)
+
+
+def is_of_system(actor: str) -> bool:
+    """Whether somebody who acts has a key for the whole system."""
+    return actor.startswith(f"{ids.KEY}_0_")
 
 
 async def revoke_key(
@@ -110,8 +130,8 @@ async def revoke_key(
     return msgspec.json.decode(done.answer, type=KeyRow), done.is_replay
 
 
-async def list_keys(pool: Pool, *, scope: str, after: int, limit: int) -> list[KeyRow]:
-    """Keys whose scope lies within a scope."""
+async def list_keys(pool: Pool, *, scope: str, after: tuple[int, int], limit: int) -> list[KeyRow]:
+    """Keys whose scope lies within a scope, after (org, number)."""
     async with session(pool) as db:
         return await keys.page(db, scope=scope, after=after, limit=limit)
 
@@ -124,6 +144,18 @@ async def read_key(pool: Pool, *, org_id: int, key_id: int) -> KeyRow:
 
 class KeyUnknown(Exception):  # noqa: N818  # it states what happened
     """There is no such key in the caller's scope."""
+
+
+class MakerEnded(Exception):  # noqa: N818  # it states what happened
+    """The key that would make another was revoked, or has expired."""
+
+
+class Outlives(Exception):  # noqa: N818  # it states what happened
+    """A key would end after the key that makes it, which ends at ``last``."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(last)
+        self.last = last
 
 
 class Expired(Exception):  # noqa: N818  # it states what happened

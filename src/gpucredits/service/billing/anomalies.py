@@ -8,31 +8,38 @@ Must not: judge (core does), or speak SQL (store does).
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from typing import Final
 
 import msgspec
 
 from gpucredits.core import ids
 from gpucredits.core.account import Status, parent_of
-from gpucredits.core.authority import authority_of
+from gpucredits.core.authority import Authority, authority_of, refuse_from_below, scope_word
 from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.change import Named, merged
 from gpucredits.core.command import UpdateAccount
 from gpucredits.core.money import format_credits
 from gpucredits.core.reasons import Refused
 from gpucredits.core.risk import AnomalyTerms, check_spend, hourly_sums
-from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.write.acts import Act, ActRefused, perform_on
 from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.access import acts
 from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.billing import anomalies
-from gpucredits.store.billing.anomalies import AnomalyFilter, AnomalyRow, Spender, TermsRow
+from gpucredits.store.billing.anomalies import ANOMALIES, TERMS, AnomalyRow, Spender, TermsRow
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
+from gpucredits.store.database.org_rows import OrgFilter
 from gpucredits.store.ledger import outbox
 from gpucredits.store.ledger.due import DueCursor
 
-__all__ = ["AnomalyFilter", "AnomalyRow", "TermsRow"]
+__all__ = ["AnomalyRow", "OrgFilter", "TermsRow"]
+
+DEFAULT: Final = TermsRow()
+BOUND: Final = "The rule for unusual spending"
+INSTEAD: Final = "Ask the holder of such a key to change it."
 
 
 async def hour_now(pool: Pool) -> int:
@@ -95,7 +102,7 @@ async def suspend_pending(ledger: Ledger, *, limit: int) -> int:
     async with session(ledger.pool) as db:
         rows = await anomalies.to_suspend(db, limit=limit)
     for row in rows:
-        by = authority_of(parent_of(row.account))  # who sets the terms may resume the account
+        by = await suspending_scope(ledger.pool, row)
         key = f"anomaly {row.anomaly_id}"  # no caller's key has a space in it
         request = Request(
             UpdateAccount(path=row.account, status=Status.SUSPENDED, by=by),
@@ -111,10 +118,17 @@ async def suspend_pending(ledger: Ledger, *, limit: int) -> int:
     return len(rows)
 
 
-async def list_anomalies(pool: Pool, which: AnomalyFilter) -> list[AnomalyRow]:
+async def suspending_scope(pool: Pool, row: AnomalyRow) -> Authority:
+    """The scope that may resume the account: whoever set the terms, and at least the one above."""
+    async with session(pool) as db:
+        terms = await anomalies.terms_of(db, row.org_id, row.account_id)
+    return min(terms.set_by, authority_of(parent_of(row.account)))
+
+
+async def list_anomalies(pool: Pool, which: OrgFilter) -> list[AnomalyRow]:
     """Unusual hours, the latest first."""
     async with session(pool) as db:
-        return await anomalies.page(db, which)
+        return await ANOMALIES.page(db, which)
 
 
 async def read_terms(pool: Pool, org_id: int, account: str) -> TermsRow | None:
@@ -132,28 +146,26 @@ async def set_terms(
     account: str,
     wanted: TermsRow,
     *,
+    by: Authority,
     named: Named = None,
-) -> tuple[TermsRow, bool] | None:
-    """Set the terms of an account, or of them what is named; None: no such account.
+) -> tuple[TermsRow, bool]:
+    """Set the terms of an account, or of them what is named; and whether that was done before.
 
-    Also gives whether that was done before.
+    Terms from a wider scope than ``by`` stay.
     """
 
-    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        account_id = await acts.find_account(db, act.org_id, account)
-        if account_id is None:
-            raise _AccountMissing(account)
+    async def work(db: Connection, account_id: int) -> tuple[bytes, AuditNote | None]:
         before = await anomalies.terms_of(db, act.org_id, account_id)
-        terms = merged(wanted, before, named)
-        await anomalies.set_terms(db, act.org_id, account_id, terms)
+        if refused := refuse_from_below(by, before.set_by, account, BOUND, INSTEAD):
+            raise ActRefused(refused)
+        terms = replace(merged(wanted, before, named), set_by=by)
+        if replace(terms, set_by=DEFAULT.set_by) == DEFAULT:
+            terms = DEFAULT
+        await TERMS.set(db, act.org_id, account_id, terms)
         note = act.note("anomaly_terms.set", account, old=shown(before), new=shown(terms))
         return msgspec.json.encode(terms), note
 
-    try:
-        done = await perform(pool, act, work)
-    except _AccountMissing:
-        return None
-    return msgspec.json.decode(done.answer, type=TermsRow), done.is_replay
+    return await perform_on(pool, act, account, work, TermsRow)
 
 
 def shown(terms: TermsRow) -> dict[str, str | int | bool]:
@@ -162,8 +174,5 @@ def shown(terms: TermsRow) -> dict[str, str | int | bool]:
         "ratio_percent": terms.ratio_percent,
         "floor": format_credits(terms.floor),
         "auto_suspend": terms.auto_suspend,
+        "set_by_scope": scope_word(terms.set_by),
     }
-
-
-class _AccountMissing(Exception):  # noqa: N818  # it states what happened
-    """There is no account at the path."""

@@ -23,12 +23,12 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Boosted, BudgetSaved, Granted, Outcome, Transferred
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms
-from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.write.acts import Act, ActRefused, perform
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.service.write.ledger import Request as LedgerRequest
 from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.billing import budget_requests
-from gpucredits.store.billing.budget_requests import RequestFilter
+from gpucredits.store.billing.budget_requests import REQUESTS, RequestFilter
 from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.clock import read_clock
@@ -37,7 +37,7 @@ from gpucredits.store.database.connections import session
 from gpucredits.store.ledger import outbox
 from gpucredits.wire.scalars import format_end
 
-__all__ = ["RequestFilter", "RequestRefused"]
+__all__ = ["RequestFilter"]
 
 ACTIONS = {
     RequestState.APPROVING: "request.approve",
@@ -49,27 +49,19 @@ UNKNOWN = Refused(Reason.REQUEST_UNKNOWN, "There is no such request.")
 Decide = Callable[[BudgetRequest, int], BudgetRequest | Refused]
 
 
-class RequestRefused(Exception):  # noqa: N818  # it states what happened
-    """What was asked is refused, and why."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.message)
-        self.refused = refused
-
-
 async def ask(pool: Pool, act: Act, wanted: BudgetRequest) -> tuple[BudgetRequest, bool]:
-    """Put a request before those who decide; also whether that was done before."""
+    """Store a new request and announce it; also whether that was done before."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         book = await book_of(db, act.org_id, wanted.account)
         aimed = request.aim(wanted, book)
         if isinstance(aimed, Refused):
-            raise RequestRefused(aimed)
+            raise ActRefused(aimed)
         now = await read_clock(db)
         open_now = await budget_requests.count_open(db, act.org_id, wanted.account, now)
         refused = request.check_new(aimed.account, aimed.asked, open_now=open_now, now=now)
         if refused is not None:
-            raise RequestRefused(refused)
+            raise ActRefused(refused)
         timed = replace(aimed, asked_at=now, expires_at=now + request.OPEN_US)
         row = await budget_requests.insert(db, timed)
         await outbox.announce(db, row.org_id, "request.asked", row.request_id, facts(row))
@@ -111,7 +103,7 @@ async def approve(  # which request, on which terms, and who says so
     if act.dry_run:
         outcome = await submit(ledger, pinned, act, dry_run=True)
         if isinstance(outcome, Refused):
-            raise RequestRefused(outcome)
+            raise ActRefused(outcome)
         return replace(request.applied(pinned, ""), result=""), False
     return await carry_out(ledger, pinned, act), is_replay
 
@@ -122,12 +114,12 @@ async def change(
     """Change a request under its org's lock, once for each key."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        before = await budget_requests.find(db, act.org_id, request_id)
+        before = await REQUESTS.find(db, act.org_id, request_id)
         if before is None:
-            raise RequestRefused(UNKNOWN)
+            raise ActRefused(UNKNOWN)
         after = decide(before, await read_clock(db))
         if isinstance(after, Refused):
-            raise RequestRefused(after)
+            raise ActRefused(after)
         return msgspec.json.encode(after), await record(db, before, after, act)
 
     done = await perform(pool, act, work)
@@ -138,13 +130,13 @@ async def carry_out(ledger: Ledger, pinned: BudgetRequest, act: Act) -> BudgetRe
     """Do what an approval stands for, unless it was done, and write that down."""
     current = await find(ledger.pool, pinned.org_id, pinned.request_id)
     if current is None:
-        raise RequestRefused(UNKNOWN)
+        raise ActRefused(UNKNOWN)
     if current.attempt != pinned.attempt or current.state is not RequestState.APPROVING:
         return settled(current, pinned)
     outcome = await submit(ledger, pinned, act)
     if isinstance(outcome, Refused):
         await finish(ledger.pool, request.reopened(pinned, encode_refusal(outcome)), act)
-        raise RequestRefused(outcome)
+        raise ActRefused(outcome)
     after = request.applied(pinned, result_of(pinned, outcome))
     await finish(ledger.pool, after, act)
     return after
@@ -155,9 +147,9 @@ def settled(current: BudgetRequest, pinned: BudgetRequest) -> BudgetRequest:
     if current.attempt == pinned.attempt and current.state is RequestState.APPROVED:
         return current
     if current.attempt == pinned.attempt and current.refusal:
-        raise RequestRefused(msgspec.json.decode(current.refusal, type=Refused))
+        raise ActRefused(msgspec.json.decode(current.refusal, type=Refused))
     word = current.state.name.lower()
-    raise RequestRefused(
+    raise ActRefused(
         Refused(
             Reason.REQUEST_STATE,
             f"The request is {word}: this approval was refused, and others came after it.",
@@ -178,7 +170,7 @@ async def finish(pool: Pool, after: BudgetRequest, act: Act) -> None:
     """Write down how an approval ended, unless another process has."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        before = await budget_requests.find(db, after.org_id, after.request_id)
+        before = await REQUESTS.find(db, after.org_id, after.request_id)
         if (
             before is None
             or before.state is not RequestState.APPROVING
@@ -199,7 +191,7 @@ async def repair(ledger: Ledger, *, limit: int) -> int:
         if row.state is RequestState.APPROVING:
             try:
                 await carry_out(ledger, row, Act(org_id=row.org_id, actor=row.decided_by))
-            except RequestRefused:
+            except ActRefused:
                 continue  # it is open again and says why
         else:
             await expire(ledger.pool, row)
@@ -211,7 +203,7 @@ async def expire(pool: Pool, row: BudgetRequest) -> None:
     act = Act(org_id=row.org_id, actor=SYSTEM)
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        before = await budget_requests.find(db, row.org_id, row.request_id)
+        before = await REQUESTS.find(db, row.org_id, row.request_id)
         now = await read_clock(db)
         if (
             before is None
@@ -243,7 +235,7 @@ async def record(
 async def find(pool: Pool, org_id: int, request_id: int) -> BudgetRequest | None:
     """One request as it stands now."""
     async with session(pool) as db:
-        row = await budget_requests.find(db, org_id, request_id)
+        row = await REQUESTS.find(db, org_id, request_id)
         return None if row is None else as_of(row, await read_clock(db))
 
 

@@ -17,7 +17,7 @@ from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.database.connections import snapshot
 from gpucredits.store.ledger.orgs import find_org
 from gpucredits.store.limits.budgets import PeriodRow, list_periods
 

@@ -11,7 +11,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.period import instant_text
 from gpucredits.core.price import Price
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.service.write.acts import Act, perform
+from gpucredits.service.write.acts import Act, ActRefused, perform
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.billing import prices
 from gpucredits.store.billing.prices import Priced, PriceFilter
@@ -20,15 +20,7 @@ from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
 from gpucredits.wire.scalars import format_end, format_instant
 
-__all__ = ["NewPrice", "PriceEnd", "PriceFilter", "PriceRefused", "add_price", "end_price"]
-
-
-class PriceRefused(Exception):  # noqa: N818  # it states what happened
-    """What was asked is refused, and why."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.message)
-        self.refused = refused
+__all__ = ["NewPrice", "PriceEnd", "PriceFilter", "add_price", "end_price"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +64,7 @@ async def add_price(pool: Pool, act: Act, new: NewPrice) -> tuple[Added, bool]:
         now = await read_clock(db)
         start = now if new.effective_from is None else new.effective_from
         if new.effective_to <= max(start, now):
-            raise PriceRefused(ended_before(max(start, now)))
+            raise ActRefused(ended_before(max(start, now)))
         price = await prices.insert(
             db,
             Priced(
@@ -112,13 +104,13 @@ async def end_price(pool: Pool, act: Act, end: PriceEnd) -> tuple[Price, bool]:
         now = await read_clock(db)
         at = now if end.effective_to is None else end.effective_to
         if at < now:
-            raise PriceRefused(ended_before(now))
+            raise ActRefused(ended_before(now))
         what = Priced(
             org_id=act.org_id, gpu_type=end.gpu_type, region=end.region, account=end.account
         )
         price = await prices.in_force(db, what, at)
         if price is None:
-            raise PriceRefused(nothing_to_end(end, at))
+            raise ActRefused(nothing_to_end(end, at))
         last = await prices.insert(db, what, credits_per_gpu_hour=0, effective_from=at, is_end=True)
         ended = replace(price, effective_to=at)
         shown = {

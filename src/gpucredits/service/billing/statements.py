@@ -25,7 +25,7 @@ from gpucredits.core.statement import (
     month_from,
     outstanding,
 )
-from gpucredits.service.dispatch.ledger_calls import Asking
+from gpucredits.service.dispatch.admission import Asking
 from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.access import audit
 from gpucredits.store.access.audit import SYSTEM, AuditNote
@@ -33,8 +33,7 @@ from gpucredits.store.billing import statements
 from gpucredits.store.billing.statements import Owner, StatementFilter, StatementRow, Step
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.database.connections import session
-from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.database.connections import session, snapshot
 from gpucredits.store.ledger import outbox
 from gpucredits.store.ledger.due import DueCursor
 from gpucredits.wire.scalars import format_instant

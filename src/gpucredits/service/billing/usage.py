@@ -8,19 +8,21 @@ from gpucredits.store.billing import usage_events
 from gpucredits.store.billing.usage_events import Measured, UsageRow
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.connections import session
+from gpucredits.store.reconciliation import unmatched_use
+from gpucredits.store.reconciliation.unmatched_use import Recorded
 
-__all__ = ["Measured", "UsageRow", "measured_use", "record_use"]
+__all__ = ["Measured", "Recorded", "UsageRow", "measured_use", "record_use"]
 
 
-async def record_use(pool: Pool, rows: Sequence[UsageRow], *, dry_run: bool) -> set[int]:
-    """Store reports; the positions of those that were new."""
+async def record_use(pool: Pool, rows: Sequence[UsageRow], *, dry_run: bool) -> Recorded:
+    """Store reports: which were new, and which had no room in the queue of unmatched use."""
     if not rows:
-        return set()
+        return Recorded(set(), set())
     async with session(pool) as db:
         transaction = db.transaction()
         await transaction.start()
         try:
-            stored = await usage_events.insert(db, rows)
+            recorded = await unmatched_use.record(db, rows)
         except BaseException:
             await transaction.rollback()
             raise
@@ -28,11 +30,11 @@ async def record_use(pool: Pool, rows: Sequence[UsageRow], *, dry_run: bool) -> 
             await transaction.rollback()
         else:
             await transaction.commit()
-        return stored
+        return recorded
 
 
 async def measured_use(pool: Pool, org_id: int, numbers: Sequence[int]) -> dict[int, Measured]:
-    """What was measured for reservations of one org; those of which nothing was are absent."""
+    """What nodes measured for reservations of one org; unmeasured reservations are absent."""
     if not numbers:
         return {}
     async with session(pool) as db:

@@ -1,37 +1,45 @@
-"""Taking requests that have their room to the ledger, and what becomes of them there.
+"""What a cycle asks of the ledger: leases for requests that have their room, and dry runs.
 
 Owns: the key of each attempt, which is the same whoever makes it; and which refusals mean waiting
 on. A request that has its room either becomes a lease, waits on for another gate, or is refused;
-one for which others would have to stop is asked about before anybody does.
-Must not: give room (the dispatcher does).
+one for which others would have to stop is asked about before anybody does. Orders to stop, and to
+go on after all, go the same way; an order that was not given is given again by the next cycle. Also
+owns how long an answer is waited for: an org that kept us waiting is left alone for a while, and
+holds up nobody else.
+Must not: give room, or choose whose work stops (the cycle and core.fairshare do).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
-import msgspec
-
-from gpucredits.core.command import Reserve
-from gpucredits.core.fairshare.decisions import Decisions
+from gpucredits.core import ids
+from gpucredits.core.command import Reserve, ResumeLease, StopLease
+from gpucredits.core.fairshare.decisions import Decisions, Preemption, shares_of, verdict_of
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
-from gpucredits.core.gate import FairShareVerdict, Gate, GateReport, GateUnit, first_failing
+from gpucredits.core.gate import FairShareVerdict, Gate, GateReport, GateUnit
+from gpucredits.core.money import whole_gpus
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.reasons import InvariantBroken, Reason, Refused
-from gpucredits.service.dispatch.ledger_calls import Asking
-from gpucredits.service.dispatch.refusal import shares_of, verdict_of
-from gpucredits.service.write.batch_record import ATTEMPT
+from gpucredits.core.rules.limits.gates import first_failing
+from gpucredits.service.write.batch_record import ATTEMPT, encode
+from gpucredits.service.write.errors import Busy
 from gpucredits.service.write.ledger import Ledger, Request
-from gpucredits.service.write.stored_answers import encode
 from gpucredits.store.database.connections import session
-from gpucredits.store.dispatch import cycle, dry_runs
-from gpucredits.store.dispatch.cycle import Claimed, Return
-from gpucredits.store.dispatch.pool_rows import Key
-from gpucredits.store.dispatch.queue import QueueState
+from gpucredits.store.database.errors import Conflict, Unavailable
+from gpucredits.store.dispatch import cycle
+from gpucredits.store.dispatch.pools import Drain
+from gpucredits.store.dispatch.queue import Key, QueuedRequest, QueueState
+
+Answer = TypeVar("Answer")
+
+TOLD_WITHIN_S: Final = 2.0  # what leaves no trace
+DONE_WITHIN_S: Final = 3.0  # what is done, and found done when it is asked for again
+LEFT_ALONE_S: Final = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +47,6 @@ RECOVERED_MAX: Final = 1_000
 PROBES_EACH: Final = 2  # requests of one account that are asked about again in a cycle
 PROBES_MAX: Final = 100
 ATTEMPTS_PARTIAL: Final = 6
-RETRY_US: Final = 1_000_000
 PUT_OFF_US: Final = 5_000_000  # until somebody is asked about again of whom nothing was said
 GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.INSUFFICIENT_CREDITS: "credits",
@@ -49,7 +56,6 @@ GATES: Final = {  # what is worth waiting for, and what people call it
     Reason.ACCOUNT_DELINQUENT: "unpaid statement",
 }
 UNDECIDED: Final = ("the ledger", "It cannot be decided, and is asked about again.")
-Ended = tuple[int, int, int, int, int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class Rehearsal:
     """
 
     passed: set[Key] = field(default_factory=set)
-    held: dict[Key, Return] = field(default_factory=dict)
+    held: dict[Key, QueuedRequest] = field(default_factory=dict)
     refused: dict[Key, Refused] = field(default_factory=dict)
 
 
@@ -82,7 +88,7 @@ class Admitting:
             await self._settle(left, {})
 
     async def admit(
-        self, claimed: Sequence[Claimed], frozen: PoolSnapshot, decisions: Decisions
+        self, claimed: Sequence[QueuedRequest], frozen: PoolSnapshot, decisions: Decisions
     ) -> bool:
         """Ask the ledger for their leases; True when some room was not taken after all."""
         if not frozen.capacity:
@@ -100,89 +106,108 @@ class Admitting:
         Whom the ledger could not be asked about stays held, and is asked about later.
         """
         async with session(self.ledger.pool) as db:
-            asked = await dry_runs.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
-        answers = await asyncio.gather(*(self._would_say([row]) for row in asked))
+            asked = await cycle.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
+        answers = await asyncio.gather(*(self._would_say([request]) for request in asked))
         opened, held, unknown = [], [], []
-        for row, outcomes in zip(asked, answers, strict=True):
+        for request, outcomes in zip(asked, answers, strict=True):
             if not outcomes:
-                unknown.append(row.key)
+                unknown.append(request.key)
             elif isinstance(outcomes[0], Refused) and outcomes[0].reason in GATES:
-                each = row._replace(granted=command_of(row).gpu_count)
-                held.append(_return(each, outcomes[0]))
+                whole = request._replace(granted=request.milli_gpus)
+                held.append(_held(whole, outcomes[0]))
             else:
-                opened.append(row.key)
+                opened.append(request.key)
         async with session(self.ledger.pool) as db:
-            await dry_runs.unhold(db, opened)
-            await dry_runs.hold_on(db, held)
-            await dry_runs.put_off(db, unknown, wait_us=PUT_OFF_US)
-        return bool(opened) or not all(each.held_by for each in held)
+            await cycle.unhold(db, opened)
+            await cycle.hold(db, held)
+            await cycle.put_off(db, unknown, wait_us=PUT_OFF_US)
+        return bool(opened) or not all(request.held_by for request in held)
 
     async def rehearse(
-        self, wanted: Mapping[Key, int], verdicts: Mapping[Key, FairShareVerdict]
+        self, wanted: Mapping[Key, QueuedRequest], verdicts: Mapping[Key, FairShareVerdict]
     ) -> Rehearsal:
-        """Ask, without a trace, for requests with as many GPUs as each would get.
+        """Ask, without a trace, for requests with as many GPUs as are ``granted`` to each.
 
         What is found out of those who would not be let in is written down, as if their turn had
         come; the members of a gang are asked about together. Some are asked about with what their
         pool says, so that a refusal tells it: whom only the pool turns away passes.
         """
-        async with session(self.ledger.pool) as db:
-            rows = await dry_runs.still_waiting(db, list(wanted))
-        asked = [row._replace(granted=wanted[row.key]) for row in rows]
-        groups = _together(asked)
+        groups = _together(list(wanted.values()))
         answers = await asyncio.gather(
             *(self._would_say(group, verdicts.get(group[0].key)) for group in groups)
         )
         found = Rehearsal()
         for group, outcomes in zip(groups, answers, strict=True):
-            for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
+            for request, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
                 if not isinstance(outcome, Refused) or outcome.reason is Reason.FAIR_SHARE:
-                    found.passed.add(each.key)
-                elif waits_on(each, outcome):
-                    found.held[each.key] = _return(each, outcome)
+                    found.passed.add(request.key)
+                elif waits_on(request, outcome):
+                    found.held[request.key] = _held(request, outcome)
                 else:
-                    found.refused[each.key] = outcome
+                    found.refused[request.key] = outcome
         if found.held or found.refused:
-            ended = [(*key, encode(outcome)) for key, outcome in found.refused.items()]
+            ended = [
+                wanted[key]._replace(outcome=encode(outcome))
+                for key, outcome in found.refused.items()
+            ]
             async with session(self.ledger.pool) as db:
-                await dry_runs.hold_on(db, list(found.held.values()))
+                await cycle.hold(db, list(found.held.values()))
                 await cycle.refuse(db, ended)
         return found
 
     async def turned_away(
-        self, wanted: Mapping[Key, tuple[int, FairShareVerdict]]
+        self, wanted: Sequence[QueuedRequest], verdicts: Mapping[Key, FairShareVerdict]
     ) -> dict[Key, Refused]:
         """What those are told whom their pool turns away, by all gates in their order.
 
         Whom the ledger could not be asked about is left out.
         """
-        if not wanted:
-            return {}
-        async with session(self.ledger.pool) as db:
-            rows = await dry_runs.still_waiting(db, list(wanted))
 
-        async def told(row: Claimed) -> Outcome | None:
-            gpus, verdict = wanted[row.key]
-            each = row._replace(granted=gpus)
+        async def told(request: QueuedRequest) -> Outcome | None:
             for _ in range(ATTEMPTS_PARTIAL + 1):
-                outcomes = await self._would_say([each], verdict)
+                outcomes = await self._would_say([request], verdicts[request.key])
                 if not outcomes:
                     break
-                fewer = fewer_gpus(outcomes[0], each.granted) if each.allow_partial else 0
+                fewer = fewer_gpus(outcomes[0], request.granted) if request.allow_partial else 0
                 if not fewer:
                     return outcomes[0]
-                each = each._replace(granted=fewer)
+                request = request._replace(granted=fewer)
             return None
 
-        answers = await asyncio.gather(*(told(row) for row in rows))
+        answers = await asyncio.gather(*(told(request) for request in wanted))
         return {
-            row.key: outcome
-            for row, outcome in zip(rows, answers, strict=True)
+            request.key: outcome
+            for request, outcome in zip(wanted, answers, strict=True)
             if isinstance(outcome, Refused)
         }
 
+    async def stop(self, pool: str, orders: Sequence[Preemption], *, grace_ms: int) -> None:
+        """Shorten leases to their grace, each for the request that needs its room."""
+
+        async def stop(row: Preemption) -> None:
+            org_id, number = ids.parse_id(ids.RESERVATION, row.job_id)
+            _, waiter = ids.parse_id(ids.QUEUE, row.for_request)
+            order = StopLease(reservation_id=number, grace_ms=grace_ms, stopping_for=waiter)
+            await self._order(org_id, "an order to stop", Request(order, actor=f"pool {pool}"))
+
+        await asyncio.gather(*(stop(row) for row in orders))
+
+    async def resume(self, pool: str, drains: Sequence[Drain]) -> None:
+        """Let leases go on whose room is no longer needed."""
+
+        async def resume(row: Drain) -> None:
+            back = ResumeLease(reservation_id=row.reservation_id, stopping_for=row.stopping_for)
+            await self._order(
+                row.org_id, "an order taken back", Request(back, actor=f"pool {pool}")
+            )
+
+        await asyncio.gather(*(resume(row) for row in drains))
+
+    async def _order(self, org_id: int, what: str, request: Request) -> None:
+        await self.asking.done(org_id, what, lambda: self.ledger.submit(org_id, request))
+
     async def _would_say(
-        self, group: Sequence[Claimed], verdict: FairShareVerdict | None = None
+        self, group: Sequence[QueuedRequest], verdict: FairShareVerdict | None = None
     ) -> Sequence[Outcome] | None:
         async def ask() -> Sequence[Outcome]:
             requests = [Request(command_of(each, verdict)) for each in group]
@@ -192,28 +217,27 @@ class Admitting:
         return await self.asking.told(org_id, f"request {number} of the queue", ask)
 
     async def _settle(
-        self, claimed: Sequence[Claimed], verdicts: Mapping[Key, FairShareVerdict]
+        self, claimed: Sequence[QueuedRequest], verdicts: Mapping[Key, FairShareVerdict]
     ) -> bool:
-        ended: list[Ended] = []
-        returned: list[Return] = []
+        became: list[QueuedRequest] = []
         whole = []
         for group in _together(claimed):
             if len(group) < group[0].gang_size:
-                returned += [_return(each, None) for each in group]  # one of them was canceled
+                became += [_held(each, None) for each in group]  # one of them was canceled
             else:
                 whole.append(group)
         answers = await asyncio.gather(*(self._ask(group, verdicts) for group in whole))
         for group, outcomes in zip(whole, answers, strict=True):
-            for each, outcome in zip(group, outcomes or (), strict=bool(outcomes)):
-                _sort(each, outcome, ended, returned)
+            became += map(_became, group, outcomes or ())
+        returned = [each for each in became if each.state == QueueState.WAITING]
+        ended = [each for each in became if each.state != QueueState.WAITING]
         async with session(self.ledger.pool) as db:
             await cycle.finish(db, ended)
             await cycle.give_back(db, returned)
-        unused = any(state == QueueState.REFUSED for _, _, _, state, _, _ in ended)
-        return unused or bool(returned)
+        return bool(returned) or any(each.state == QueueState.REFUSED for each in ended)
 
     async def _ask(
-        self, group: Sequence[Claimed], verdicts: Mapping[Key, FairShareVerdict]
+        self, group: Sequence[QueuedRequest], verdicts: Mapping[Key, FairShareVerdict]
     ) -> Sequence[Outcome | None] | None:
         """The ledger's answers; None when there is none yet, and the next cycle asks again.
 
@@ -241,13 +265,13 @@ class Admitting:
         return await self.asking.done(org_id, f"request {number} of the queue", ask)
 
 
-def _together(claimed: Sequence[Claimed]) -> list[list[Claimed]]:
+def _together(claimed: Sequence[QueuedRequest]) -> list[list[QueuedRequest]]:
     """Requests by what starts together: each on its own, or a gang.
 
     A name may be used again: who came first is of the first gang.
     """
-    named: dict[object, list[Claimed]] = {}
-    for each in sorted(claimed, key=_number):
+    named: dict[object, list[QueuedRequest]] = {}
+    for each in sorted(claimed, key=lambda each: each.key):
         gang = (each.org_id, each.account, each.gang, each.gang_size)
         named.setdefault(gang if each.gang else each.key, []).append(each)
     return [
@@ -257,36 +281,47 @@ def _together(claimed: Sequence[Claimed]) -> list[list[Claimed]]:
     ]
 
 
-def _number(each: Claimed) -> Key:
-    return each.key
-
-
-def command_of(each: Claimed, verdict: FairShareVerdict | None = None) -> Reserve:
+def command_of(each: QueuedRequest, verdict: FairShareVerdict | None = None) -> Reserve:
     """The reserve that was asked for, of as many GPUs as there is room for."""
-    asked = msgspec.json.decode(each.command, type=Reserve)
-    return replace(asked, gpu_count=each.granted or asked.gpu_count, fair_share=verdict)
+    asked = each.reserve
+    return replace(asked, milli_gpus=each.granted or asked.milli_gpus, fair_share=verdict)
 
 
-def _sort(
-    each: Claimed, outcome: Outcome | None, ended: list[Ended], returned: list[Return]
-) -> None:
-    """What becomes of a request: a lease, more waiting, or an end."""
-    place = (each.org_id, each.queue_id, each.attempt)
+def _became(each: QueuedRequest, outcome: Outcome | None) -> QueuedRequest:
+    """What becomes of a claimed request: a lease, more waiting, or an end."""
     if outcome is None:
-        returned.append(Return(*place, *UNDECIDED, RETRY_US, 0))
-        return
+        gate, said = UNDECIDED
+        return each._replace(
+            state=QueueState.WAITING, held_by=gate, held_sentence=said, milli_gpus_max=0
+        )
     if isinstance(outcome, Reserved):
-        lease_id = outcome.reservation.reservation_id
-        ended.append((*place, QueueState.ADMITTED, lease_id, encode(outcome)))
-        return
+        return each._replace(
+            state=QueueState.ADMITTED,
+            reservation_id=outcome.reservation.reservation_id,
+            outcome=encode(outcome),
+        )
     assert isinstance(outcome, Refused)  # for the type checker: a reserve is given or refused
     if waits_on(each, outcome):
-        returned.append(_return(each, outcome))
-    else:
-        ended.append((*place, QueueState.REFUSED, 0, encode(outcome)))
+        return _held(each, outcome)
+    return each._replace(state=QueueState.REFUSED, outcome=encode(outcome))
 
 
-def waits_on(each: Claimed, refused: Refused) -> bool:
+def _held(each: QueuedRequest, refused: Refused | None) -> QueuedRequest:
+    """A request that waits on: for the gate that refused it, or for fewer GPUs."""
+    fewer = 0 if refused is None else _fewer(each, refused)
+    gate, said = "", ""
+    if refused is not None and not fewer:
+        gate, said = GATES.get(refused.reason, refused.reason.value), refused.message
+    return each._replace(
+        state=QueueState.WAITING,
+        held_by=gate,
+        held_sentence=said,
+        milli_gpus_max=fewer,
+        retries=each.retries + 1,
+    )
+
+
+def waits_on(each: QueuedRequest, refused: Refused) -> bool:
     """Whether a refused request goes on waiting."""
     return bool(_fewer(each, refused)) or (each.is_patient and may_clear(refused))
 
@@ -294,41 +329,79 @@ def waits_on(each: Claimed, refused: Refused) -> bool:
 def may_clear(refused: Refused) -> bool:
     """Whether a gate other than fair share may let a request in later that it refuses now."""
     report = first_failing(refused.reports)
-    if report is not None and report.gate is not Gate.BUDGET and report.requested > report.limit:
-        return False  # it alone is over the limit
-    return refused.reason in GATES
+    if report is None or report.gate is Gate.BUDGET or report.clears_at is not None:
+        return refused.reason in GATES
+    return refused.reason in GATES and report.requested <= report.limit  # or it alone is over it
 
 
-def _fewer(each: Claimed, refused: Refused) -> int:
+def _fewer(each: QueuedRequest, refused: Refused) -> int:
     """How many GPUs the gates would let in, if the request takes fewer; 0 when none."""
     if not each.allow_partial or each.retries >= ATTEMPTS_PARTIAL:
         return 0
     return fewer_gpus(refused, each.granted)
 
 
-def fewer_gpus(outcome: Outcome, gpus: int) -> int:
+def fewer_gpus(outcome: Outcome, milli_gpus: int) -> int:
     """How many GPUs the gates but fair share would let in, where they refuse so many; 0: none."""
     if not isinstance(outcome, Refused):
         return 0
-    most = gpus
+    most = milli_gpus
     for report in outcome.reports:
         if not report.passes and report.gate is not Gate.FAIR_SHARE:
-            most = min(most, _room(report, gpus))
-    return most if 0 < most < gpus else 0
+            most = min(most, _room(report, milli_gpus))
+    most = whole_gpus(most)  # nobody gets part of a GPU that did not ask for it
+    return most if 0 < most < milli_gpus else 0
 
 
-def _room(report: GateReport, gpus: int) -> int:
+def _room(report: GateReport, milli_gpus: int) -> int:
     left = max(report.limit - report.current, 0)
     if report.unit is GateUnit.GPUS:
         return left
     if report.unit is GateUnit.CREDITS and report.requested:
-        return gpus * left // report.requested
+        return milli_gpus * left // report.requested
     return 0
 
 
-def _return(each: Claimed, refused: Refused | None) -> Return:
-    fewer = 0 if refused is None else _fewer(each, refused)
-    if refused is None or fewer:
-        return Return(*each.key, each.attempt, "", "", 0, fewer)
-    gate = GATES.get(refused.reason, refused.reason.value)
-    return Return(*each.key, each.attempt, gate, refused.message, RETRY_US, 0)
+def spared(drains: Iterable[Drain], orders: Sequence[Preemption]) -> list[Drain]:
+    """Leases that nobody needs to stop any more, and that are not stopped for somebody else."""
+    stopped = {ids.parse_id(ids.RESERVATION, row.job_id) for row in orders}
+    return [row for row in drains if (row.org_id, row.reservation_id) not in stopped]
+
+
+class Asking:
+    """Asks, and gives None where there is no answer now."""
+
+    def __init__(self) -> None:
+        self._silent: dict[int, float] = {}  # orgs, and until when they are left alone
+
+    async def told(
+        self, org_id: int, what: object, ask: Callable[[], Awaitable[Answer]]
+    ) -> Answer | None:
+        """An answer that changes nothing."""
+        return await self._answer(org_id, what, ask, TOLD_WITHIN_S)
+
+    async def done(
+        self, org_id: int, what: object, ask: Callable[[], Awaitable[Answer]]
+    ) -> Answer | None:
+        """An answer to what is carried out; without one it may still be."""
+        return await self._answer(org_id, what, ask, DONE_WITHIN_S)
+
+    async def _answer(
+        self, org_id: int, what: object, ask: Callable[[], Awaitable[Answer]], within_s: float
+    ) -> Answer | None:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._silent.get(org_id, 0.0):
+            return None
+        try:
+            async with asyncio.timeout(within_s):
+                return await ask()
+        except TimeoutError:
+            logger.warning("org %d has too much to do, and is left alone for a while", org_id)
+            now = loop.time()
+            self._silent = {org: until for org, until in self._silent.items() if now < until}
+            self._silent[org_id] = now + LEFT_ALONE_S
+        except (Busy, Conflict, Unavailable) as error:
+            logger.warning("org %d: %s is asked again: %s", org_id, what, error)
+        except Exception:  # a guard: others must have their turn
+            logger.exception("org %d: %s cannot be decided", org_id, what)
+        return None

@@ -1,8 +1,9 @@
-"""One cycle of a pool: freeze, decide, claim the room, ask the ledger, tell everybody.
+"""One cycle of a pool: read its rows, decide, claim the room, ask the ledger, tell everybody.
 
-Nobody is stopped for a request before the ledger was asked, without a trace, whether it would let
-that request in: who cannot pay makes nobody stop, and takes no share either (service.demand).
-Work that makes room for a request which no longer waits goes on, unless another one needs its room.
+``Dispatcher.cycle`` is the whole of it, in nine numbered steps. Nobody is stopped for a request
+before the ledger was asked, in a dry run, whether it would let that request in: a request that
+cannot be paid for makes nobody stop, and takes no share either (service.dispatch.dry_runs). Work
+that makes room for a request which no longer waits goes on, unless another one needs its room.
 
 Owns: the order of these steps, and that a crash between any two of them neither loses a request
 nor lets one in twice: room is claimed in the database before the ledger is asked, and the ledger is
@@ -19,35 +20,43 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from gpucredits.core.fairshare.decisions import Decisions, WaitDecision, WaitReason
-from gpucredits.core.fairshare.plain import dump, dump_decisions
+from gpucredits.core.fairshare.decisions import (
+    Decisions,
+    WaitDecision,
+    WaitReason,
+    as_told,
+    dump,
+    dump_decisions,
+    shares_of,
+    verdict_of,
+)
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import FairShareVerdict
-from gpucredits.service.dispatch.admission import Admitting
-from gpucredits.service.dispatch.decision_thread import decided
-from gpucredits.service.dispatch.demand import Passed, Survey, with_gangs
-from gpucredits.service.dispatch.positions import Placing
-from gpucredits.service.dispatch.preemption import StopOrders, spared
-from gpucredits.service.dispatch.refusal import EXPIRED, as_told, shares_of, turned_away, verdict_of
+from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.rules.limits.gates import fair_share_refusal
+from gpucredits.service.dispatch.admission import Admitting, spared
+from gpucredits.service.dispatch.dry_runs import Passed, Survey, with_gangs
+from gpucredits.service.dispatch.queue import EXPIRED, Places
 from gpucredits.service.dispatch.snapshot import (
+    decided,
     fitting,
-    freeze,
     granted,
     needless,
     request_id,
     room_in,
+    snapshot_of,
     used_by_now,
 )
+from gpucredits.service.write.batch_record import encode
 from gpucredits.service.write.ledger import Ledger
-from gpucredits.service.write.stored_answers import encode
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.connections import session
-from gpucredits.store.database.consistent_read import snapshot as one_moment
+from gpucredits.store.database.connections import snapshot as one_moment
 from gpucredits.store.dispatch import cycle as dispatch
-from gpucredits.store.dispatch import pool_history, queue
+from gpucredits.store.dispatch import pools, queue
 from gpucredits.store.dispatch.cycle import DispatchLease
-from gpucredits.store.dispatch.pool_rows import Key, OpenTicket, PoolRows, lapsed_in, take_picture
-from gpucredits.store.dispatch.pools import NO_POOL
+from gpucredits.store.dispatch.pools import NO_POOL, PoolRows, lapsed_in, read_pool_rows
+from gpucredits.store.dispatch.queue import Key, QueuedRequest
 
 Row = TypeVar("Row")
 
@@ -64,10 +73,11 @@ UNPLACED: Final = ("", WaitReason.GANG_INCOMPLETE.value)  # nobody has given it 
 class Cycle:
     """What a cycle decided on, and its decision; ``fit`` are those others may be stopped for.
 
-    ``is_partial`` says that another has to follow for somebody who waits for an answer.
+    ``refused`` are requests that the pool turns away. ``is_partial`` says that another cycle has to
+    follow for somebody who waits for an answer.
     """
 
-    picture: PoolRows
+    rows: PoolRows
     snapshot: PoolSnapshot
     decisions: Decisions
     refused: dict[str, WaitDecision]
@@ -75,17 +85,22 @@ class Cycle:
     is_partial: bool = False
 
     @property
+    def requests(self) -> dict[str, QueuedRequest]:
+        """The requests that were decided on, by their ids."""
+        return {request_id(request.key): request for request in self.rows.waiting}
+
+    @property
     def is_contended(self) -> bool:
         """Whether somebody lacks room."""
         return bool(self.refused) or any(row.position for row in self.decisions.waiting)
 
-    def verdicts(self, tickets: Mapping[str, OpenTicket]) -> dict[Key, FairShareVerdict]:
-        """What the pool says of those of some requests that it turns away."""
+    def verdicts(self, requests: Mapping[str, QueuedRequest]) -> dict[Key, FairShareVerdict]:
+        """The pool's verdict on each of these requests that it turns away."""
         shares = shares_of(self.decisions)
         return {
-            tickets[name].key: verdict_of(self.snapshot, row, row.tenant, shares)
+            requests[name].key: verdict_of(self.snapshot, row, row.tenant, shares)
             for name, row in self.refused.items()
-            if name in tickets
+            if name in requests
         }
 
     @property
@@ -104,26 +119,55 @@ class Dispatcher:
         self.lease_us = lease_us
         self.admitting = Admitting(ledger)
         self._passed = Passed()
-        self._placing = Placing()
-        self._stopping = StopOrders(ledger, self.admitting.asking)
+        self._places = Places()
         self._put_off: set[int] = set()  # pools that stopped nobody in their last cycle
 
     async def cycle(self, pool_id: int) -> bool:
         """Run one cycle if the pool is ours to dispatch; True when another should follow."""
+        # 1. Take or renew the lease to dispatch the pool: one dispatcher works, the others look on.
         async with session(self.pool) as db:
             lease = await dispatch.take_lease(db, pool_id, self.holder, lease_us=self.lease_us)
         if lease is None:
             return False
+        # 2. Finish what an earlier cycle claimed, and did not live to write down.
         await self.admitting.recover(pool_id)
-        picture = await self.look(pool_id)
-        if picture is None:
+        # 3. Write down what is over (deadlines, lapsed leases, gates that opened); read the pool.
+        rows = await self.look(pool_id)
+        if rows is None:
             return False
-        await self._keep_usage(picture)
-        if not picture.waiting:
-            await self._stopping.resume(picture.pool.name, needless(picture))
+        # 4. Add what was used since the last time to what is remembered of it.
+        await self._keep_usage(rows)
+        if not rows.waiting:
+            await self.admitting.resume(rows.pool.name, needless(rows))
             return False
-        cycle = await self.decide(picture)
-        return await self.apply(lease._replace(version=picture.version), cycle)
+        # 5. Decide, and ask the ledger in dry runs whether those who count would be let in.
+        cycle = await self.decide(rows)
+        return await self.apply(lease._replace(version=rows.version), cycle)
+
+    async def apply(self, lease: DispatchLease, cycle: Cycle) -> bool:
+        """Carry out what was decided; True when there is more to do at once."""
+        # 6. Claim the room of those who start, if nobody has let anything in since the rows.
+        chosen = self._chosen(cycle)
+        some = _whole_gangs(chosen, ADMISSIONS_MAX)
+        unused = False
+        if some:
+            async with session(self.pool) as db:
+                claimed = await dispatch.claim(db, lease, some)
+            if claimed is None:  # somebody else has let something in: look again
+                return True
+            # 7. Ask the ledger for their leases, with keys made from the claims.
+            unused = await self.admitting.admit(claimed, cycle.snapshot, cycle.decisions)
+        # 8. Tell leases to stop for requests that would be let in, and others to go on after all.
+        # Room that was not taken may do for those for whom work would be stopped: they look again
+        # first, but only once, lest those who cannot pay put it off for ever.
+        if unused and lease.pool_id not in self._put_off:
+            self._put_off.add(lease.pool_id)
+        else:
+            self._put_off.discard(lease.pool_id)
+            await self._preempt(cycle)
+        # 9. Write down refusals, places and the snapshot, and wake everybody who waits for news.
+        await self._tell(cycle)
+        return len(some) < len(chosen) or unused or cycle.is_partial
 
     async def release(self) -> None:
         """Let another take over without waiting for our leases to lapse."""
@@ -135,25 +179,25 @@ class Dispatcher:
         if pool_id == NO_POOL:
             async with session(self.pool) as db:
                 await dispatch.move_to_pools(db)
-        async with one_moment(self.pool) as db:
-            picture = await take_picture(db, pool_id)
-        if picture is None:
+        rows = await self._read(pool_id)
+        if rows is None:
             return None
-        late = any(lease.expires_at <= picture.now for lease in picture.running)
+        late = any(lease.expires_at <= rows.now for lease in rows.running)
         async with session(self.pool) as db:
             expired = await dispatch.expire(db, pool_id, encode(EXPIRED))
             if expired:
                 await queue.tell(db)
-            lapsed = await lapsed_in(db, picture.pool, limit=SWEPT_MAX) if late else []
+            lapsed = await lapsed_in(db, rows.pool, limit=SWEPT_MAX) if late else []
         by_org: dict[int, list[int]] = {}
         for org_id, payer_id in lapsed:
             by_org.setdefault(org_id, []).append(payer_id)
         await asyncio.gather(*(self._sweep(*each) for each in by_org.items()))
-        opened = await self.admitting.probe(pool_id) if _has_held(picture) else False
-        if not (expired or lapsed or opened):
-            return picture
+        opened = await self.admitting.probe(pool_id) if _has_held(rows) else False
+        return await self._read(pool_id) if expired or lapsed or opened else rows
+
+    async def _read(self, pool_id: int) -> PoolRows | None:
         async with one_moment(self.pool) as db:
-            return await take_picture(db, pool_id)
+            return await read_pool_rows(db, pool_id)
 
     async def _sweep(self, org_id: int, payers: Sequence[int]) -> None:
         """Write down which leases of an org have lapsed; until that is done they count."""
@@ -161,21 +205,21 @@ class Dispatcher:
             org_id, "a lapse", lambda: self.ledger.sweep(org_id, payers)
         )
 
-    async def decide(self, picture: PoolRows) -> Cycle:
-        """Decide, as often as those who would take a share or stop work turn out not to get in."""
-        cycle = await self._decide(picture)
-        self._passed.forget(picture.now)
-        survey = Survey(picture, self._passed)
-        tickets: dict[str, OpenTicket] = {}
+    async def decide(self, rows: PoolRows) -> Cycle:
+        """Decide, and again while the ledger would refuse a request that takes room from others."""
+        cycle = await self._decide(rows)
+        self._passed.forget(rows.now)
+        survey = Survey(rows, self._passed)
+        requests: dict[str, QueuedRequest] = {}
         fit: frozenset[str] = frozenset()
         for _ in range(ROUNDS_MAX):
-            tickets |= {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
-            wanted = {name: tickets[name] for name in cycle.stoppers - fit}
+            requests |= cycle.requests
+            wanted = {name: requests[name] for name in cycle.stoppers - fit}
             if cycle.is_contended:
                 wanted |= survey.doubtful()
             if not wanted:
                 break
-            asked = with_gangs(cycle.picture, wanted, room_in(cycle.snapshot))
+            asked = with_gangs(cycle.rows, wanted, room_in(cycle.snapshot))
             found = await self.admitting.rehearse(asked, cycle.verdicts(wanted))
             fit |= {request_id(key) for key in found.passed}
             if not survey.learn(found, asked):
@@ -183,19 +227,19 @@ class Dispatcher:
             cycle = await self._decide(survey.seen())
         return replace(cycle, fit=fit, is_partial=cycle.is_partial or survey.leaves_somebody_out)
 
-    async def _decide(self, picture: PoolRows) -> Cycle:
-        """Decide; those who do not wait and cannot start now are turned away, not queued.
+    async def _decide(self, rows: PoolRows) -> Cycle:
+        """Decide; a request that does not wait and cannot start now is turned away, not queued.
 
-        So are those who wait for more than the pool has; but not if it had more when they came, or
-        is drained. Who takes what is left is left for the next cycle while others leave something.
+        So is a request for more than the pool has, unless the pool had more when the request came,
+        or is drained. Who gets the rest of the room is decided by the next cycle.
         """
-        snapshot = freeze(picture)
+        snapshot = snapshot_of(rows)
         decisions = await decided(snapshot)
-        impatient = {request_id(ticket.key) for ticket in picture.waiting if not ticket.is_patient}
+        impatient = {request_id(each.key) for each in rows.waiting if not each.is_patient}
         new = {
-            request_id(ticket.key)
-            for ticket in picture.waiting
-            if ticket.reason in UNPLACED and not ticket.allow_partial and picture.pool.gpus
+            request_id(each.key)
+            for each in rows.waiting
+            if each.reason in UNPLACED and not each.allow_partial and rows.pool.milli_gpus
         }
         refused = {
             row.request_id: as_told(row) if row.request_id in impatient else row
@@ -203,9 +247,9 @@ class Dispatcher:
             if row.request_id in impatient
             or (row.reason is WaitReason.EXCEEDS_POOL and row.request_id in new)
         }
-        later = _finds_less(picture, snapshot, decisions) & refused.keys()
+        later = _finds_less(rows, snapshot, decisions) & refused.keys()
         if refused:
-            snapshot = freeze(picture, without=refused)
+            snapshot = snapshot_of(rows, without=refused)
             refused = {name: row for name, row in refused.items() if name not in later}
             decisions = await decided(snapshot)
             refused |= {
@@ -213,55 +257,35 @@ class Dispatcher:
                 for row in decisions.waiting
                 if row.request_id in impatient
             }
-        return Cycle(picture, snapshot, decisions, refused, is_partial=bool(later))
+        return Cycle(rows, snapshot, decisions, refused, is_partial=bool(later))
 
-    async def apply(self, lease: DispatchLease, cycle: Cycle) -> bool:
-        """Carry out what was decided; True when there is more to do at once."""
-        tickets = {request_id(ticket.key): ticket for ticket in cycle.picture.waiting}
-        free = room_in(cycle.snapshot)
-        chosen = [tickets[row.request_id] for row in cycle.decisions.admissions]
-        overtakes = {row.request_id for row in cycle.decisions.admissions if row.overtakes}
-        some = _whole_gangs(chosen, ADMISSIONS_MAX)
-        more = len(some) < len(chosen)
-        unused = False
-        if some:
-            async with session(self.pool) as db:
-                claimed = await dispatch.claim(
-                    db,
-                    lease,
-                    [
-                        (*each.key, granted(each, free), request_id(each.key) in overtakes)
-                        for each in some
-                    ],
-                )
-            if claimed is None:  # somebody else has let something in: look again
-                return True
-            unused = await self.admitting.admit(claimed, cycle.snapshot, cycle.decisions)
-        # Room that was not taken after all may do for those for whom work would be stopped: they
-        # look again first, but only once, lest those who cannot pay put it off for ever.
-        if unused and lease.pool_id not in self._put_off:
-            self._put_off.add(lease.pool_id)
-        else:
-            self._put_off.discard(lease.pool_id)
-            await self._preempt(cycle)
-        await self._tell(cycle, tickets)
-        return more or unused or cycle.is_partial
+    @staticmethod
+    def _chosen(cycle: Cycle) -> list[QueuedRequest]:
+        """Those who start, with the GPUs that each is granted."""
+        requests, free = cycle.requests, room_in(cycle.snapshot)
+        return [
+            (request := requests[row.request_id])._replace(
+                granted=granted(request, free), overtook=row.overtakes
+            )
+            for row in cycle.decisions.admissions
+        ]
 
     async def _preempt(self, cycle: Cycle) -> None:
         """Tell leases to stop for requests that would be let in; others may go on after all."""
         stoppers = cycle.stoppers & cycle.fit
         orders = [row for row in cycle.decisions.preemptions if row.for_request in stoppers]
         pool = cycle.snapshot.pool
-        await self._stopping.stop(pool, orders, grace_ms=cycle.snapshot.policy.grace_ms)
-        await self._stopping.resume(pool, spared(needless(cycle.picture), orders))
+        await self.admitting.stop(pool, orders, grace_ms=cycle.snapshot.policy.grace_ms)
+        await self.admitting.resume(pool, spared(needless(cycle.rows), orders))
 
-    async def _tell(self, cycle: Cycle, tickets: dict[str, OpenTicket]) -> None:
+    async def _tell(self, cycle: Cycle) -> None:
         """Write down where everybody stands, and the snapshot it comes from."""
-        refused = await self._refusals(cycle, tickets)
-        places = self._placing.news(
-            cycle.picture.pool.pool_id,
+        requests = cycle.requests
+        refused = await self._refusals(cycle, requests)
+        places = self._places.news(
+            cycle.rows.pool.pool_id,
             (
-                (tickets[row.request_id], row)
+                (requests[row.request_id], row)
                 for row in cycle.decisions.waiting
                 if row.request_id not in cycle.refused
             ),
@@ -274,23 +298,25 @@ class Dispatcher:
             await queue.tell(db)
 
     async def _refusals(
-        self, cycle: Cycle, tickets: dict[str, OpenTicket]
-    ) -> list[tuple[int, int, bytes]]:
-        """What those are told whom the pool turns away, with what every other gate says."""
+        self, cycle: Cycle, requests: Mapping[str, QueuedRequest]
+    ) -> list[QueuedRequest]:
+        """Requests that the pool turns away with their outcome, and what every other gate says."""
         free = room_in(cycle.snapshot)
-        rows = {tickets[name].key: row for name, row in cycle.refused.items()}
-        verdicts = cycle.verdicts(tickets)
+        verdicts = cycle.verdicts(requests)
         told = await self.admitting.turned_away(
-            {
-                key: (granted(tickets[row.request_id], free), verdicts[key])
-                for key, row in rows.items()
-                if not tickets[row.request_id].is_patient
-            }
+            [
+                request._replace(granted=granted(request, free))
+                for name in cycle.refused
+                if not (request := requests[name]).is_patient
+            ],
+            verdicts,
         )
-        return [
-            (*key, encode(turned_away(cycle.snapshot, row, verdicts[key], told.get(key))))
-            for key, row in rows.items()
-        ]
+        refused = []
+        for name, row in cycle.refused.items():
+            request = requests[name]
+            said = turned_away(cycle.snapshot, row, verdicts[request.key], told.get(request.key))
+            refused.append(request._replace(outcome=encode(said)))
+        return refused
 
     @staticmethod
     async def _keep(db: Connection, cycle: Cycle) -> None:
@@ -299,26 +325,22 @@ class Dispatcher:
             return
         if len(snapshot.running) + len(snapshot.waiting) > ROWS_KEPT_MAX:
             return
-        await pool_history.keep_snapshot(
+        await pools.keep_snapshot(
             db,
-            cycle.picture.pool.pool_id,
+            cycle.rows.pool.pool_id,
             taken_at=snapshot.now,
             snapshot=await asyncio.to_thread(_json, dump, snapshot),
             decision=await asyncio.to_thread(_json, dump_decisions, cycle.decisions),
         )
 
-    async def _keep_usage(self, picture: PoolRows) -> None:
+    async def _keep_usage(self, rows: PoolRows) -> None:
         """Add what was used since the last time to what is remembered of it."""
-        since = picture.used_until
-        if not picture.pool.half_life_ms or picture.now < since + USAGE_EVERY_US:
+        since = rows.used_until
+        if not rows.pool.half_life_ms or rows.now < since + USAGE_EVERY_US:
             return
         async with session(self.pool) as db:
-            await pool_history.keep_usage(
-                db,
-                picture.pool.pool_id,
-                since=since,
-                until=picture.now,
-                usage=used_by_now(picture),
+            await pools.keep_usage(
+                db, rows.pool.pool_id, since=since, until=rows.now, usage=used_by_now(rows)
             )
 
 
@@ -326,24 +348,37 @@ def _json(plain: Callable[[Row], dict[str, Any]], row: Row) -> bytes:
     return msgspec.json.encode(plain(row))
 
 
-def _has_held(picture: PoolRows) -> bool:
-    return any(ticket.held_by and ticket.retry_at <= picture.now for ticket in picture.waiting)
+def _has_held(rows: PoolRows) -> bool:
+    return any(request.held_by and request.retry_at <= rows.now for request in rows.waiting)
 
 
-def _finds_less(picture: PoolRows, frozen: PoolSnapshot, decisions: Decisions) -> set[str]:
+def _finds_less(rows: PoolRows, snapshot: PoolSnapshot, decisions: Decisions) -> set[str]:
     """Those who would take fewer GPUs than were free, once others have been let in."""
     if not decisions.admissions:
         return set()
-    free = room_in(frozen)
-    left = room_in(frozen, without={row.request_id for row in decisions.admissions})
+    free = room_in(snapshot)
+    left = room_in(snapshot, without={row.request_id for row in decisions.admissions})
     return {
-        request_id(ticket.key)
-        for ticket in picture.waiting
-        if ticket.allow_partial and 0 < fitting(ticket, left) < granted(ticket, free)
+        request_id(request.key)
+        for request in rows.waiting
+        if request.allow_partial and 0 < fitting(request, left) < granted(request, free)
     }
 
 
-def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:
+def turned_away(
+    snapshot: PoolSnapshot, row: WaitDecision, verdict: FairShareVerdict, said: Refused | None
+) -> Refused:
+    """Why a request was not let in: as the ledger ``said`` it, or the pool alone if it did not."""
+    if said is None:
+        gpu_type, _, region = snapshot.pool.rpartition("/")
+        said = fair_share_refusal(row.tenant, gpu_type, region, verdict, snapshot.now)
+    if said.reason is Reason.FAIR_SHARE:
+        said.detail["position"] = row.position
+        said.detail["waiting"] = len(snapshot.waiting)
+    return said
+
+
+def _whole_gangs(chosen: Sequence[QueuedRequest], most: int) -> list[QueuedRequest]:
     """The first so many, but never a part of a gang; a larger gang goes alone."""
     if len(chosen) <= most:
         return list(chosen)
@@ -358,5 +393,5 @@ def _whole_gangs(chosen: Sequence[OpenTicket], most: int) -> list[OpenTicket]:
     return list(chosen[:end])
 
 
-def _same_gang(one: OpenTicket, other: OpenTicket) -> bool:
+def _same_gang(one: QueuedRequest, other: QueuedRequest) -> bool:
     return bool(one.gang) and (one.account, one.gang) == (other.account, other.gang)

@@ -1,13 +1,20 @@
-"""What reserves into a pool would be told now, with nothing left behind.
+"""What reserves into a pool would be told now, and who counts as demand because of it.
 
 Owns: dry runs and explanations of reserves that go through the queue: what the pool says of them,
-how many GPUs they end up with, and which of them waiting could never help.
+how many GPUs they end up with, and which of them waiting could never help. Also owns whom to ask
+about in a cycle, and who is left out of it.
+Must not: leave anything behind, or decide.
+
+Who has no credits, or is suspended, would take a share of a full pool from those who can pay, and
+keep them waiting behind it. So where somebody lacks room the ledger is asked, without a trace, for
+the first few of each account. Where one of these would not be let in, nothing of that account
+counts before it was asked about. What has passed is believed for a while.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from gpucredits.core.command import Reserve
@@ -15,12 +22,20 @@ from gpucredits.core.gate import FairShareVerdict
 from gpucredits.core.outcome import Outcome
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.limits.gates import fair_share_refusal
-from gpucredits.service.dispatch.admission import ATTEMPTS_PARTIAL, fewer_gpus, may_clear
+from gpucredits.service.dispatch.admission import ATTEMPTS_PARTIAL, Rehearsal, fewer_gpus, may_clear
 from gpucredits.service.dispatch.pools import GpuPool, GpuPools, PoolMissing
-from gpucredits.service.dispatch.queue import QueueOptions
-from gpucredits.service.dispatch.snapshot import capacity_of
+from gpucredits.service.dispatch.queue import QueueOptions, queued
+from gpucredits.service.dispatch.snapshot import Room, capacity_of, granted, request_id
 from gpucredits.service.write.ledger import Ledger, Request
-from gpucredits.store.dispatch.pool_rows import OpenTicket
+from gpucredits.store.dispatch.pools import PoolRows
+from gpucredits.store.dispatch.queue import Key, QueuedRequest, QueueState
+
+FRONT: Final = 2  # requests of each account, the next ones to start, that are always asked about
+FURTHER: Final = 1  # and of those behind them, in a cycle
+FURTHER_FAILED: Final = 100  # the same of accounts of which one would not be let in
+ASKED_MAX: Final = 100  # in one round, but for those of accounts that failed
+BEHIND_MAX: Final = 20  # so many are asked about before those behind the front are left for later
+BELIEVED_US: Final = 10_000_000
 
 UNUSED: Final = 1 << 60  # numbers that no request in a queue has
 
@@ -37,37 +52,37 @@ class LedgerAndPools(Protocol):
         """The pools."""
 
 
-async def rehearsed(services: LedgerAndPools, org_id: int, wish: QueueOptions) -> Outcome:
+async def rehearsed(services: LedgerAndPools, org_id: int, options: QueueOptions) -> Outcome:
     """The lease or the refusal that a reserve would get if it came now and did not wait."""
-    command = await as_decided(services, org_id, wish)
+    command = await as_decided(services, org_id, options)
     return await services.ledger.submit(org_id, Request(command), dry_run=True)
 
 
 async def rehearsed_together(
-    services: LedgerAndPools, org_id: int, wishes: Sequence[QueueOptions]
+    services: LedgerAndPools, org_id: int, wanted: Sequence[QueueOptions]
 ) -> list[Outcome]:
     """What a gang would get: all its leases, or the refusal of all."""
-    commands = await _with_verdict(services, org_id, wishes, 0)
+    commands = await _with_verdict(services, org_id, wanted, 0)
     requests = [Request(command) for command in commands]
     return await services.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
 
 
 async def never_admitted(
-    services: LedgerAndPools, org_id: int, wishes: Sequence[QueueOptions]
+    services: LedgerAndPools, org_id: int, wanted: Sequence[QueueOptions]
 ) -> Refused | None:
     """Why requests that would wait together can never be let in; None if waiting may help.
 
     The members of a gang that come one by one are looked at each on its own.
     """
-    commands = [wish.reserve for wish in wishes]
-    if await _exceed_pool(services, wishes):
-        commands = await _with_verdict(services, org_id, wishes, 0)
+    commands = [options.reserve for options in wanted]
+    if await _exceed_pool(services, wanted):
+        commands = await _with_verdict(services, org_id, wanted, 0)
     requests = [Request(command) for command in commands]
     outcomes = await services.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
-    for wish, outcome in zip(wishes, outcomes, strict=True):
+    for options, outcome in zip(wanted, outcomes, strict=True):
         if not isinstance(outcome, Refused) or outcome.reason is Reason.RESERVATION_EXISTS:
             continue  # the job's lease on that node may end
-        fewer = fewer_gpus(outcome, wish.reserve.gpu_count) if wish.allow_partial else 0
+        fewer = fewer_gpus(outcome, options.reserve.milli_gpus) if options.allow_partial else 0
         if not fewer and not may_clear(outcome):
             return outcome
     verdict = commands[0].fair_share
@@ -83,90 +98,171 @@ def over_pool(asked: Reserve, verdict: FairShareVerdict, outcome: Outcome) -> Re
     return replace(refused, reports=reports or refused.reports)
 
 
-async def _exceed_pool(services: LedgerAndPools, wishes: Sequence[QueueOptions]) -> bool:
+async def _exceed_pool(services: LedgerAndPools, wanted: Sequence[QueueOptions]) -> bool:
     """Whether requests need more than their whole pool has, as it is set now.
 
     A drained pool has no size: its GPUs may come back.
     """
-    first = wishes[0].reserve
+    first = wanted[0].reserve
     known = services.gpu_pools.find(first.gpu_type, first.region)
-    if known is None or not known.gpus or any(wish.allow_partial for wish in wishes):
+    if known is None or not known.milli_gpus or any(options.allow_partial for options in wanted):
         return False
-    if not _is_over(known, wishes):
+    if not _is_over(known, wanted):
         return False
     try:
         pool, _ = await services.gpu_pools.read(first.gpu_type, first.region)
     except PoolMissing:
         return False
-    return bool(pool.gpus) and _is_over(pool, wishes)
+    return bool(pool.milli_gpus) and _is_over(pool, wanted)
 
 
-def _is_over(pool: GpuPool, wishes: Sequence[QueueOptions]) -> bool:
+def _is_over(pool: GpuPool, wanted: Sequence[QueueOptions]) -> bool:
     needed = {
-        "gpu": sum(wish.reserve.gpu_count for wish in wishes),
-        "cpu": sum(wish.cpus for wish in wishes),
-        "memory": sum(wish.memory for wish in wishes),
+        "gpu": sum(options.reserve.milli_gpus for options in wanted),
+        "cpu": sum(options.cpus for options in wanted),
+        "memory": sum(options.memory for options in wanted),
     }
     return any(needed[name] > amount for name, amount in capacity_of(pool))
 
 
-async def as_decided(services: LedgerAndPools, org_id: int, wish: QueueOptions) -> Reserve:
+async def as_decided(services: LedgerAndPools, org_id: int, options: QueueOptions) -> Reserve:
     """A reserve with what its pool would say of it now, and of as many GPUs as it would get."""
-    [command] = await _with_verdict(services, org_id, [wish], 0)
-    for _ in range(ATTEMPTS_PARTIAL if wish.allow_partial else 0):
+    [command] = await _with_verdict(services, org_id, [options], 0)
+    for _ in range(ATTEMPTS_PARTIAL if options.allow_partial else 0):
         outcome = await services.ledger.submit(org_id, Request(command), dry_run=True)
-        fewer = fewer_gpus(outcome, command.gpu_count)
+        fewer = fewer_gpus(outcome, command.milli_gpus)
         if not fewer:
             break
         verdict = command.fair_share
         if verdict is None or not verdict.passes:  # whom a pool turns away, it does not ask again
-            command = replace(command, gpu_count=fewer)
+            command = replace(command, milli_gpus=fewer)
         else:
-            [command] = await _with_verdict(services, org_id, [wish], fewer)
+            [command] = await _with_verdict(services, org_id, [options], fewer)
     return command
 
 
 async def _with_verdict(
-    services: LedgerAndPools, org_id: int, wishes: Sequence[QueueOptions], gpus_max: int
+    services: LedgerAndPools, org_id: int, wanted: Sequence[QueueOptions], milli_gpus_max: int
 ) -> list[Reserve]:
     """Reserves that start together with what their pool would say of them."""
-    asked = [wish.reserve for wish in wishes]
+    asked = [options.reserve for options in wanted]
     pool = services.gpu_pools.find(asked[0].gpu_type, asked[0].region)
     if pool is None or not pool.gates:
         return asked
-    tickets = [ticket_of(org_id, place, wish, gpus_max) for place, wish in enumerate(wishes)]
-    verdict, gpus = await services.gpu_pools.verdict(pool, tickets)
+    requests = [
+        queued(org_id, options, queue_id=UNUSED + place)._replace(milli_gpus_max=milli_gpus_max)
+        for place, options in enumerate(wanted)
+    ]
+    verdict, milli_gpus = await services.gpu_pools.verdict(pool, requests)
     return [
-        replace(each, gpu_count=count, fair_share=verdict)
-        for each, count in zip(asked, gpus, strict=True)
+        replace(each, milli_gpus=count, fair_share=verdict)
+        for each, count in zip(asked, milli_gpus, strict=True)
     ]
 
 
-def ticket_of(org_id: int, place: int, wish: QueueOptions, gpus_max: int) -> OpenTicket:
-    """A request as a pool would see it, without a place in any queue."""
-    return OpenTicket(
-        org_id=org_id,
-        queue_id=UNUSED + place,
-        account=wish.reserve.account,
-        gpus=wish.reserve.gpu_count,
-        cpus=wish.cpus,
-        memory=wish.memory,
-        priority=wish.priority,
-        gang=wish.gang,
-        gang_size=wish.gang_size,
-        expected_ms=wish.expected_ms,
-        is_patient=False,
-        allow_partial=wish.allow_partial,
-        gpus_max=gpus_max,
-        held_by="",
-        retry_at=0,
-        submitted_at=0,
-        state=0,
-        granted=0,
-        position=0,
-        reason="",
-        needed=0,
-        available=0,
-        behind="",
-        starts_at=0,
-    )
+class Passed:
+    """Requests that the ledger would let in, and when it said so."""
+
+    def __init__(self) -> None:
+        self._at: dict[Key, int] = {}
+
+    def note(self, keys: Collection[Key], now: int) -> None:
+        """The ledger would let these in now."""
+        self._at = {key: at for key, at in self._at.items() if now < at + BELIEVED_US}
+        self._at |= dict.fromkeys(keys, now)
+
+    def __contains__(self, request: QueuedRequest) -> bool:
+        return request.key in self._at
+
+    def forget(self, now: int) -> None:
+        """What was said too long ago is not believed any more."""
+        self.note((), now)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What one cycle has found out about waiting requests, round by round."""
+
+    rows: PoolRows
+    passed: Passed
+    found: Rehearsal = field(default_factory=Rehearsal)
+    asked: set[Key] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+
+    def doubtful(self) -> dict[str, QueuedRequest]:
+        """Requests that are to be asked about next, in a pool where somebody lacks room."""
+        looked: dict[str, int] = {}
+        further: dict[str, int] = {}
+        chosen: dict[str, QueuedRequest] = {}
+        usual = 0
+        for request in self.rows.waiting:
+            if request.state != QueueState.WAITING or request.held_by:
+                continue
+            account = request.account
+            place = looked[account] = looked.get(account, 0) + 1
+            if request.key in self.asked or request in self.passed:
+                continue
+            has_failed = account in self.failed
+            if place > FRONT:
+                further[account] = further.get(account, 0) + 1
+                if further[account] > (FURTHER_FAILED if has_failed else FURTHER):
+                    continue
+            if not has_failed:
+                usual += 1
+                if usual > (ASKED_MAX if place <= FRONT else BEHIND_MAX):
+                    continue
+            chosen[request_id(request.key)] = request
+        return chosen
+
+    def learn(self, found: Rehearsal, asked: Collection[Key]) -> bool:
+        """Take in what the ledger said; whether anybody would not be let in as it stands."""
+        accounts = {request.key: request.account for request in self.rows.waiting}
+        self.asked |= set(asked)
+        self.passed.note(found.passed, self.rows.now)
+        self.found.held.update(found.held)
+        self.found.refused.update(found.refused)
+        unfit = [key for key, row in found.held.items() if row.held_by] + list(found.refused)
+        self.failed |= {accounts[key] for key in unfit if key in accounts}
+        return bool(found.held or found.refused)
+
+    def seen(self) -> PoolRows:
+        """The pool's rows without requests that are known not to count, or not yet asked about."""
+        held = self.found.held
+        waiting = [
+            request
+            if (row := held.get(request.key)) is None
+            else request._replace(
+                held_by=row.held_by, milli_gpus_max=row.milli_gpus_max, retries=row.retries
+            )
+            for request in self.rows.waiting
+            if request.key not in self.found.refused and not self._is_left_out(request)
+        ]
+        return replace(self.rows, waiting=waiting)
+
+    @property
+    def leaves_somebody_out(self) -> bool:
+        """Whether somebody who does not wait has yet to be asked about."""
+        return any(
+            not request.is_patient and self._is_left_out(request) for request in self.rows.waiting
+        )
+
+    def _is_left_out(self, request: QueuedRequest) -> bool:
+        return (
+            request.account in self.failed
+            and request.state == QueueState.WAITING
+            and not request.held_by
+            and request.key not in self.asked
+            and request not in self.passed
+        )
+
+
+def with_gangs(
+    rows: PoolRows, named: Mapping[str, QueuedRequest], free: Room
+) -> dict[Key, QueuedRequest]:
+    """Requests and the gangs they speak for, with the GPUs that each would be granted."""
+    waiting = [each for each in rows.waiting if each.state == QueueState.WAITING]
+    gangs = {(each.account, each.gang) for each in named.values() if each.gang}
+    members = [each for each in waiting if (each.account, each.gang) in gangs]
+    return {
+        each.key: each._replace(granted=granted(each, free)) for each in (*named.values(), *members)
+    }

@@ -16,23 +16,32 @@ from typing import Final
 import msgspec
 
 from gpucredits.core.change import Named, merged
-from gpucredits.core.fairshare.decisions import Decisions
+from gpucredits.core.fairshare.decisions import Decisions, as_told, shares_of, verdict_of
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import FairShareVerdict
 from gpucredits.core.window_bounds import WindowBounds
-from gpucredits.service.dispatch.decision_thread import decided
-from gpucredits.service.dispatch.refusal import as_told, shares_of, verdict_of
-from gpucredits.service.dispatch.snapshot import freeze, granted, request_id, room_in
+from gpucredits.service.dispatch.snapshot import (
+    decided,
+    granted,
+    request_id,
+    room_in,
+    snapshot_of,
+)
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.connections import session
-from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.database.connections import session, snapshot
 from gpucredits.store.database.errors import DRIVER_ERRORS
-from gpucredits.store.dispatch import cycle, pool_history, pools
-from gpucredits.store.dispatch.pool_history import KeptSnapshot
-from gpucredits.store.dispatch.pool_rows import OpenTicket, PoolRows, take_picture
-from gpucredits.store.dispatch.pools import NO_POOL, GpuPool, Weight
+from gpucredits.store.dispatch import cycle, pools
+from gpucredits.store.dispatch.pools import (
+    NO_POOL,
+    GpuPool,
+    KeptSnapshot,
+    PoolRows,
+    Weight,
+    read_pool_rows,
+)
+from gpucredits.store.dispatch.queue import QueuedRequest
 
 __all__ = [
     "NO_POOL",
@@ -92,7 +101,7 @@ class GpuPools:
         self._windows = WindowBounds() if windows is None else windows
         self._known: dict[tuple[str, str], GpuPool] = {}
         self._sharings: dict[tuple[str, str], tuple[float, Sharing]] = {}
-        self._pictures: dict[int, tuple[float, PoolRows]] = {}
+        self._rows: dict[int, tuple[float, PoolRows]] = {}
         self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
         self._ringing: asyncio.Task[None] | None = None
 
@@ -131,7 +140,7 @@ class GpuPools:
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             before = await pools.find_pool(db, wanted.gpu_type, wanted.region)
             whole = merged(wanted, before, named)
-            if whole.gpus is None and (whole.cpus or whole.memory):
+            if whole.milli_gpus is None and (whole.cpus or whole.memory):
                 raise NoCapacity
             saved = await pools.save_pool(db, whole)
             old = None if before is None else _shown(before)
@@ -158,7 +167,7 @@ class GpuPools:
     async def weigh(
         self, act: Act, place: tuple[str, str], wanted: Reweigh
     ) -> tuple[tuple[GpuPool, list[Weight]], bool]:
-        """Set the weights of a pool to what is ``wanted`` of those it has.
+        """Set the weights of a pool to what ``wanted`` makes of its present ones.
 
         Gives the pool with them, and whether that was done before. Acts on pools take turns, so
         no change is lost to another.
@@ -190,11 +199,11 @@ class GpuPools:
             return known
         async with snapshot(self._pool) as db:
             found = await _found(db, gpu_type, region)
-            picture = await take_picture(db, found.pool_id)
+            rows = await read_pool_rows(db, found.pool_id)
             holder = await cycle.holder_of(db, found.pool_id)
-        if picture is None:
+        if rows is None:
             raise PoolMissing
-        frozen = freeze(picture)
+        frozen = snapshot_of(rows)
         held = tuple(job._replace(stopping_at=None) for job in frozen.running)
         sharing = Sharing(found, frozen, await decided(replace(frozen, running=held)), holder)
         self._sharings.pop((gpu_type, region), None)
@@ -206,7 +215,7 @@ class GpuPools:
         """The last decision that was kept, with what it was made from."""
         async with session(self._pool) as db:
             found = await _found(db, gpu_type, region)
-            return await pool_history.latest_snapshot(db, found.pool_id)
+            return await pools.latest_snapshot(db, found.pool_id)
 
     def room_came_free(self) -> None:
         """Let the dispatchers know soon that a lease has ended, if that may concern a pool."""
@@ -220,37 +229,35 @@ class GpuPools:
                 await pools.ring(db)
 
     async def verdict(
-        self, pool: GpuPool, tickets: Sequence[OpenTicket]
+        self, pool: GpuPool, requests: Sequence[QueuedRequest]
     ) -> tuple[FairShareVerdict, list[int]]:
         """What a pool would say of requests that came together now, and their GPUs.
 
         Of a large pool as of a moment ago; few are worked out at once, and the others wait.
         """
         async with self._explaining:
-            picture = await self._picture(pool.pool_id)
-            asked = [ticket._replace(submitted_at=picture.now) for ticket in tickets]
-            frozen = freeze(replace(picture, waiting=[*picture.waiting, *asked]))
+            rows = await self._pool_rows(pool.pool_id)
+            asked = [each._replace(submitted_at=rows.now) for each in requests]
+            frozen = snapshot_of(replace(rows, waiting=[*rows.waiting, *asked]))
             decisions = await decided(frozen)
         names = {request_id(each.key) for each in asked}
         row = next((as_told(each) for each in decisions.waiting if each.request_id in names), None)
-        gpus = [granted(each, room_in(frozen)) for each in asked]
+        milli_gpus = [granted(each, room_in(frozen)) for each in asked]
         account, shares = asked[0].account, shares_of(decisions)
-        return verdict_of(frozen, row, account, shares, sum(gpus)), gpus
+        return verdict_of(frozen, row, account, shares, sum(milli_gpus)), milli_gpus
 
-    async def _picture(self, pool_id: int) -> PoolRows:
+    async def _pool_rows(self, pool_id: int) -> PoolRows:
         now = time.monotonic()
-        self._pictures = {
-            each: kept for each, kept in self._pictures.items() if now - kept[0] < KEPT_S
-        }
-        if pool_id in self._pictures:
-            return self._pictures[pool_id][1]
+        self._rows = {each: kept for each, kept in self._rows.items() if now - kept[0] < KEPT_S}
+        if pool_id in self._rows:
+            return self._rows[pool_id][1]
         async with snapshot(self._pool) as db:
-            picture = await take_picture(db, pool_id)
-        if picture is None:
+            rows = await read_pool_rows(db, pool_id)
+        if rows is None:
             raise PoolMissing
-        if len(picture.running) + len(picture.waiting) > LARGE_ROWS:
-            self._pictures[pool_id] = (now, picture)
-        return picture
+        if len(rows.running) + len(rows.waiting) > LARGE_ROWS:
+            self._rows[pool_id] = (now, rows)
+        return rows
 
 
 async def _found(db: Connection, gpu_type: str, region: str) -> GpuPool:

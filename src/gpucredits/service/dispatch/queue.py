@@ -1,7 +1,7 @@
 """The queue as its callers know it: asking for a turn, waiting for news, giving up.
 
 Owns: what is written down when somebody begins to wait, one look for everybody who waits for
-news, and cancelling.
+news, which places are news, and cancelling.
 Must not: let anybody in (the dispatcher does).
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,12 +17,11 @@ import msgspec
 
 from gpucredits.core.bounds import DAY_US
 from gpucredits.core.command import Reserve
+from gpucredits.core.fairshare.decisions import WaitDecision
 from gpucredits.core.outcome import Outcome, Queued
 from gpucredits.core.reasons import Reason, Refused
-from gpucredits.service.dispatch.refusal import CANCELED, EXPIRED
 from gpucredits.service.write.acts import Act, perform
-from gpucredits.service.write.batch_record import is_remembered
-from gpucredits.service.write.stored_answers import decode, encode
+from gpucredits.service.write.batch_record import decode, encode, is_remembered
 from gpucredits.store.access import acts
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.clock import read_clock
@@ -30,16 +29,16 @@ from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
 from gpucredits.store.database.errors import Conflict, Unavailable
 from gpucredits.store.dispatch import pools, queue
-from gpucredits.store.dispatch.queue import NewTicket, QueuedRequest, QueueState, TicketFilter
+from gpucredits.store.dispatch.queue import Key, QueuedRequest, QueueFilter, QueueState
 
 __all__ = [
     "DeadlinePassed",
+    "QueueFilter",
     "QueueFull",
     "QueueOptions",
     "QueueState",
     "QueuedRequest",
     "RequestQueue",
-    "TicketFilter",
 ]
 
 logger = logging.getLogger(__name__)
@@ -49,9 +48,11 @@ PATIENCE_US: Final = 7 * DAY_US
 QUICK_US: Final = 5_000_000  # how long a request that does not wait is kept for a cycle
 LOOK_AGAIN_S: Final = 1.0
 GATHER_S: Final = 0.01
+PLACES_MAX: Final = 2_000  # rows that are written in one cycle
+MOVED_US: Final = 2_000_000  # an estimate that moved by less is not news
+EXPIRED = Refused(Reason.FAIR_SHARE, "Its turn did not come before its deadline.")
+CANCELED = Refused(Reason.FAIR_SHARE, "It was canceled while it waited.")
 JOIN_AT_ONCE: Final = 8  # requests that are written down at a time, so that others get connections
-
-Key = tuple[int, int]
 
 
 class QueueFull(Exception):  # noqa: N818  # it states what happened
@@ -110,13 +111,13 @@ class RequestQueue:
                     future.set_result(None)
 
     def news(self) -> None:
-        """Something about those who wait has changed."""
+        """A waiting request has changed."""
         self._news.set()
 
     async def join(
         self,
         act: Act,
-        wishes: Sequence[QueueOptions],
+        wanted: Sequence[QueueOptions],
         *,
         refused: Refused | None = None,
     ) -> tuple[Outcome, bool]:
@@ -126,23 +127,21 @@ class RequestQueue:
         """
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-            await _check_deadlines(db, wishes)
+            await _check_deadlines(db, wanted)
             if refused is not None:
                 return encode(refused), None
-            pool_id = wishes[0].pool_id
+            pool_id = wanted[0].pool_id
             waiting = await queue.count_open(
                 db, org_id=act.org_id, pool_id=pool_id, most=ORG_WAITING_MAX
             )
-            if waiting + len(wishes) > ORG_WAITING_MAX:
+            if waiting + len(wanted) > ORG_WAITING_MAX:
                 raise QueueFull
             numbers = []
-            for wish in wishes:
-                ticket = _ticket(act.org_id, wish, act.actor, act.request_id)
-                patience_us = PATIENCE_US if wish.is_patient else QUICK_US
-                number = await queue.insert(
-                    db, ticket, patience_us=patience_us, deadline=wish.deadline
-                )
-                numbers.append(number)
+            for options in wanted:
+                new = queued(act.org_id, options)
+                new = new._replace(actor=act.actor, request_id=act.request_id)
+                patience_us = PATIENCE_US if options.is_patient else QUICK_US
+                numbers.append(await queue.insert(db, new, patience_us=patience_us))
             await pools.ring(db)
             return encode(Queued(numbers[0], tuple(numbers[1:]))), None
 
@@ -150,10 +149,10 @@ class RequestQueue:
             done = await perform(self._pool, act, work)
         return decode(done.answer), done.is_replay
 
-    async def check_deadlines(self, wishes: Sequence[QueueOptions]) -> None:
+    async def check_deadlines(self, wanted: Sequence[QueueOptions]) -> None:
         """Raise DeadlinePassed for requests that would never have waited."""
         async with session(self._pool) as db:
-            await _check_deadlines(db, wishes)
+            await _check_deadlines(db, wanted)
 
     async def forget(self, act: Act, queued: Queued) -> None:
         """Let a key be used again under which requests joined that were asked to slow down."""
@@ -168,7 +167,7 @@ class RequestQueue:
         async with session(self._pool) as db:
             return (await queue.find(db, [key])).get(key)
 
-    async def page(self, wanted: TicketFilter) -> list[QueuedRequest]:
+    async def page(self, wanted: QueueFilter) -> list[QueuedRequest]:
         """Requests, the latest first."""
         async with session(self._pool) as db:
             return await queue.page(db, wanted)
@@ -179,8 +178,8 @@ class RequestQueue:
         """The request once ``until`` says so, or as it stands when the time is up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        ticket = await self.read(key)
-        while ticket is not None and not until(ticket) and (left := deadline - loop.time()) > 0:
+        request = await self.read(key)
+        while request is not None and not until(request) and (left := deadline - loop.time()) > 0:
             future: asyncio.Future[QueuedRequest | None] = loop.create_future()
             self._watched.setdefault(key, []).append(future)
             try:
@@ -191,8 +190,8 @@ class RequestQueue:
                 self._forget(key, future)
             if seen is None:
                 break
-            ticket = seen
-        return ticket
+            request = seen
+        return request
 
     async def cancel(self, act: Act, key: Key) -> tuple[bool, bool]:
         """Give up waiting: (whether it was still waiting, whether this key had done so before)."""
@@ -203,8 +202,8 @@ class RequestQueue:
             await pools.ring(db)
             if not closed:
                 return msgspec.json.encode(closed), None
-            [ticket] = (await queue.find(db, [key])).values()
-            state = {"account": ticket.account, "job_id": ticket.job_id}
+            [request] = (await queue.find(db, [key])).values()
+            state = {"account": request.account, "job_id": request.reserve.job_id}
             note = act.note("queue.cancel", f"queue:{key[1]}", old=state)
             return msgspec.json.encode(closed), note
 
@@ -239,11 +238,11 @@ class RequestQueue:
     async def _answer(self) -> None:
         keys = list(self._watched)
         async with session(self._pool) as db:
-            tickets = await queue.find(db, keys)
+            requests = await queue.find(db, keys)
         for key in keys:
             for future in self._watched.get(key, ()):
                 if not future.done():
-                    future.set_result(tickets.get(key))
+                    future.set_result(requests.get(key))
 
     def _forget(self, key: Key, future: asyncio.Future[QueuedRequest | None]) -> None:
         futures = self._watched[key]
@@ -252,54 +251,104 @@ class RequestQueue:
             del self._watched[key]
 
 
-def answer_of(ticket: QueuedRequest) -> Outcome | None:
+def answer_of(request: QueuedRequest) -> Outcome | None:
     """What the ledger or the pool said in the end; None while nobody has said anything."""
-    return None if ticket.outcome is None else decode(ticket.outcome)
+    return None if request.outcome is None else decode(request.outcome)
 
 
-def by_the_clock(ticket: QueuedRequest) -> QueuedRequest:
+def by_the_clock(request: QueuedRequest) -> QueuedRequest:
     """A request as its owner sees it: expired at its deadline, whoever writes that down when."""
-    if not ticket.is_late:
-        return ticket
-    outcome = encode(EXPIRED)
-    return replace(
-        ticket, state=QueueState.EXPIRED, ended_at=ticket.deadline, outcome=outcome, is_late=False
+    if not request.is_late:
+        return request
+    return request._replace(
+        state=QueueState.EXPIRED, ended_at=request.deadline, outcome=encode(EXPIRED)
     )
 
 
-def was_throttled(ticket: QueuedRequest) -> bool:
+def was_throttled(request: QueuedRequest) -> bool:
     """Whether it ended with a request to slow down, which is no answer to its key."""
-    return ticket.state == QueueState.REFUSED and not is_remembered(answer_of(ticket))
+    return request.state == QueueState.REFUSED and not is_remembered(answer_of(request))
 
 
-def has_ended(ticket: QueuedRequest) -> bool:
+def has_ended(request: QueuedRequest) -> bool:
     """Whether there is nothing more to wait for."""
-    return not QueueState(ticket.state).is_open
+    return not QueueState(request.state).is_open
 
 
-async def _check_deadlines(db: Connection, wishes: Sequence[QueueOptions]) -> None:
-    first = min((wish.deadline for wish in wishes if wish.deadline), default=0)
+async def _check_deadlines(db: Connection, wanted: Sequence[QueueOptions]) -> None:
+    first = min((options.deadline for options in wanted if options.deadline), default=0)
     if first and first <= (now := await read_clock(db)):
         raise DeadlinePassed(now)
 
 
-def _ticket(org_id: int, wish: QueueOptions, actor: str, request_id: str) -> NewTicket:
-    command = replace(wish.reserve, fair_share=None)
-    return NewTicket(
+def queued(org_id: int, options: QueueOptions, *, queue_id: int = 0) -> QueuedRequest:
+    """The row of a request that nobody has written down yet."""
+    reserve = options.reserve
+    return QueuedRequest(
         org_id=org_id,
-        pool_id=wish.pool_id,
-        account=wish.reserve.account,
-        command=msgspec.json.encode(command).decode(),
-        gpus=wish.reserve.gpu_count,
-        cpus=wish.cpus,
-        memory=wish.memory,
-        priority=wish.priority,
-        gang=wish.gang,
-        gang_size=wish.gang_size,
-        expected_ms=wish.expected_ms,
-        preemptible=wish.preemptible,
-        is_patient=wish.is_patient,
-        allow_partial=wish.allow_partial,
-        actor=actor,
-        request_id=request_id,
+        queue_id=queue_id,
+        pool_id=options.pool_id,
+        account=reserve.account,
+        command=msgspec.json.encode(replace(reserve, fair_share=None)).decode(),
+        milli_gpus=reserve.milli_gpus,
+        cpus=options.cpus,
+        memory=options.memory,
+        priority=options.priority,
+        gang=options.gang,
+        gang_size=options.gang_size,
+        expected_ms=options.expected_ms,
+        preemptible=options.preemptible,
+        is_patient=options.is_patient,
+        allow_partial=options.allow_partial,
+        submitted_at=0,
+        deadline=options.deadline,
+        actor="",
+        request_id="",
+    )
+
+
+class Places:
+    """Chooses what is news, and remembers for each pool up to which place the last cycle wrote."""
+
+    def __init__(self) -> None:
+        self._told_to: dict[int, int] = {}
+
+    def news(
+        self, pool_id: int, waiting: Iterable[tuple[QueuedRequest, WaitDecision]]
+    ) -> list[QueuedRequest]:
+        """Rows to write now: who was told nothing yet, then on from the last cycle's."""
+        told_to = self._told_to.get(pool_id, 0)
+        found = [
+            ((bool(request.reason), placed.position <= told_to, placed.position), placed)
+            for request, decision in waiting
+            if (placed := _placed(request, decision)) is not None
+        ]
+        if len(found) <= PLACES_MAX:
+            self._told_to.pop(pool_id, None)
+            return [placed for _, placed in found]
+        chosen = sorted(found)[:PLACES_MAX]
+        (was_told, *_), last = chosen[-1]
+        if was_told:
+            self._told_to[pool_id] = last.position
+        return [placed for _, placed in chosen]
+
+
+def _placed(request: QueuedRequest, decision: WaitDecision) -> QueuedRequest | None:
+    """The request with what it is told now; None when that is what it was told before."""
+    starts_at = decision.starts_at or 0
+    said = (request.position, request.reason, request.needed, request.available, request.behind)
+    says = (
+        *(decision.position, decision.reason.value),
+        *(decision.needed, decision.available, decision.behind),
+    )
+    if said == says and abs(starts_at - request.starts_at) < MOVED_US:
+        return None
+    return request._replace(
+        position=decision.position,
+        reason=decision.reason.value,
+        resource=decision.resource,
+        needed=decision.needed,
+        available=decision.available,
+        behind=decision.behind,
+        starts_at=starts_at,
     )

@@ -1,18 +1,23 @@
-"""From rows to a snapshot: the picture of a pool as the decision wants it.
+"""From a pool's rows to the snapshot that is decided on, and running that decision on a server.
 
 Owns: what counts as running and what as stopping, how much a request may take, weights and past
-use of tenants.
-Must not: decide, or read anything itself.
+use of tenants; that a decision runs beside the event loop and without the garbage collector.
+Must not: decide (core.fairshare does), or read anything itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import asyncio
+import gc
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from gpucredits.core import ids
 from gpucredits.core.account import lineage, org_of
 from gpucredits.core.fairshare.decay import decayed
+from gpucredits.core.fairshare.decide import decide
+from gpucredits.core.fairshare.decisions import Decisions
 from gpucredits.core.fairshare.snapshot import (
     Amounts,
     Capacity,
@@ -24,18 +29,18 @@ from gpucredits.core.fairshare.snapshot import (
     UsageOrder,
     WaitingRequest,
 )
-from gpucredits.store.dispatch.pool_rows import (
+from gpucredits.core.money import MILLI_PER_GPU, whole_gpus
+from gpucredits.store.dispatch.pools import (
     WAITING_MAX,
     Drain,
-    Key,
+    GpuPool,
     LiveLease,
-    OpenTicket,
     PoolRows,
 )
-from gpucredits.store.dispatch.pools import GpuPool
-from gpucredits.store.dispatch.queue import QueueState
+from gpucredits.store.dispatch.queue import Key, QueuedRequest, QueueState
 
 RESOURCES: Final = ("gpu", "cpu", "memory")
+IN_THREAD_ROWS: Final = 2_000  # larger decisions do not hold up the event loop
 Room = dict[str, int]  # how much of each resource
 
 
@@ -46,7 +51,7 @@ def request_id(key: Key) -> str:
 
 def capacity_of(pool: GpuPool) -> Capacity:
     """What a pool has, only what has a bound."""
-    amounts = zip(RESOURCES, (pool.gpus, pool.cpus, pool.memory), strict=True)
+    amounts = zip(RESOURCES, (pool.milli_gpus, pool.cpus, pool.memory), strict=True)
     return tuple((name, amount) for name, amount in amounts if amount is not None)
 
 
@@ -65,63 +70,92 @@ def policy_of(pool: GpuPool) -> Policy:
     )
 
 
-def freeze(picture: PoolRows, *, without: Collection[str] = ()) -> PoolSnapshot:
-    """The snapshot of a picture, some requests left out."""
-    capacity = capacity_of(picture.pool)
+def snapshot_of(rows: PoolRows, *, without: Collection[str] = ()) -> PoolSnapshot:
+    """The snapshot of a pool's rows, some requests left out."""
+    capacity = capacity_of(rows.pool)
     names = [name for name, _ in capacity]
-    goes_on = {(drain.org_id, drain.reservation_id) for drain in needless(picture)}
+    goes_on = {(drain.org_id, drain.reservation_id) for drain in needless(rows)}
     running = [
         _running(lease, names, goes_on=(lease.org_id, lease.reservation_id) in goes_on)
-        for lease in picture.running
+        for lease in rows.running
     ]
     running += [
-        _admitting(ticket, names)
-        for ticket in picture.waiting
-        if ticket.state == QueueState.ADMITTING
+        _admitting(request, names)
+        for request in rows.waiting
+        if request.state == QueueState.ADMITTING
     ]
     free = _room(capacity, [job.amounts for job in running])
     return PoolSnapshot(
-        pool=picture.pool.name,
-        now=picture.now,
+        pool=rows.pool.name,
+        now=rows.now,
         capacity=capacity,
-        tenants=_tenants(picture),
+        tenants=_tenants(rows),
         running=tuple(running),
         waiting=tuple(
-            _waiting(ticket, names, free)
-            for ticket in picture.waiting
-            if ticket.state == QueueState.WAITING and request_id(ticket.key) not in without
+            _waiting(request, names, free)
+            for request in rows.waiting
+            if request.state == QueueState.WAITING and request_id(request.key) not in without
         ),
-        policy=policy_of(picture.pool),
+        policy=policy_of(rows.pool),
     )
 
 
-def needless(picture: PoolRows) -> list[Drain]:
+async def decided(snapshot: PoolSnapshot) -> Decisions:
+    """Decide without the collector, and beside the event loop where that takes long."""
+    if len(snapshot.running) + len(snapshot.waiting) < IN_THREAD_ROWS:
+        return decided_at_once(snapshot)
+    return await asyncio.to_thread(decided_at_once, snapshot)
+
+
+def decided_at_once(snapshot: PoolSnapshot) -> Decisions:
+    """Decide with the garbage collector paused: a decision makes many rows and no cycles."""
+    with collector_paused():
+        return decide(snapshot)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Without the garbage collector, if it was on."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def needless(rows: PoolRows) -> list[Drain]:
     """Leases that make room for a request which no longer waits for room.
 
     It left, was admitted, or another gate holds it: its account was suspended, say, or ran out of
-    credits. Where there is no capacity, nobody needs room. Of a queue that is too long to be looked
-    at as a whole nothing is known.
+    credits. Where there is no capacity, nobody needs room. Nothing is known of a queue that is too
+    long to be read as a whole.
     """
-    if not picture.pool.gates:
-        return picture.drains
-    if len(picture.waiting) >= WAITING_MAX:
+    if not rows.pool.gates:
+        return rows.drains
+    if len(rows.waiting) >= WAITING_MAX:
         return []
-    waiting = {ticket.queue_id for ticket in picture.waiting if not ticket.held_by}
-    return [drain for drain in picture.drains if drain.stopping_for not in waiting]
+    waiting = {request.queue_id for request in rows.waiting if not request.held_by}
+    return [drain for drain in rows.drains if drain.stopping_for not in waiting]
 
 
-def granted(ticket: OpenTicket, free: Room) -> int:
+def granted(request: QueuedRequest, free: Room) -> int:
     """How many GPUs a request would take: fewer than it asks for, if it allows that."""
-    if not ticket.allow_partial:
-        return ticket.gpus
-    return fitting(ticket, free) or _most(ticket)
+    if not request.allow_partial:
+        return request.milli_gpus
+    return fitting(request, free) or _most(request)
 
 
-def fitting(ticket: OpenTicket, free: Room) -> int:
-    """How many of the GPUs that a request would take there is room for, all resources counted."""
-    asked = dict(zip(RESOURCES, (ticket.gpus, ticket.cpus, ticket.memory), strict=True))
-    parts = [ticket.gpus * max(free[name], 0) // asked[name] for name in free if asked[name]]
-    return min(_most(ticket), *parts) if parts else 0
+def fitting(request: QueuedRequest, free: Room) -> int:
+    """How many of the GPUs that a request would take there is room for, all resources counted.
+
+    Fewer than it asks for are whole GPUs: nobody gets part of a GPU that did not ask for it.
+    """
+    asked = dict(zip(RESOURCES, (request.milli_gpus, request.cpus, request.memory), strict=True))
+    parts = [request.milli_gpus * max(free[name], 0) // asked[name] for name in free if asked[name]]
+    room = min(_most(request), *parts) if parts else 0
+    return room if room == request.milli_gpus else whole_gpus(room)
 
 
 def room_in(snapshot: PoolSnapshot, *, without: Collection[str] = ()) -> Room:
@@ -131,26 +165,28 @@ def room_in(snapshot: PoolSnapshot, *, without: Collection[str] = ()) -> Room:
     return _room(snapshot.capacity, held)
 
 
-def used_by_now(picture: PoolRows) -> dict[str, int]:
-    """Past use of each account in GPU-milliseconds, faded to the moment of the picture."""
-    half_life_ms = picture.pool.half_life_ms
+def used_by_now(rows: PoolRows) -> dict[str, int]:
+    """Past use of each account in GPU-milliseconds, faded to the moment of the rows."""
+    half_life_ms = rows.pool.half_life_ms
     if not half_life_ms:
         return {}
-    since = picture.used_until or picture.now
-    elapsed_ms = max(picture.now - since, 0) // 1_000
+    since = rows.used_until or rows.now
+    elapsed_ms = max(rows.now - since, 0) // 1_000
     used = {
         path: decayed(usage, elapsed_ms=elapsed_ms, half_life_ms=half_life_ms)
-        for path, usage in picture.usage.items()
+        for path, usage in rows.usage.items()
     }
-    for lease in picture.running:
-        ran_ms = max(picture.now - max(since, lease.admitted_at), 0) // 1_000
-        used[lease.account] = used.get(lease.account, 0) + lease.gpus * ran_ms
+    for lease in rows.running:
+        ran_ms = max(rows.now - max(since, lease.admitted_at), 0) // 1_000
+        used[lease.account] = (
+            used.get(lease.account, 0) + lease.milli_gpus * ran_ms // MILLI_PER_GPU
+        )
     return {path: usage for path, usage in used.items() if usage}
 
 
-def _most(ticket: OpenTicket) -> int:
+def _most(request: QueuedRequest) -> int:
     """The most GPUs that a request would take: no more than another gate is known to leave."""
-    return min(ticket.gpus, ticket.gpus_max or ticket.gpus)
+    return min(request.milli_gpus, request.milli_gpus_max or request.milli_gpus)
 
 
 def _room(capacity: Capacity, held: Sequence[Amounts]) -> Room:
@@ -160,16 +196,16 @@ def _room(capacity: Capacity, held: Sequence[Amounts]) -> Room:
     }
 
 
-def _tenants(picture: PoolRows) -> tuple[Tenant, ...]:
+def _tenants(rows: PoolRows) -> tuple[Tenant, ...]:
     tenants = {
-        path: Tenant(path, weight, 0, may_borrow) for path, weight, may_borrow in picture.weights
+        path: Tenant(path, weight, 0, may_borrow) for path, weight, may_borrow in rows.weights
     }
-    if not picture.pool.borrowing:
-        rows: list[LiveLease | OpenTicket] = [*picture.running, *picture.waiting]
-        for org in {org_of(row.account) for row in rows}:
+    if not rows.pool.borrowing:
+        counted: list[LiveLease | QueuedRequest] = [*rows.running, *rows.waiting]
+        for org in {org_of(row.account) for row in counted}:
             tenants.setdefault(org, Tenant(org, may_borrow=False))
     totals: dict[str, int] = {}
-    for path, usage in used_by_now(picture).items():
+    for path, usage in used_by_now(rows).items():
         for ancestor in lineage(path):
             totals[ancestor] = totals.get(ancestor, 0) + usage
     for path, usage in totals.items():
@@ -177,8 +213,8 @@ def _tenants(picture: PoolRows) -> tuple[Tenant, ...]:
     return tuple(sorted(tenants.values()))
 
 
-def _amounts(names: list[str], gpus: int, cpus: int, memory: int) -> Amounts:
-    given = dict(zip(RESOURCES, (gpus, cpus, memory), strict=True))
+def _amounts(names: list[str], milli_gpus: int, cpus: int, memory: int) -> Amounts:
+    given = dict(zip(RESOURCES, (milli_gpus, cpus, memory), strict=True))
     return tuple(given[name] for name in names)
 
 
@@ -189,7 +225,7 @@ def _running(lease: LiveLease, names: list[str], *, goes_on: bool) -> RunningJob
     return RunningJob(
         ids.format_id(ids.RESERVATION, lease.org_id, lease.reservation_id),
         lease.account,
-        _amounts(names, lease.gpus, lease.cpus, lease.memory),
+        _amounts(names, lease.milli_gpus, lease.cpus, lease.memory),
         lease.priority,
         lease.admitted_at,
         expected_end,
@@ -200,35 +236,45 @@ def _running(lease: LiveLease, names: list[str], *, goes_on: bool) -> RunningJob
     )
 
 
-def _admitting(ticket: OpenTicket, names: list[str]) -> RunningJob:
+def _admitting(request: QueuedRequest, names: list[str]) -> RunningJob:
     """A request that has its room already; it cannot be stopped before it has started."""
-    gpus = ticket.granted
+    milli_gpus = request.granted
     return RunningJob(
-        request_id(ticket.key),
-        ticket.account,
-        _amounts(names, gpus, _part(ticket.cpus, gpus, ticket), _part(ticket.memory, gpus, ticket)),
-        ticket.priority,
-        ticket.submitted_at,
+        request_id(request.key),
+        request.account,
+        _amounts(
+            names,
+            milli_gpus,
+            _part(request.cpus, milli_gpus, request),
+            _part(request.memory, milli_gpus, request),
+        ),
+        request.priority,
+        request.submitted_at,
         preemptible=False,
-        gang=ticket.gang,
+        gang=request.gang,
     )
 
 
-def _waiting(ticket: OpenTicket, names: list[str], free: Room) -> WaitingRequest:
-    gpus = granted(ticket, free)
+def _waiting(request: QueuedRequest, names: list[str], free: Room) -> WaitingRequest:
+    milli_gpus = granted(request, free)
     return WaitingRequest(
-        request_id(ticket.key),
-        ticket.account,
-        _amounts(names, gpus, _part(ticket.cpus, gpus, ticket), _part(ticket.memory, gpus, ticket)),
-        ticket.priority,
-        ticket.submitted_at,
-        ticket.expected_ms or None,
-        ticket.gang,
-        ticket.gang_size,
-        ticket.held_by,
+        request_id(request.key),
+        request.account,
+        _amounts(
+            names,
+            milli_gpus,
+            _part(request.cpus, milli_gpus, request),
+            _part(request.memory, milli_gpus, request),
+        ),
+        request.priority,
+        request.submitted_at,
+        request.expected_ms or None,
+        request.gang,
+        request.gang_size,
+        request.held_by,
     )
 
 
-def _part(amount: int, gpus: int, ticket: OpenTicket) -> int:
+def _part(amount: int, milli_gpus: int, request: QueuedRequest) -> int:
     """What goes with some of the GPUs, rounded up."""
-    return -(-amount * gpus // ticket.gpus)
+    return -(-amount * milli_gpus // request.milli_gpus)

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from gpucredits.core.limits import TokenBucket, advance
 from gpucredits.core.request_limit import BucketDraw, BucketName, RequestLimit, bucket_of
-from gpucredits.core.token_bucket import TokenBucket, advance
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import Conflict, Unavailable
 from gpucredits.store.limits.request_limits import Level, load_levels, save_levels

@@ -14,7 +14,7 @@ from gpucredits.core.rules.upkeep.roll import roll_due
 from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.database.connections import snapshot
 from gpucredits.store.ledger.orgs import find_org
 
 
@@ -38,7 +38,7 @@ async def read_standing(pool: Pool, path: str) -> LimitStanding | None:
         needs = Needs(
             orgs={org_id},
             paths={(org_id, each) for each in wanted},
-            jobs={(org_id, path, "")},  # as admissions do, to see past windows too
+            jobs={(org_id, path, "", "")},  # as admissions do, to see past windows too
         )
         page = (await load(connection, needs))[org_id]
     book = page.book

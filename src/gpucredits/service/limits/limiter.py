@@ -13,8 +13,8 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+from gpucredits.core.limits import TokenBucket, advance, clears_at, resize
 from gpucredits.core.request_limit import BucketDraw
-from gpucredits.core.token_bucket import TokenBucket, advance, clears_at, resize
 from gpucredits.service.limits.bucket_levels import KnownBucket, Levels, LevelUnknown
 
 

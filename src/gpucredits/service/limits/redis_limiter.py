@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from gpucredits.core.limits import TokenBucket
 from gpucredits.core.request_limit import BucketDraw, bucket_of
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.service.limits.bucket_levels import KnownBucket, Levels, LevelUnknown, lower
 from gpucredits.service.limits.limiter import (
     LimiterHealth,

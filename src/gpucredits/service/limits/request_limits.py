@@ -23,8 +23,7 @@ from gpucredits.core.request_limit import (
     standing_of,
 )
 from gpucredits.service.access.key_acts import KeyUnknown
-from gpucredits.service.access.keys import Keyring
-from gpucredits.service.access.permissions import Principal
+from gpucredits.service.access.permissions import Keyring, Principal
 from gpucredits.service.limits.limiter import Limiter
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access import keys

@@ -19,17 +19,11 @@ from gpucredits.core.grant import Grant, GrantState, seen_at
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.credit.funding import chain_of
 from gpucredits.core.topup import TopUpRow
-from gpucredits.store.billing.spending import (
-    Grouping,
-    SpentOn,
-    SpentPage,
-    leases_concerned,
-    sum_spent,
-)
-from gpucredits.store.book.load import CachedBook, load
+from gpucredits.store.book.cached_book import CachedBook
+from gpucredits.store.book.load import load
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.database.connections import snapshot
 from gpucredits.store.ledger.accounts import AccountFilter, list_accounts, sum_pending, sum_tree
 from gpucredits.store.ledger.entries import EntryFilter, EntryRow, list_entries
 from gpucredits.store.ledger.grants import GrantFilter, list_grants
@@ -219,38 +213,6 @@ class Reads:
         async with self._snapshot() as connection:
             org_id = await find_org(connection, org)
             return [] if org_id is None else await list_entries(connection, org_id, wanted)
-
-    async def usage(
-        self,
-        path: str,
-        *,
-        since: int,
-        until: int,
-        by: Grouping = "job",
-        limit: int = 100,
-        offset: int = 0,
-    ) -> SpentPage:
-        """What the subtree of a payer spent in [since, until): groups from ``offset`` on, and all.
-
-        ``until`` is now at the latest, so that what was told of a time stays true.
-        """
-        async with self._snapshot() as connection:
-            org_id = await find_org(connection, org_of(path))
-            if org_id is None:
-                return SpentPage([], 0, 0, 0)
-            time = {"since": since, "until": until}
-            return await sum_spent(
-                connection, org_id, path, **time, by=by, limit=limit, offset=offset
-            )
-
-    async def leases_in(
-        self, org_id: int, path: str, *, since: int, until: int, before: int, limit: int
-    ) -> list[SpentOn]:
-        """The leases of a subtree's jobs that ran or were charged in [since, until)."""
-        async with self._snapshot() as connection:
-            return await leases_concerned(
-                connection, org_id, path, since=since, until=until, before=before, limit=limit
-            )
 
     @asynccontextmanager
     async def _snapshot(self) -> AsyncIterator[Connection]:

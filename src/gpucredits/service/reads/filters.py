@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpucredits.store.database.org_rows import OrgFilter
 from gpucredits.store.ledger.accounts import AccountFilter
 from gpucredits.store.ledger.entries import EntryFilter
 from gpucredits.store.ledger.grants import GrantFilter
@@ -13,6 +14,7 @@ __all__ = [
     "AccountFilter",
     "EntryFilter",
     "GrantFilter",
+    "OrgFilter",
     "ReservationFilter",
     "TopUpFilter",
     "TransferFilter",

@@ -1,6 +1,7 @@
 """Finding orgs, accounts and leases by their names, for the edge's checks of scope.
 
-Owns: the memory of orgs' numbers, which never change once given.
+Owns: the memory of the account and node of leases, which never change. The ledger knows the numbers
+of orgs.
 Must not: answer anything about money.
 """
 
@@ -14,29 +15,17 @@ from gpucredits.store.billing import usage_events
 from gpucredits.store.billing.usage_events import MeasuredLease
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.connections import session
-from gpucredits.store.ledger.orgs import find_org, list_orgs
+from gpucredits.store.ledger.orgs import list_orgs
 
-MEMORY_ORGS_MAX: Final = 100_000
+MEMORY_LEASES_MAX: Final = 100_000
 
 
 class Directory:
-    """Numbers and owners of things."""
+    """Numbers of accounts and owners of leases."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._numbers: dict[str, int] = {}
-
-    async def org_number(self, path: str) -> int | None:
-        """The number of an org, or None when there is no such org."""
-        number = self._numbers.get(path)
-        if number is not None:
-            return number
-        number = await find_org(self._pool, path)
-        if number is not None:
-            if len(self._numbers) >= MEMORY_ORGS_MAX:
-                self._numbers.clear()
-            self._numbers[path] = number
-        return number
+        self._leases: dict[tuple[int, int], MeasuredLease] = {}
 
     async def orgs(self, *, start: str, limit: int) -> list[str]:
         """Paths of orgs in order, from one on."""
@@ -55,3 +44,14 @@ class Directory:
             return {}
         async with session(self._pool) as db:
             return await usage_events.leases(db, numbers)
+
+    async def remembered_leases(
+        self, numbers: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], MeasuredLease]:
+        """As ``leases``, from memory where it can be: a node reports the same leases."""
+        memory = self._leases
+        if missing := [number for number in numbers if number not in memory]:
+            if len(memory) + len(missing) > MEMORY_LEASES_MAX:
+                memory.clear()
+            memory |= await self.leases(missing)
+        return {number: memory[number] for number in numbers if number in memory}

@@ -15,15 +15,14 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.account import Account
-from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget
 from gpucredits.core.grant import Grant
+from gpucredits.core.limits import Boost, TokenBucket
 from gpucredits.core.outcome import Closed, Outcome, Transferred
 from gpucredits.core.quota import Quota
 from gpucredits.core.reservation import Reservation, ReservationState
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
-from gpucredits.service.write.stored_answers import KINDS, Stored
+from gpucredits.service.write.batch_record import KINDS, Stored
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.verify import answers as store
 from gpucredits.store.verify.answers import SEPARATOR, StoredAnswer, Thing, Told

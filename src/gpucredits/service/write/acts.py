@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+
+from gpucredits.core.reasons import Refused, account_unknown
 from gpucredits.service.write.errors import KeyReused
 from gpucredits.store.access import acts, audit
 from gpucredits.store.access.acts import KeyRecord
@@ -53,7 +56,19 @@ class Done:
     is_replay: bool = False
 
 
+class ActRefused(Exception):  # noqa: N818  # it states what happened
+    """The act is refused, and nothing of it was written down."""
+
+    index: int | None = None  # of an item in a batch, which an act has not
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.message)
+        self.refused = refused
+
+
+Answer = TypeVar("Answer")
 Work = Callable[[Connection], Awaitable[tuple[bytes, AuditNote | None]]]
+AccountWork = Callable[[Connection, int], Awaitable[tuple[bytes, AuditNote | None]]]
 
 
 async def perform(pool: Pool, act: Act, work: Work) -> Done:
@@ -65,6 +80,24 @@ async def perform(pool: Pool, act: Act, work: Work) -> Done:
         return await _attempt(pool, act, work)
     except Conflict:
         return await _attempt(pool, act, work)
+
+
+async def perform_on(
+    pool: Pool, act: Act, account: str, work: AccountWork, kind: type[Answer]
+) -> tuple[Answer, bool]:
+    """Do the work on an account; the answer, and whether it is that of an earlier call.
+
+    Raises ActRefused where there is no such account.
+    """
+
+    async def found(db: Connection) -> tuple[bytes, AuditNote | None]:
+        account_id = await acts.find_account(db, act.org_id, account)
+        if account_id is None:
+            raise ActRefused(account_unknown(account))
+        return await work(db, account_id)
+
+    done = await perform(pool, act, found)
+    return msgspec.json.decode(done.answer, type=kind), done.is_replay
 
 
 async def claim(pool: Pool, org_ids: Iterable[int], key: str, *, fingerprint: bytes) -> None:

@@ -8,22 +8,95 @@ Must not: write (store/book/save.py does, with everything else of the batch).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from gpucredits.core.account import Funding
+from gpucredits.core.account import Account, Funding
 from gpucredits.core.book import Book
 from gpucredits.core.command import Command, Explain, UpdateAccount
 from gpucredits.core.decide import RULES
+from gpucredits.core.grant import Grant
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome
+from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Kind, Refused, kind_of
-from gpucredits.core.reservation import Decision, ReservationState
+from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.rule import State
-from gpucredits.service.write.stored_answers import encode
 from gpucredits.store.book.cached_book import CachedBook
 from gpucredits.store.book.save import ActRow, BatchRecord
+
+# Compiled classes keep only rough types of their fields; JSON needs these in full.
+for row in (Account, Grant, Reservation):
+    row.__annotations__["metadata"] = "dict[str, str]"
+for items in ("paid", "payers"):
+    Reservation.__annotations__[items] = "tuple[tuple[int, int], ...]"
+Reservation.__annotations__["kept"] = "tuple[tuple[int, int, int], ...]"
+Quota.__annotations__["calendar"] = "Calendar | None"
+KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outcome)}
+
+
+class Stored(msgspec.Struct):
+    """An outcome on its way to or from the database."""
+
+    kind: str
+    value: msgspec.Raw
+
+
+def encode(outcome: Outcome) -> bytes:
+    """The stored form."""
+    stored = {"kind": type(outcome).__name__, "value": outcome}
+    return msgspec.json.encode(stored)
+
+
+def decode(stored: bytes) -> Outcome:
+    """The outcome that ``encode`` was given, equal in every field."""
+    document = msgspec.json.decode(stored, type=Stored)
+    outcome: Outcome = msgspec.json.decode(document.value, type=KINDS[document.kind])
+    return outcome
+
+
+def detached(outcome: Outcome) -> Outcome:
+    """The outcome with rows of its own, as they are now: later commands change the book's."""
+    kind = type(outcome)
+    names = ROW_FIELDS[kind]
+    if not names:
+        return outcome
+    values = [getattr(outcome, name) for name in FIELDS[kind]]
+    for place, name in enumerate(FIELDS[kind]):
+        if name in names and (row := values[place]) is not None:
+            values[place] = type(row)(*VALUES_OF[type(row)](row))
+    return kind(*values)
+
+
+def row_fields(kind: type[Any]) -> dict[str, type[Any]]:
+    """The fields of an outcome that hold a row, with its class."""
+    hints = get_type_hints(kind)
+    return {
+        each.name: part
+        for each in fields(kind)
+        for part in parts_of(hints[each.name])
+        if isinstance(part, type) and is_dataclass(part)
+    }
+
+
+def parts_of(hint: Any) -> tuple[Any, ...]:
+    """The types that a value may have."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+ROW_FIELDS = {kind: row_fields(kind) for kind in KINDS.values()}
+FIELDS = {kind: tuple(each.name for each in fields(kind)) for kind in KINDS.values()}
+# What gives the values of a row's fields, in the order in which its class takes them.
+VALUES_OF = {
+    row: attrgetter(*(each.name for each in fields(row)))
+    for rows in ROW_FIELDS.values()
+    for row in rows.values()
+}
+
 
 ATTEMPT = b"queue"  # the fingerprint of an attempt of the queue, under a key of its own
 ENDED = frozenset(state.name.lower() for state in ReservationState)
@@ -102,7 +175,8 @@ def acts_of(
         told = rule.after(org_id, outcome)
         if told is not None:
             add(rule.audit, told[0], before, told[1])
-    if not isinstance(request.command, UpdateAccount):  # the act of an update says it already
+    # The act of an update says it already.
+    if cached.book.became_own and not isinstance(request.command, UpdateAccount):
         shared, own = Funding.SHARED.name.lower(), Funding.OWN.name.lower()
         for path in cached.book.became_own:
             new = {"funding": own, "because": rule.audit}

@@ -1,8 +1,11 @@
-"""Carrying out batches, one at a time, over a connection that is kept.
+"""Carrying out batches, one at a time, over a connection that is kept; whether writes get through.
 
 Owns: retries, the isolation of locked orgs and of commands that cannot be decided, an answer for
-every caller, and whether writes get through.
-Must not: choose the jobs of a batch (batch_queue does), or know what a command means (core does).
+every caller, and what failed since the last write that was saved. Requests that failed before they
+were part of a batch are heard of too: their key or org could not be looked up, or an administrative
+act not be saved.
+Must not: choose the jobs of a batch (batch_queue does), know what a command means (core does), try
+a write of its own, or know HTTP.
 """
 
 from __future__ import annotations
@@ -11,15 +14,24 @@ import asyncio
 import logging
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Container, Sequence
 from typing import Final
 
-from gpucredits.service.write.batch import Job, commit
+from gpucredits.service.write.batch import Job, Result, commit
 from gpucredits.service.write.errors import BUSY_RETRY_S, Busy
-from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.database.batch_session import close_lane, held_by_others, is_open, open_lane
+from gpucredits.store.book.book_cache import BookCache
+from gpucredits.store.book.database_clock import ClockJumped
+from gpucredits.store.book.save import held_by_others, is_open, open_lane
 from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.connections import close_lane
 from gpucredits.store.database.errors import Conflict, Locked, Unavailable
+
+FAILURES_MIN: Final = 3  # failures in a row before writes count as broken
+LOGGED_EVERY_S: Final = 10.0
+# How long failures are held against the server when nobody tries to write any more. Without an
+# end, a load balancer that sends no writes to a server in trouble would never send one again.
+REMEMBERED_S: Final = 30.0
 
 logger = logging.getLogger(__name__)
 
@@ -28,54 +40,10 @@ HELD_MAX_S = 2.5  # a batch that met a lock begins nothing for locked orgs after
 HELD_LOOK_S = 0.05  # between two looks at whether locks were released
 CONNECT_TIMEOUT_S = 5.0
 WAIT_MAX_S = 10.0  # a job that has waited for longer is answered Busy
-FAILURES_MIN: Final = 3  # batches in a row that fail before writes count as broken
-LOGGED_EVERY_S: Final = 10.0
 
 
 def _ignore() -> None:
     """Do nothing."""
-
-
-class WriteProgress:
-    """The batches that failed since the last one that was saved, and why; totals since the start.
-
-    It tells a database that answers reads and takes no writes (a full disk, damaged pages) from
-    one that works.
-    """
-
-    def __init__(self) -> None:
-        self.failures = 0
-        self.saved_total = 0
-        self.failed_total = 0
-        self.cause = ""
-        self._logged_at = float("-inf")
-        self._unlogged = 0
-
-    def saved(self) -> None:
-        """Note that a batch was saved."""
-        if self.failures >= FAILURES_MIN:
-            logger.warning("writes get through again", extra={"fields": {"failed": self.failures}})
-        self.failures = 0
-        self.saved_total += 1
-
-    def failed(self, error: Exception) -> None:
-        """Note that a batch could not be saved; the log gets one line every ten seconds."""
-        self.failures += 1
-        self.failed_total += 1
-        self.cause = str(error) or type(error).__name__
-        now = time.monotonic()
-        self._unlogged += 1
-        if now - self._logged_at >= LOGGED_EVERY_S:
-            fields = {"cause": self.cause, "batches": self._unlogged}
-            logger.error("a batch could not be saved", extra={"fields": fields})
-            self._logged_at, self._unlogged = now, 0
-
-    @property
-    def trouble(self) -> str:
-        """What is wrong with writes, or an empty string."""
-        if self.failures < FAILURES_MIN:
-            return ""
-        return f"the last {self.failures} batches of writes failed: {self.cause}"
 
 
 class BatchWorker:
@@ -87,8 +55,10 @@ class BatchWorker:
         self.progress = progress
         self.connection: Connection | None = None
         self.has_met_lock = False
+        self.is_apart = False  # others need not wait for the batch that is under way
+        self.size = 0  # of the batch that is under way, in commands or heartbeats
         self._on_lock: Callable[[], None] = _ignore
-        self._began_at = 0.0
+        self.began_at = 0.0  # the batch that is under way
 
     async def serve(self, jobs: Sequence[Job], on_lock: Callable[[], None] = _ignore) -> None:
         """Carry out a batch and answer its callers, whatever happens.
@@ -97,7 +67,7 @@ class BatchWorker:
         Orgs that were found locked in the last seconds go after the others. The jobs of an org that
         opens quota windows go one by one: a window begins with all spending saved before it.
         """
-        self._began_at = asyncio.get_running_loop().time()
+        self.began_at = asyncio.get_running_loop().time()
         self.has_met_lock, self._on_lock = False, on_lock
         orgs = {job.org_id for job in jobs}
         singly = {job.org_id for job in jobs if job.opens_windows}
@@ -129,7 +99,8 @@ class BatchWorker:
         except Exception as error:  # noqa: BLE001  # a guard: every caller must be answered
             await self._serve_apart(jobs, error)
         else:
-            self.progress.saved()
+            if any(map(wrote, jobs, results)):
+                self.progress.saved()
             for job, result in zip(jobs, results, strict=True):
                 job.deliver(result)
 
@@ -183,7 +154,7 @@ class BatchWorker:
         if isinstance(conflict, Locked):
             self.cache.held.add({job.org_id for job in jobs})
         for job in jobs:
-            job.fail(Unavailable(str(conflict)))
+            job.fail(held(str(conflict)))
 
     async def _held(self, orgs: Collection[int]) -> set[int]:
         """The orgs whose rows another process has locked; none if that cannot be found out.
@@ -196,7 +167,7 @@ class BatchWorker:
             return await held_by_others(self.connection, orgs)
 
     def _is_late(self) -> bool:
-        return asyncio.get_running_loop().time() - self._began_at > HELD_MAX_S
+        return asyncio.get_running_loop().time() - self.began_at > HELD_MAX_S
 
     async def _serve_apart(self, jobs: Sequence[Job], error: Exception) -> None:
         """Find the job that cannot be decided by carrying out each job by itself."""
@@ -212,7 +183,7 @@ class BatchWorker:
         """Carry out one job after the other; wait for a locked org once, not for each job."""
         for job in jobs:
             if self._is_late() and self.cache.held.among([job.org_id]):
-                job.fail(Unavailable("somebody else holds the org"))
+                job.fail(held("somebody else holds the org"))
             else:
                 await self._serve([job], 1)
 
@@ -225,6 +196,18 @@ class BatchWorker:
             connection = await open_lane(self.pool, timeout_s=CONNECT_TIMEOUT_S)
             self.connection = connection
         return connection
+
+
+def wrote(job: Job, result: Result) -> bool:
+    """Whether a job has changed anything; a rehearsal, a replay or a duplicate changes nothing."""
+    return isinstance(result, list) and job.wrote(result)
+
+
+def held(why: str) -> Unavailable:
+    """The error of an org that somebody else holds, which is no trouble of the database."""
+    error = Unavailable(why)
+    error.is_noted = True
+    return error
 
 
 def of_orgs(jobs: Sequence[Job], orgs: Container[int]) -> list[Job]:
@@ -244,3 +227,81 @@ def still_wanted(jobs: Sequence[Job]) -> list[Job]:
         else:
             wanted.append(job)
     return wanted
+
+
+class WriteProgress:
+    """Failures in a row, of batches and of requests before their batch; totals since the start.
+
+    A clock that has jumped is no failure: the server itself decides nothing then, and says so.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.failures = 0  # batches, since one was saved
+        self.turned_away = 0  # requests before their batch, since one of them was decided
+        self.saved_total = 0
+        self.failed_total = 0
+        self.turned_away_total = 0
+        self.cause = ""
+        self._clock = clock
+        self._failed_at: deque[float] = deque([float("-inf")] * FAILURES_MIN, FAILURES_MIN)
+        self._logged_at = float("-inf")
+        self._unlogged = 0
+
+    def saved(self) -> None:
+        """Note that a batch was saved with what it wrote."""
+        if self.failures >= FAILURES_MIN:
+            logger.warning("writes get through again", extra={"fields": {"failed": self.failures}})
+        self.failures = 0
+        self.saved_total += 1
+
+    def failed(self, error: Unavailable) -> None:
+        """Note that a batch could not be saved; the log gets one line every ten seconds."""
+        if isinstance(error, ClockJumped):
+            return
+        self.failures += 1
+        self.failed_total += 1
+        self._note(error)
+        self._unlogged += 1
+        if self._failed_at[-1] - self._logged_at >= LOGGED_EVERY_S:
+            fields = {"cause": self.cause, "batches": self._unlogged}
+            logger.error("a batch could not be saved", extra={"fields": fields})
+            self._logged_at, self._unlogged = self._failed_at[-1], 0
+
+    def decided(self) -> None:
+        """Note that a request to write was not turned away."""
+        self.turned_away = 0
+
+    def turn_away(self, error: Exception) -> None:
+        """Note that a request to write was answered with an error, unless its batch has told it."""
+        if not isinstance(error, Unavailable) or isinstance(error, ClockJumped) or error.is_noted:
+            return
+        self.turned_away += 1
+        self.turned_away_total += 1
+        self._note(error)
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with writes, or an empty string."""
+        if self._clock() - self._failed_at[-1] > REMEMBERED_S:
+            return ""
+        if self.failures >= FAILURES_MIN:
+            return f"the last {self.failures} batches of writes failed: {self.cause}"
+        if self.turned_away >= FAILURES_MIN:
+            return f"the last {self.turned_away} writes were turned away: {self.cause}"
+        return ""
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether several writes failed lately, or several in a row and none was saved since.
+
+        A server most of whose writes get through is in doubt, and not in trouble.
+        """
+        return (
+            self._clock() - self._failed_at[0] <= REMEMBERED_S
+            or max(self.failures, self.turned_away) >= FAILURES_MIN
+        )
+
+    def _note(self, error: Unavailable) -> None:
+        error.is_noted = True
+        self.cause = str(error) or type(error).__name__
+        self._failed_at.append(self._clock())

@@ -17,7 +17,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.rules.credit import clock_repairs as rules
 from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access.audit import AuditNote
-from gpucredits.store.book.cache.clock_check import ClockCheck, steady_us
+from gpucredits.store.book.database_clock import ClockCheck, steady_us
 from gpucredits.store.clock import read_clock_and_offset
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.ledger import clock_repairs as store

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from gpucredits.core.duration import format_ms
-from gpucredits.store.book.cache.clock_check import ClockJumped
+from gpucredits.core.reasons import InvariantBroken
+from gpucredits.store.book.database_clock import ClockJumped
 from gpucredits.store.database.errors import Conflict, Unavailable
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Incomplete",
     "KeyReused",
     "Unavailable",
+    "Undecided",
 ]
 
 Result = TypeVar("Result")
@@ -54,6 +56,9 @@ class Incomplete(Exception):  # noqa: N818  # it states what happened
         super().__init__(f"{decided} of {items} items were decided before the rest could not be")
         self.decided = decided
         self.items = items
+
+
+Undecided = Busy | Unavailable | InvariantBroken  # what may stand in a heartbeat's place
 
 
 class Closing(Busy):

@@ -18,23 +18,21 @@ from gpucredits.core.book import Book, Org
 from gpucredits.core.command import CreateAccount, Sweep
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
-from gpucredits.core.reasons import InvariantBroken, invariant
+from gpucredits.core.reasons import InvariantBroken
 from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.service.write.batch import CommandJob
 from gpucredits.service.write.batch_queue import BatchLimits, BatchQueue, OrgBeat
 from gpucredits.service.write.batch_record import Request
 from gpucredits.service.write.batch_worker import BatchWorker, WriteProgress
-from gpucredits.service.write.errors import Busy, complete
+from gpucredits.service.write.errors import Undecided, complete
 from gpucredits.service.write.heartbeats import BeatCall
-from gpucredits.store.book.cache.book_cache import LEASES_MAX, BookCache
+from gpucredits.store.book.book_cache import LEASES_MAX, BookCache
 from gpucredits.store.clock import read_clock
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.ledger.orgs import ensure_org, find_org
 
 __all__ = ["Answers", "Ledger", "Request", "Undecided"]
 
-Undecided = Busy | Unavailable | InvariantBroken
 Part = tuple[int, Sequence[Request]]  # an org's number, and what is asked there
 ORGS_KNOWN_MAX = 100_000
 SWEPT_AT_ONCE = 500
@@ -42,8 +40,12 @@ SWEPT_AT_ONCE = 500
 # Two batches of heartbeats keep the server and the database at work at the same time; with more,
 # each batch is smaller and visits more orgs for each heartbeat (decision 11).
 HEARTBEATS = BatchLimits(at_once=2, batch_max=500, org_batch_max=500, org_waiting_max=20_000)
-# An org that floods the server has one batch of three, and an eighth of it.
-COMMANDS = BatchLimits(at_once=3, batch_max=64, org_batch_max=8, org_waiting_max=2_000)
+# One batch of commands at a time, or a second one that is no smaller: two half as large cost half
+# as much again. More than 32 in a batch are hardly cheaper, and leave the server idle while the
+# database writes them. An org that floods the server has a quarter of a batch while others wait.
+COMMANDS = BatchLimits(
+    at_once=1, beside=1, batch_max=32, org_batch_max=8, org_waiting_max=2_000, long_s=0.02
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +249,8 @@ class Ledger:
             atomic=atomic,
             queued_at=loop.time(),
         )
-        invariant(job.size == 1 or not job.opens_windows, "a quota per window is set by itself")
+        if job.size > 1 and job.opens_windows:
+            raise InvariantBroken("a quota per window is set by itself")
         return job
 
     async def _without_org(self, path: str, requests: Sequence[Request]) -> list[Outcome]:

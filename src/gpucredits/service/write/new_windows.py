@@ -13,16 +13,17 @@ from gpucredits.core.book import NotInBook
 from gpucredits.core.command import Command, ReplaceQuotas, SetQuota
 from gpucredits.core.quota import CELLS, Dimension, Quota, window_at
 from gpucredits.core.rules.limits.quotas import check_quota, same_quota
-from gpucredits.store.book.load import CachedBook
+from gpucredits.store.book.cached_book import CachedBook
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.limits.quotas import spent_in
 
+QuotaCommand = SetQuota | ReplaceQuotas
 
-def opens_windows(command: Command) -> bool:
+
+def opens_windows(command: QuotaCommand) -> bool:
     """Whether a command may begin to count what was spent before it."""
-    if isinstance(command, ReplaceQuotas):
-        return any(map(opens_windows, command.quotas))
-    return isinstance(command, SetQuota) and command.dimension is Dimension.CREDITS_PER_WINDOW
+    quotas = (command,) if isinstance(command, SetQuota) else command.quotas
+    return any(each.dimension is Dimension.CREDITS_PER_WINDOW for each in quotas)
 
 
 async def with_spending(connection: Connection, page: CachedBook, command: Command) -> Command:

@@ -6,10 +6,12 @@ Must not: touch money; the ledger loads and saves the records of a batch with th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import asyncpg
 
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.errors import key_conflicts
+from gpucredits.store.database.errors import raise_key_conflict
 
 
 class KeyRecord(NamedTuple):
@@ -19,18 +21,29 @@ class KeyRecord(NamedTuple):
     outcome: bytes
 
 
+SYSTEM_ID: Final = 0  # the number of what belongs to no org
+
+
 async def lock_orgs(db: Connection, org_ids: list[int]) -> None:
-    """Wait for the orgs' turns, in order; the locks last as long as the transaction."""
-    await db.execute(
-        "SELECT FROM orgs WHERE org_id = ANY($1::int[]) ORDER BY org_id FOR NO KEY UPDATE", org_ids
-    )
+    """Wait for the turns of the system and of orgs, in order.
+
+    The locks last as long as the transaction.
+    """
+    if SYSTEM_ID in org_ids:
+        await db.execute("SELECT FROM system_state FOR NO KEY UPDATE")
+    orgs = [org_id for org_id in org_ids if org_id != SYSTEM_ID]
+    if orgs:
+        await db.execute(
+            "SELECT FROM orgs WHERE org_id = ANY($1::bigint[]) ORDER BY org_id FOR NO KEY UPDATE",
+            orgs,
+        )
 
 
 async def find_records(db: Connection, org_ids: Sequence[int], key: str) -> dict[int, KeyRecord]:
     """The records of a key in some orgs."""
     rows = await db.fetch(
         "SELECT org_id, request_hash, outcome FROM idempotency"
-        " WHERE org_id = ANY ($1::int[]) AND key = $2",
+        " WHERE org_id = ANY ($1::bigint[]) AND key = $2",
         org_ids,
         key,
     )
@@ -41,14 +54,14 @@ async def insert_records(
     db: Connection, org_ids: Sequence[int], key: str, record: KeyRecord
 ) -> None:
     """Store the answer to a key in some orgs; Conflict when the key was stored in the meantime."""
-    with key_conflicts():
-        await db.execute(
+    try:
+        await db.executemany(  # each statement is of one org
             "INSERT INTO idempotency (org_id, key, request_hash, outcome, created_at)"
-            " SELECT o, $2, $3, $4, ledger_now() FROM unnest($1::int[]) AS o ORDER BY o",
-            org_ids,
-            key,
-            *record,
+            " VALUES ($1, $2, $3, $4, ledger_now())",
+            [(org_id, key, *record) for org_id in sorted(org_ids)],
         )
+    except asyncpg.UniqueViolationError as error:
+        raise_key_conflict(error)
 
 
 async def forget_record(db: Connection, org_id: int, key: str, *, outcome: bytes) -> None:

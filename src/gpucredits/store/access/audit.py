@@ -91,7 +91,7 @@ async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -
     rows = await db.fetch(
         "SELECT audit_id, recorded_at, actor, action, resource, old::text AS old,"  # noqa: S608  # constant texts only
         " new::text AS new, request_id FROM audit_log"
-        " WHERE ($1::int IS NULL OR org_id = $1) AND audit_id < $2"
+        " WHERE ($1::bigint IS NULL OR org_id = $1) AND audit_id < $2"
         f" AND (strpos($3, '/') = 0 OR EXISTS ({CONCERNED}))"
         " AND ($4::text IS NULL OR actor = $4) AND ($5::text IS NULL OR action = $5)"
         " AND ($6::text IS NULL OR resource = $6)"
@@ -134,6 +134,17 @@ async def who_ended(db: Connection, org_id: int, resources: list[str]) -> dict[s
         resources,
     )
     return {row["resource"]: row["actor"] for row in rows}
+
+
+async def is_redeemed(db: Connection, org_id: int, token: str) -> bool:
+    """Whether a lease token of an org was used up."""
+    found = await db.fetchval(
+        "SELECT EXISTS (SELECT FROM audit_log WHERE org_id = $1 AND resource = $2"
+        " AND action = 'token.redeem')",
+        org_id,
+        token,
+    )
+    return bool(found)
 
 
 def _json(value: Any) -> str | None:

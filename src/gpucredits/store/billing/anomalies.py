@@ -6,11 +6,13 @@ Must not: judge.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
+from gpucredits.core.authority import Authority
 from gpucredits.core.risk import FLOOR_DEFAULT, RATIO_PERCENT_DEFAULT
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.org_rows import OrgRows, TermsByAccount
 from gpucredits.store.database.where import Where
 from gpucredits.store.ledger.due import DueCursor
 
@@ -20,7 +22,7 @@ MARKS_KEPT_HOURS = 31 * 24
 MARK = """
 WITH walked AS MATERIALIZED (
     SELECT org_id, account_id, path, spent FROM accounts
-    WHERE (org_id, account_id) > ($1::integer, $2::bigint)
+    WHERE (org_id, account_id) > ($1::bigint, $2::bigint)
     ORDER BY org_id, account_id LIMIT $3
 ), compared AS MATERIALIZED (
     SELECT w.*, p.hour AS marked, p.spent AS before FROM walked w
@@ -42,35 +44,25 @@ UNION ALL
 (SELECT org_id, account_id, path, true FROM walked ORDER BY org_id DESC, account_id DESC LIMIT 1)
 """
 # Of what is old, the last mark of an account stays: what it spends next is compared with that.
-FORGET = """
-DELETE FROM spend_marks WHERE ctid = ANY (ARRAY(
-    SELECT old.ctid FROM accounts a
-    CROSS JOIN LATERAL (
-        SELECT m.hour FROM spend_marks m
-        WHERE m.org_id = a.org_id AND m.account_id = a.account_id AND m.hour <= $5
-        ORDER BY m.hour DESC LIMIT 1
-    ) AS kept
-    CROSS JOIN LATERAL (
-        SELECT m.ctid FROM spend_marks m
-        WHERE m.org_id = a.org_id AND m.account_id = a.account_id AND m.hour < kept.hour
-        OFFSET 0 -- one account after the other, by the key
-    ) AS old
-    WHERE (a.org_id, a.account_id) > ($1::integer, $2::bigint)
-        AND (a.org_id, a.account_id) <= ($3::integer, $4::bigint)))
+OLD_MARKS = """
+SELECT a.org_id, a.account_id, kept.hour FROM accounts a
+CROSS JOIN LATERAL (
+    SELECT m.hour FROM spend_marks m
+    WHERE m.org_id = a.org_id AND m.account_id = a.account_id AND m.hour <= $5
+    ORDER BY m.hour DESC LIMIT 1
+) AS kept
+CROSS JOIN LATERAL (
+    SELECT m.hour FROM spend_marks m WHERE m.org_id = a.org_id AND m.account_id = a.account_id
+    ORDER BY m.hour LIMIT 1
+) AS oldest
+WHERE (a.org_id, a.account_id) > ($1::bigint, $2::bigint)
+    AND (a.org_id, a.account_id) <= ($3::bigint, $4::bigint) AND oldest.hour < kept.hour
 """
+FORGET = "DELETE FROM spend_marks WHERE org_id = $1 AND account_id = $2 AND hour < $3"
 MARKS = """
 SELECT hour, spent FROM spend_marks WHERE org_id = $1 AND account_id = $2 AND hour <= $3
 ORDER BY hour DESC LIMIT $4
 """
-COLUMNS = """org_id, anomaly_id, account_id, account, starts_at, ends_at, observed, baseline,
-    threshold, ratio_percent, floor, hours, sentence, found_at, action"""
-INSERT = """
-INSERT INTO anomalies (org_id, account_id, account, starts_at, ends_at, observed, baseline,
-    threshold, ratio_percent, floor, hours, sentence, found_at, action)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, ledger_now(), $13)
-ON CONFLICT DO NOTHING RETURNING anomaly_id
-"""
-LIST = f"SELECT {COLUMNS} FROM anomalies WHERE [where] ORDER BY anomaly_id DESC LIMIT [limit]"  # noqa: S608  # names of columns only
 
 
 class Spender(NamedTuple):
@@ -83,11 +75,15 @@ class Spender(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TermsRow:
-    """The terms of an account."""
+    """The terms of an account, and the scope of the key that set them.
+
+    The default terms are nobody's: the narrowest scope may change them.
+    """
 
     ratio_percent: int = RATIO_PERCENT_DEFAULT
     floor: int = FLOOR_DEFAULT
     auto_suspend: bool = False
+    set_by: Authority = Authority.USER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,14 +107,12 @@ class AnomalyRow:
     action: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnomalyFilter:
-    """Which unusual hours to list, newest first, before the cursor; no scope is everything."""
+def _terms(ratio_percent: int, floor: int, auto_suspend: bool, set_by: int) -> TermsRow:
+    return TermsRow(ratio_percent, floor, auto_suspend, Authority(set_by))
 
-    scope: str = ""
-    org_id: int | None = None
-    before: int
-    limit: int = 100
+
+ANOMALIES = OrgRows("anomalies", AnomalyRow, "anomaly_id")
+TERMS = TermsByAccount("anomaly_terms", TermsRow, _terms)
 
 
 async def mark_hour(
@@ -129,7 +123,8 @@ async def mark_hour(
     spenders = [Spender(row[0], row[1], row[2]) for row in rows if not row[3]]
     last = next((DueCursor(row[0], row[1]) for row in rows if row[3]), DueCursor())
     if last != DueCursor():
-        await db.execute(FORGET, *after, *last, hour - MARKS_KEPT_HOURS)
+        old = await db.fetch(OLD_MARKS, *after, *last, hour - MARKS_KEPT_HOURS)
+        await db.executemany(FORGET, [tuple(row) for row in old])
     return spenders, last
 
 
@@ -143,66 +138,20 @@ async def marks_of(
 
 async def terms_of(db: Connection, org_id: int, account_id: int) -> TermsRow:
     """The terms of an account, or the default ones."""
-    row = await db.fetchrow(
-        "SELECT ratio_percent, floor, auto_suspend FROM anomaly_terms"
-        " WHERE org_id = $1 AND account_id = $2",
-        org_id,
-        account_id,
-    )
-    return TermsRow() if row is None else TermsRow(*row)
-
-
-async def set_terms(db: Connection, org_id: int, account_id: int, terms: TermsRow) -> None:
-    """Replace the terms of an account."""
-    await db.execute(
-        "INSERT INTO anomaly_terms (org_id, account_id, ratio_percent, floor, auto_suspend)"
-        " VALUES ($1, $2, $3, $4, $5) ON CONFLICT (org_id, account_id) DO UPDATE"
-        " SET ratio_percent = $3, floor = $4, auto_suspend = $5",
-        org_id,
-        account_id,
-        terms.ratio_percent,
-        terms.floor,
-        terms.auto_suspend,
-    )
+    return await TERMS.of(db, org_id, account_id) or TermsRow()
 
 
 async def insert(db: Connection, row: AnomalyRow) -> int | None:
     """Add an unusual hour; its number, or None when it is known."""
-    number: int | None = await db.fetchval(
-        INSERT,
-        row.org_id,
-        row.account_id,
-        row.account,
-        row.starts_at,
-        row.ends_at,
-        row.observed,
-        row.baseline,
-        row.threshold,
-        row.ratio_percent,
-        row.floor,
-        row.hours,
-        row.sentence,
-        row.action,
-    )
-    return number
-
-
-async def page(db: Connection, which: AnomalyFilter) -> list[AnomalyRow]:
-    """Unusual hours, the latest first."""
-    where = Where()
-    where.add("anomaly_id < {}", which.before)
-    if which.org_id is not None:
-        where.add("org_id = {}", which.org_id)
-    if which.scope:
-        where.under("account", which.scope)
-    return await _rows(db, where, which.limit)
+    once = "org_id, account_id, starts_at"
+    return await ANOMALIES.add(db, asdict(row), "anomalies", clock="found_at", once=once)
 
 
 async def to_suspend(db: Connection, *, limit: int) -> list[AnomalyRow]:
     """Those whose account is still to be suspended."""
     where = Where()
     where.add("action = 1")
-    return await _rows(db, where, limit)
+    return await ANOMALIES.such(db, where, limit=limit)
 
 
 async def note_action(db: Connection, row: AnomalyRow, action: int) -> None:
@@ -213,8 +162,3 @@ async def note_action(db: Connection, row: AnomalyRow, action: int) -> None:
         row.anomaly_id,
         action,
     )
-
-
-async def _rows(db: Connection, where: Where, limit: int) -> list[AnomalyRow]:
-    rows: list[Any] = await db.fetch(where.into(LIST, limit=where.value(limit)), *where.values)
-    return [AnomalyRow(**dict(row)) for row in rows]

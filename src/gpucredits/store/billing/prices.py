@@ -1,7 +1,7 @@
 """Versions of prices at rest.
 
-Owns: adding and listing rows of prices. One numbering serves list prices and discounts, so that a
-reservation's price id is enough to find the version it was given. An end is a row too: a version
+Owns: adding rows of list_prices and discounts, and listing both. One numbering serves both, so that
+a reservation's price id is enough to find the version it was given. An end is a row too: a version
 without a price, which nobody is shown but as the end of those before it.
 """
 
@@ -43,6 +43,18 @@ FROM versions p, moment ORDER BY price_id DESC
 """  # noqa: S608  # constant texts only
 
 
+LIST_PRICE = """
+INSERT INTO list_prices (price_id, gpu_type, region, credits_per_gpu_hour, effective_from,
+    effective_to, is_end, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, ledger_now())
+"""
+DISCOUNT = """
+INSERT INTO discounts (price_id, gpu_type, region, credits_per_gpu_hour, effective_from,
+    effective_to, is_end, org_id, account, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, ledger_now())
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFilter:
     """Which versions to list; None means any. ``lineage`` are the paths whose prices apply."""
@@ -75,26 +87,23 @@ async def insert(  # what it is for, how much, and when
     is_end: bool = False,
 ) -> Price:
     """Add a version, or the end of those before it."""
-    row = await db.fetchrow(
-        "WITH number AS (UPDATE orgs SET next_id = next_id + 1, version = new_version()"
-        " WHERE org_id = 0 RETURNING next_id - 1 AS id)"
-        " INSERT INTO prices (org_id, price_id, gpu_type, region, credits_per_gpu_hour,"
-        " effective_from, account, effective_to, is_end, created_at)"
-        " SELECT $1, number.id, $2, $3, $4, $5, $6, $7, $8, ledger_now()"
-        " FROM number RETURNING price_id, gpu_type, region, credits_per_gpu_hour,"
-        " effective_from, account, effective_to, is_end",
-        what.org_id,
-        what.gpu_type,
-        what.region,
-        credits_per_gpu_hour,
-        effective_from,
-        what.account,
-        effective_to,
-        is_end,
+    number: int = await db.fetchval("SELECT nextval('price_numbers')")
+    await db.execute("UPDATE system_state SET prices_version = new_version()")
+    terms = (what.gpu_type, what.region, credits_per_gpu_hour, effective_from, effective_to, is_end)
+    if what.account:
+        await db.execute(DISCOUNT, number, *terms, what.org_id, what.account)
+    else:
+        await db.execute(LIST_PRICE, number, *terms)
+    return Price(
+        price_id=number,
+        gpu_type=what.gpu_type,
+        region=what.region,
+        credits_per_gpu_hour=credits_per_gpu_hour,
+        effective_from=effective_from,
+        account=what.account,
+        effective_to=effective_to,
+        is_end=is_end,
     )
-    if row is None:
-        raise LookupError("org 0 is missing")
-    return Price(**row)
 
 
 async def in_force(db: Connection, what: Priced, at: int) -> Price | None:

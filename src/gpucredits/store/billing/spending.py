@@ -1,179 +1,162 @@
-"""What was spent in a time, added up by job, account, GPU type or day, and on which leases.
+"""What was spent in a time, added up by account, GPU type or day from the sums of days and hours.
 
-Owns: the sums of a time, always whole, and which leases a time concerns.
+Owns: the sums of a time, always whole.
 Must not: cut a sum to a page; only its parts are listed page by page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from gpucredits.core.account import lineage
+from gpucredits.store.billing.day_edges import TimeByDays
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
-from gpucredits.store.ledger.accounts import accounts_under
 
 Grouping = Literal["job", "account", "gpu_type", "day"]
-GROUPS: dict[Grouping, str] = {
-    "job": "r.job_id",
-    "account": "r.account",
-    "gpu_type": "r.gpu_type",
-    "day": "s.day",
+PAIRS_PROBED_MAX = 4_000  # of days and accounts: above so many the days are read whole
+NAMES: dict[Grouping, str] = {
+    "account": "(SELECT a.path FROM accounts a WHERE a.org_id = [org]"
+    " AND a.account_id = s.account_id)",
+    "gpu_type": "s.gpu_type",
+    "day": "to_char(date '1970-01-01' + s.day, 'YYYY-MM-DD')",
 }
-DAY = "to_char(instant(e.effective_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
-# What is spent takes effect when it is recorded, so the time that is asked for is a run of entries.
-IN_TIME = """
-    SELECT e.reservation_id, [day] AS day,
-        sum(CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END) AS amount
-    FROM timed_entries e
-    WHERE [where] AND e.type IN (6, 7, 9) AND e.effective_at >= [since] AND e.effective_at < [until]
-        AND e.entry_id >= (SELECT entry_at([org], [since]))
-        AND e.entry_id < (SELECT entry_at([org], [until]))
-    GROUP BY 1, 2
+KEYS: dict[Grouping, str] = {"account": "account_id", "gpu_type": "gpu_type", "day": "day"}
+# Of days that the time cuts in two: what came before an hour, and the entries since it began.
+PARTS = """
+    SELECT d.day, d.account_id, d.gpu_type, w.sign * coalesce(h.before, d.amount) AS amount
+    FROM unnest([parts]) AS w(day, sign, hour, first, beyond)
+    CROSS JOIN LATERAL (
+        SELECT * FROM spend_days d WHERE w.hour >= 0 AND d.org_id = [org] AND d.day = w.day
+            AND [payers] OFFSET 0
+    ) AS d
+    LEFT JOIN LATERAL ( -- nothing was spent from the hour on where there is none
+        SELECT s.before FROM spend_hours s
+        WHERE s.org_id = [org] AND s.payer_id = d.payer_id AND s.account_id = d.account_id
+            AND s.gpu_type = d.gpu_type AND s.hour >= w.hour AND s.hour < (d.day + 1) * 24
+        ORDER BY s.hour LIMIT 1
+    ) AS h ON true
+    UNION ALL
+    SELECT e.day, r.account_id, r.gpu_type, e.amount FROM (
+        SELECT w.day, e.reservation_id,
+            sum(w.sign * CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END)::bigint AS amount
+        FROM unnest([parts]) AS w(day, sign, hour, first, beyond)
+        CROSS JOIN LATERAL (
+            SELECT e.reservation_id, e.type, e.amount FROM entries e
+            WHERE e.org_id = [org] AND e.entry_id >= w.first AND e.entry_id < w.beyond
+                AND e.type IN (6, 7, 9) AND [edge_payers] OFFSET 0
+        ) AS e
+        GROUP BY 1, 2 OFFSET 0
+    ) AS e
+    CROSS JOIN LATERAL (
+        SELECT l.account_id, l.gpu_type FROM reservations l
+        WHERE l.org_id = [org] AND l.reservation_id = e.reservation_id OFFSET 0
+    ) AS r
 """
-# A page of groups, and at last the sum of all groups, whether or not they are on the page.
+# A page of groups, and at last the sum of all groups, whether or not they are on the page. Days are
+# added up by group before corrections join them: their rows are many, and the groups are few.
 SPENT = f"""
-WITH spent AS MATERIALIZED ({IN_TIME}), named AS MATERIALIZED (
-    SELECT [group] AS name, sum(s.amount)::bigint AS amount,
-        count(DISTINCT s.reservation_id) AS reservations
-    FROM spent s
-    CROSS JOIN LATERAL (
-        SELECT l.job_id, l.account, l.gpu_type FROM reservations l
-        WHERE l.org_id = [org] AND l.reservation_id = s.reservation_id OFFSET 0
-    ) AS r
-    GROUP BY 1
+WITH moved AS (
+    SELECT d.[key], sum(d.amount) AS amount FROM spend_days d
+    WHERE d.org_id = [org] AND [days] AND [payers] GROUP BY d.[key], d.org_id + 0 -- unordered
+    UNION ALL
+    SELECT c.[key], sum(c.amount) FROM ({PARTS}) AS c GROUP BY 1
+), sums AS MATERIALIZED (
+    SELECT m.[key], sum(m.amount)::bigint AS amount FROM moved m
+    GROUP BY 1 HAVING sum(m.amount) <> 0
 )
-(SELECT false, name, amount, reservations, 0::bigint AS groups FROM named
-    ORDER BY amount DESC, name LIMIT [limit] OFFSET [offset])
+(SELECT false, [name] AS name, s.amount, 0::bigint AS groups FROM sums s
+    ORDER BY s.amount DESC, 2 LIMIT [limit] OFFSET [offset])
 UNION ALL
-SELECT true, '', coalesce(sum(amount), 0)::bigint,
-    (SELECT count(DISTINCT reservation_id) FROM spent), count(*) FROM named
+SELECT true, '', coalesce(sum(amount), 0)::bigint, count(*) FROM sums
 """  # noqa: S608  # constant texts only
-# Leases that ran at some moment of the time, and ended ones that something was paid or given back
-# for in it.
-CONCERNED = f"""
-WITH spent AS MATERIALIZED ({IN_TIME}), ran AS (
-    SELECT r.reservation_id FROM (
-        SELECT l.reservation_id, l.account_id, l.admitted_at, l.expires_at FROM reservations l
-        WHERE l.org_id = [org] AND l.state = 0 AND [live] OFFSET 0 -- by the index of live leases
-    ) AS r
-    WHERE r.expires_at > [since] AND r.admitted_at < [until] AND [own]
-    UNION
-    SELECT r.reservation_id FROM (
-        SELECT l.reservation_id, l.account_id, l.admitted_at FROM reservations l
-        WHERE l.org_id = [org] AND l.state <> 0 AND l.ended_at > [since] OFFSET 0
-    ) AS r
-    WHERE r.admitted_at < [until] AND [own]
-    UNION
-    SELECT s.reservation_id FROM spent s
-    CROSS JOIN LATERAL (
-        SELECT l.account_id FROM reservations l
-        WHERE l.org_id = [org] AND l.reservation_id = s.reservation_id OFFSET 0
-    ) AS r
-    WHERE [own]
-)
-SELECT reservation_id, coalesce((
-    SELECT sum(s.amount) FROM spent s WHERE s.reservation_id = ran.reservation_id), 0)::bigint
-FROM ran WHERE reservation_id < [before] ORDER BY reservation_id DESC LIMIT [limit]
+TOTAL = f"""
+SELECT (coalesce((SELECT sum(d.amount) FROM spend_days d
+        WHERE d.org_id = [org] AND [days] AND [payers]), 0)
+    + coalesce((SELECT sum(c.amount) FROM ({PARTS}) AS c), 0))::bigint
 """  # noqa: S608  # constant texts only
 
 
 class Spent(NamedTuple):
-    """What one job, account, GPU type or day cost."""
+    """What one job, account, GPU type or day cost; the leases of a job are counted."""
 
     name: str
     amount: int
-    reservations: int
+    reservations: int | None = None
 
 
 class SpentPage(NamedTuple):
-    """Some groups, the largest first, and what all groups of the time come to."""
+    """Some groups, and what all groups of the time come to.
+
+    ``following`` is where the next page begins, None after the last. Jobs are not counted.
+    """
 
     groups: list[Spent]
     amount: int
-    reservations: int
-    group_count: int
+    group_count: int | None
+    following: int | None
 
 
-class SpentOn(NamedTuple):
-    """What was spent on one lease in a time."""
-
-    reservation_id: int
-    amount: int
-
-
-async def sum_spent(
+async def sum_groups(
     connection: Connection,
     org_id: int,
-    path: str,
+    accounts: list[int] | None,
+    time: TimeByDays,
     *,
-    since: int,
-    until: int,
     by: Grouping,
     limit: int,
-    offset: int = 0,
+    offset: int,
 ) -> SpentPage:
-    """What the subtree of a payer spent in [since, until): some groups of it, and all in all."""
-    accounts = await accounts_under(connection, org_id, path, tree=True)
-    where = Where()
-    where.add("e.org_id = {}", org_id)
-    if accounts is not None:
-        where.add("e.account_id = ANY({}::bigint[])", accounts)
+    """What payers spent in a time by account, GPU type or day, the largest first, and in all."""
+    where, places = _moved(org_id, accounts, time)
     query = where.into(
         SPENT,
-        group=GROUPS[by],
-        day=DAY if by == "day" else "''",
-        org=where.value(org_id),
-        since=where.value(since),
-        until=where.value(until),
+        **places,
+        key=KEYS[by],
         limit=where.value(limit),
         offset=where.value(offset),
     )
+    query = query.replace("[name]", NAMES[by].replace("[org]", places["org"]))
     *rows, total = await connection.fetch(query, *where.values)
-    return SpentPage([Spent(*row[1:4]) for row in rows], *total[2:5])
+    groups = [Spent(*row[1:3]) for row in rows]
+    shown = offset + len(groups)
+    return SpentPage(groups, total[2], total[3], shown if shown < total[3] else None)
 
 
-async def leases_concerned(
-    connection: Connection,
-    org_id: int,
-    path: str,
-    *,
-    since: int,
-    until: int,
-    before: int,
-    limit: int,
-) -> list[SpentOn]:
-    """The leases of a subtree's jobs that [since, until) concerns, the latest first.
+async def sum_all(
+    connection: Connection, org_id: int, accounts: list[int] | None, time: TimeByDays
+) -> int:
+    """What payers spent in a time, all in all."""
+    where, places = _moved(org_id, accounts, time)
+    total: int = await connection.fetchval(where.into(TOTAL, **places), *where.values)
+    return total
 
-    Whoever pays for a lease stands at or above its account, or below ``path``.
-    """
-    own = await accounts_under(connection, org_id, path, tree=True)
+
+def _moved(
+    org_id: int, accounts: list[int] | None, time: TimeByDays
+) -> tuple[Where, dict[str, str]]:
+    """The places of a query over what moved: of some payers, or of the whole org."""
     where = Where()
-    where.add("e.org_id = {}", org_id)
-    if own is not None:
-        above = await _numbers(connection, org_id, lineage(path))
-        where.add("e.account_id = ANY({}::bigint[])", [*own, *above])
-    live = Where(values=where.values)
-    live.under("l.account", path)
-    query = where.into(
-        CONCERNED,
-        live=live.texts[0],
-        own="true" if own is None else f"r.account_id = ANY({where.value(own)}::bigint[])",
-        day="''",
-        org=where.value(org_id),
-        since=where.value(since),
-        until=where.value(until),
-        before=where.value(before),
-        limit=where.value(limit),
+    org = where.value(org_id)
+    days = time.sum_days
+    probes = len(days) * len(accounts or ())
+    if accounts is not None and probes <= PAIRS_PROBED_MAX:
+        in_days = f"d.day = ANY ({where.value(list(days))}::integer[])"
+    else:
+        in_days = f"d.day >= {where.value(days.start)} AND d.day < {where.value(days.stop)}"
+    payers = edge_payers = "true"
+    if accounts is not None:
+        numbers = where.value(accounts)
+        payers = f"d.payer_id = ANY ({numbers}::bigint[])"
+        edge_payers = f"e.account_id = ANY ({numbers}::bigint[])"
+    kinds = ("integer", "integer", "integer", "bigint", "bigint")
+    parts = ", ".join(
+        f"{where.value(column)}::{kind}[]"
+        for column, kind in zip(time.part_columns, kinds, strict=True)
     )
-    return [SpentOn(*row) for row in await connection.fetch(query, *where.values)]
-
-
-async def _numbers(connection: Connection, org_id: int, paths: Sequence[str]) -> list[int]:
-    rows = await connection.fetch(
-        "SELECT account_id FROM accounts WHERE org_id = $1 AND path = ANY($2::text[])",
-        org_id,
-        list(paths),
-    )
-    return [row["account_id"] for row in rows]
+    return where, {
+        "org": org,
+        "days": in_days,
+        "payers": payers,
+        "edge_payers": edge_payers,
+        "parts": parts,
+    }

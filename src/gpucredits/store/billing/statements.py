@@ -7,12 +7,12 @@ Must not: decide what is owed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from gpucredits.core.statement import BILLS_MAX, Bill, StatementLines, Totals
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.where import Where
+from gpucredits.store.database.org_rows import OrgFilter, OrgRows
 from gpucredits.store.ledger.due import DueCursor
 from gpucredits.store.ledger.history import sums_at
 
@@ -25,7 +25,7 @@ REFUNDED = """coalesce((SELECT sum(e.amount) FROM entries e WHERE e.org_id = a.o
 LIST = f"""
 SELECT {COLUMNS}, (a.remaining - a.debt + a.spent + {REFUNDED})::bigint AS received
 FROM statements s JOIN accounts a ON a.org_id = s.org_id AND a.account_id = s.account_id
-WHERE [where] ORDER BY s.statement_id DESC LIMIT [limit]
+WHERE [where] [order]
 """  # noqa: S608  # constant texts only
 LATEST = f"""
 SELECT {COLUMNS} FROM statements s WHERE s.org_id = $1 AND s.account_id = $2
@@ -36,7 +36,7 @@ WALKED = """
 WITH walked AS MATERIALIZED (
     SELECT org_id, account_id, path, created_at, model, delinquent, remaining, debt, spent
     FROM accounts
-    WHERE (model = 1 OR delinquent) AND (org_id, account_id) > ($1::integer, $2::bigint)
+    WHERE (model = 1 OR delinquent) AND (org_id, account_id) > ($1::bigint, $2::bigint)
     ORDER BY org_id, account_id LIMIT $3
 )
 (SELECT org_id, account_id, path, created_at, true FROM walked
@@ -79,12 +79,6 @@ SELECT coalesce(sum(amount) FILTER (WHERE type = 2), 0)::bigint
     coalesce(sum(amount) FILTER (WHERE type = 7), 0)::bigint AS refunds
 FROM timed_entries
 WHERE org_id = $1 AND account_id = $2 AND type IN (2, 7, 13) AND effective_at < $3
-"""
-INSERT = """
-INSERT INTO statements AS s (org_id, account_id, account, period, starts_at, ends_at, closed_at,
-    due_at, opening, charges, payments, credits, closing, amount, charged_through, paid_through)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
-ON CONFLICT DO NOTHING RETURNING statement_id
 """
 
 
@@ -139,34 +133,26 @@ class StatementRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatementFilter:
-    """Which statements to list, newest first, before the cursor; no scope is everything."""
+class StatementFilter(OrgFilter):
+    """Which statements to list."""
 
-    scope: str = ""
-    org_id: int | None = None
     number: int | None = None
-    before: int
-    limit: int = 100
+
+
+STATEMENTS = OrgRows("statements", StatementRow, "s.statement_id", query=LIST)
 
 
 async def page(db: Connection, which: StatementFilter) -> list[tuple[StatementRow, int]]:
     """Statements, each with everything that has come in to its account until now."""
-    where = Where()
-    where.add("s.statement_id < {}", which.before)
-    if which.org_id is not None:
-        where.add("s.org_id = {}", which.org_id)
-    if which.number is not None:
-        where.add("s.statement_id = {}", which.number)
-    if which.scope:
-        where.under("s.account", which.scope)
-    rows = await db.fetch(where.into(LIST, limit=where.value(which.limit)), *where.values)
-    return [(statement_of(row), row["received"]) for row in rows]
+    where = STATEMENTS.where(which, statement_id=which.number)
+    rows = await STATEMENTS.fetch(db, where, limit=which.limit)
+    return [(STATEMENTS.read(row), row["received"]) for row in rows]
 
 
 async def latest(db: Connection, owner: Owner) -> StatementRow | None:
     """The statement of an account that reaches furthest."""
     row = await db.fetchrow(LATEST, owner.org_id, owner.account_id)
-    return None if row is None else statement_of(row)
+    return None if row is None else STATEMENTS.read(row)
 
 
 async def open_months(
@@ -229,28 +215,18 @@ async def insert(  # noqa: PLR0913  # what a statement is about, and its lines
     after: Totals,
 ) -> int | None:
     """Add a statement; its number, or None when another has added it."""
-    number: int | None = await db.fetchval(
-        INSERT,
-        owner.org_id,
-        owner.account_id,
-        owner.path,
-        period,
-        starts_at,
-        ends_at,
-        closed_at,
-        due_at,
-        lines.opening,
-        lines.charges,
-        lines.payments,
-        lines.credits,
-        lines.closing,
-        lines.amount,
-        after.charged,
-        after.payments,
-    )
-    return number
-
-
-def statement_of(row: Any) -> StatementRow:
-    """The statement that a row holds."""
-    return StatementRow(**{each.name: row[each.name] for each in fields(StatementRow)})
+    values = {
+        "org_id": owner.org_id,
+        "account_id": owner.account_id,
+        "account": owner.path,
+        "period": period,
+        "starts_at": starts_at,
+        "ends_at": ends_at,
+        "closed_at": closed_at,
+        "due_at": due_at,
+        **asdict(lines),
+        "charged_through": after.charged,
+        "paid_through": after.payments,
+    }
+    once = "org_id, account_id, period"
+    return await STATEMENTS.add(db, values, "statements", clock="", once=once)

@@ -1,7 +1,9 @@
-"""The cached book of one org: its rows, and what is needed to tell which of them changed.
+"""A cached book: the rows of one org, with what tells which of them changed and what is complete.
 
-Owns: making the book of one batch ready for the next.
-Must not: read or write rows (load and save do).
+Owns: what is noted of a book beside its rows: how they stood when they were read or last saved, and
+of which accounts and jobs everything is there that a command may ask for; what a book keeps for the
+next batch, and takes over from an older one of the same version; how much it weighs.
+Must not: keep books (book_cache does), or read and write rows (load and save do).
 """
 
 from __future__ import annotations
@@ -14,13 +16,17 @@ from gpucredits.core import bounds
 from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book, Row
 from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Tally
+from gpucredits.core.limits import TokenBucket
+from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally, reach
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow, TopUpStatus
 from gpucredits.store.book.rows import is_steady
 from gpucredits.store.book.table import RARELY
 from gpucredits.store.book.tables import ACCOUNT
+
+BOOK_WEIGHT = 2  # a book without rows
+JOBS = Dimension.CONCURRENT_JOBS
+JobKey = tuple[int, str, str]  # account, job, and GPU type or ""
 
 
 @dataclass(slots=True)
@@ -31,6 +37,11 @@ class CachedBook:
     an account's rows, or the past of a window. ``passing`` says that the book holds rows that were
     read for the commands of one batch only. ``lease_states`` has the leases that were not steady
     (see rows) when they were read or last saved.
+
+    Of accounts in ``counted`` every limit is in the book with all that it counts; of those in
+    ``tallied`` the past of rolling windows too, as far as they reach. Of accounts ``with_budgets``
+    every budget is in the book with its last period. ``unread_jobs`` are (account, job) of which
+    this batch takes for granted that nothing runs: the guard looks.
     """
 
     book: Book
@@ -51,6 +62,11 @@ class CachedBook:
     owners: dict[int, int] = field(default_factory=dict)  # the account of each quota
     terms: dict[int, tuple[object, ...]] = field(default_factory=dict)  # of each rate limit
     metered: set[int] = field(default_factory=set)  # accounts whose meters have moved
+    spend_day: int = 0  # the day of which these rows of spend_days and lease_days are there
+    spend_keys: set[tuple[int, int, str]] = field(default_factory=set)
+    spend_leases: set[int] = field(default_factory=set)
+    spend_hour: int = 0  # the hour in which these have rows of spend_hours
+    spend_hour_keys: set[tuple[int, int, str]] = field(default_factory=set)
     fresh_until: int = bounds.NEVER_US
     passing: bool = False
     over: list[int] = field(default_factory=list)  # leases that had ended when they were read
@@ -59,6 +75,12 @@ class CachedBook:
     read_at: int = 0  # the database's time when it was read or last added to
     next_version: int = 0  # of the org once what changed is saved
     older: CachedBook | None = None  # of the same version: what was known when this was read
+    counted: set[int] = field(default_factory=set)
+    tallied: set[int] = field(default_factory=set)
+    with_budgets: set[int] = field(default_factory=set)
+    jobs_read: dict[JobKey, JobLeases] = field(default_factory=dict)  # in the last reading
+    new_jobs: list[JobLeases] = field(default_factory=list)  # that this batch has read or changed
+    unread_jobs: set[tuple[int, str]] = field(default_factory=set)
 
     def was_delinquent(self, account_id: int) -> bool:
         """Whether an account was paused for what it owes when it was read."""
@@ -111,10 +133,19 @@ def note(cached: CachedBook, row: Row) -> None:
             cached.fresh_until = min(cached.fresh_until, row.due_at)
         case Counter() | TokenBucket() | Tally():
             pass
-        case TopUpRow() | JobLeases():
+        case JobLeases():
+            cached.new_jobs.append(row)
+        case TopUpRow():
             cached.passing = True
         case _:
             cached.outdated = True
+
+
+def windows_of(book: Book, account_id: int) -> Iterator[Counter]:
+    """What the quotas of an account on credits in windows count."""
+    for quota in book.limits.quotas.get(account_id, ()):
+        if quota.dimension is Dimension.CREDITS_PER_WINDOW and not quota.ended_at:
+            yield book.limits.counters[quota.quota_id]
 
 
 def begin_next_batch(cached: CachedBook) -> None:
@@ -138,6 +169,10 @@ def begin_next_batch(cached: CachedBook) -> None:
     cached.over = []
     if cached.passing or cached.answers:
         forget_passing(cached)
+    if cached.new_jobs or cached.jobs_read:
+        forget_idle_jobs(cached)
+    if cached.unread_jobs:
+        cached.unread_jobs = set()
     if book.complete:
         book.complete = set()
     book.rolled_at, book.by_payer = 0, None
@@ -156,16 +191,20 @@ def take_over(cached: CachedBook, older: CachedBook) -> None:
     cached.fresh_until = 0  # to be found anew
     book, known = cached.book, older.book
     book.gated = book.gated or known.gated
+    book.limits.lanes.clear()
     behind = {
         number
         for number in known.accounts
         if number not in book.accounts and is_due(known, number, cached.now)
     }
     for number, account in known.accounts.items():
+        if number in behind:
+            continue
         if number in book.accounts:
             take_over_grants(cached, older, number)
-        elif number not in behind:
+        else:
             take_over_account(cached, older, account)
+        take_over_limits(cached, older, number)
     taken = {
         number: lease
         for number, lease in known.reservations.items()
@@ -177,6 +216,15 @@ def take_over(cached: CachedBook, older: CachedBook) -> None:
     for number, state in older.lease_states.items():
         if number in taken:
             cached.lease_states[number] = state
+    if older.spend_day == cached.spend_day:
+        cached.spend_keys |= older.spend_keys
+        cached.spend_leases |= older.spend_leases
+    if older.spend_hour == cached.spend_hour:
+        cached.spend_hour_keys |= older.spend_hour_keys
+    jobs = book.limits.jobs
+    for key, row in known.limits.jobs.items():
+        if key not in jobs and key[0] in book.accounts:
+            jobs[key] = row
 
 
 def take_over_grants(cached: CachedBook, older: CachedBook, account_id: int) -> None:
@@ -193,7 +241,7 @@ def take_over_grants(cached: CachedBook, older: CachedBook, account_id: int) -> 
 
 
 def take_over_account(cached: CachedBook, older: CachedBook, account: Account) -> None:
-    """Take over an account with its grants and limits."""
+    """Take over an account with its grants."""
     number = account.account_id
     cached.book.accounts[number] = cached.book.paths[account.path] = account
     cached.settings[number] = older.settings[number]
@@ -201,24 +249,71 @@ def take_over_account(cached: CachedBook, older: CachedBook, account: Account) -
     if number in older.book.bare:
         cached.book.bare.add(number)
     take_over_grants(cached, older, number)
+
+
+def take_over_limits(cached: CachedBook, older: CachedBook, number: int) -> None:
+    """Take over the limits and budgets of an account that were not read this time."""
+    if number in older.with_budgets and number not in cached.with_budgets:
+        cached.with_budgets.add(number)
+        for budget in older.book.budgets.get(number, ()):
+            cached.book.budgets.setdefault(number, []).append(budget)
+            if budget.budget_id in older.book.periods:
+                cached.book.periods[budget.budget_id] = older.book.periods[budget.budget_id]
     if not cached.gated:
         return
     limits, others = cached.book.limits, older.book.limits
-    targets = [quota.quota_id for quota in others.quotas.get(number, ())]
-    if targets:
-        limits.quotas[number] = others.quotas[number]
-    for quota_id in targets:
-        cached.owners[quota_id] = number
-        if quota_id in others.counters:
-            limits.counters[quota_id] = others.counters[quota_id]
+    if number not in cached.counted:
+        take_over_quotas(cached, older, number)
+        if number in older.counted:
+            cached.counted.add(number)
     bucket = others.buckets.get(number)
-    if bucket is not None:
+    if bucket is not None and number not in limits.buckets:
         limits.buckets[number] = bucket
         cached.terms[bucket.bucket_id] = older.terms[bucket.bucket_id]
-        targets.append(bucket.bucket_id)
-    for target in targets:
+        if bucket.bucket_id in others.boosts:
+            limits.boosts[bucket.bucket_id] = others.boosts[bucket.bucket_id]
+    if number in older.tallied:
+        cached.tallied.add(number)
+        take_over_past(cached, older, number)
+
+
+def take_over_quotas(cached: CachedBook, older: CachedBook, number: int) -> None:
+    """Take over the quotas of an account that this book lacks, with what they count."""
+    limits, others = cached.book.limits, older.book.limits
+    known = limits.quotas.get(number, [])
+    lacking = [
+        quota
+        for quota in others.quotas.get(number, ())
+        if all(quota.quota_id != each.quota_id for each in known)
+    ]
+    if not lacking:
+        return
+    limits.quotas[number] = sorted([*known, *lacking], key=quota_number)
+    for quota in lacking:
+        target = quota.quota_id
+        cached.owners[target] = number
+        if target in others.counters:
+            limits.counters[target] = others.counters[target]
         if target in others.boosts:
             limits.boosts[target] = others.boosts[target]
+
+
+def quota_number(quota: Quota) -> int:
+    """Quotas are read in the order of their numbers."""
+    return quota.quota_id
+
+
+def take_over_past(cached: CachedBook, older: CachedBook, account_id: int) -> None:
+    """Take over what was spent in past cells of rolling windows, as far as they reach."""
+    limits, others = cached.book.limits, older.book.limits
+    for quota in limits.quotas.get(account_id, ()):
+        number = quota.quota_id
+        if quota.rolling_hours and number in others.tallies:
+            oldest = limits.counters[number].starts_at - reach(quota)
+            known = limits.tallies.setdefault(number, {})
+            for starts_at, tally in others.tallies[number].items():
+                if starts_at >= oldest:
+                    known.setdefault(starts_at, tally)
 
 
 def is_due(book: Book, account_id: int, now: int) -> bool:
@@ -242,21 +337,42 @@ def reaches_back(lease: Reservation, cached: CachedBook, behind: set[int]) -> bo
     return False
 
 
-def windows_of(book: Book, account_id: int) -> Iterator[Counter]:
-    """What the quotas of an account on credits in windows count."""
-    for quota in book.limits.quotas.get(account_id, ()):
-        if quota.dimension is Dimension.CREDITS_PER_WINDOW and not quota.ended_at:
-            yield book.limits.counters[quota.quota_id]
-
-
 def forget_passing(cached: CachedBook) -> None:
     """Let go of what was read for the commands of one batch only."""
     book = cached.book
     book.prices, book.past, book.on_nodes = [], [], {}
-    book.topups, book.budgets, book.periods = {}, {}, {}
-    book.limits.jobs = {}
+    book.topups = {}
     cached.topup_statuses, cached.answers, cached.warned = {}, {}, ()
     cached.passing = False
+
+
+def forget_idle_jobs(cached: CachedBook) -> None:
+    """Let go of jobs that this batch has read or changed and that no quota counts from here on.
+
+    The leases of a job that runs under a quota on jobs stay counted, for the next one of them that
+    starts or ends.
+    """
+    jobs = cached.book.limits.jobs
+    for row in cached.new_jobs:
+        key = (row.account_id, row.job_id, row.gpu_type)
+        if jobs.get(key) is row and not (row.live > 0 and is_counted(cached.book, row)):
+            del jobs[key]
+    cached.new_jobs, cached.jobs_read = [], {}
+
+
+def is_counted(book: Book, row: JobLeases) -> bool:
+    """Whether a quota on jobs of the row's GPU type limits the job."""
+    account = book.accounts.get(row.account_id)
+    if account is None:
+        return False
+    for path in lineage(account.path):
+        above = book.paths.get(path)
+        if above is None:
+            return False
+        for quota in book.limits.quotas.get(above.account_id, ()):
+            if quota.dimension is JOBS and quota.gpu_type == row.gpu_type and not quota.ended_at:
+                return True
+    return False
 
 
 def next_change(book: Book) -> int:
@@ -266,3 +382,13 @@ def next_change(book: Book) -> int:
         return soonest
     ends = (window.ends_at for number in book.limits.quotas for window in windows_of(book, number))
     return min(soonest, min(ends, default=bounds.NEVER_US))
+
+
+def weight_of(cached: CachedBook) -> int:
+    """How many rows a book holds, and what it takes by itself."""
+    book = cached.book
+    rows = len(book.reservations) + len(book.accounts) + len(book.lots) + len(book.budgets)
+    if book.gated:
+        limits = book.limits
+        rows += len(limits.counters) + len(limits.jobs) + sum(map(len, limits.tallies.values()))
+    return BOOK_WEIGHT + rows

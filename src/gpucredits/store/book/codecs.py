@@ -18,10 +18,10 @@ from gpucredits.core.authority import Authority
 from gpucredits.core.bounds import NEVER_US
 from gpucredits.core.budget import Rollover
 from gpucredits.core.grant import GrantState, Source
+from gpucredits.core.limits import Tokens
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Decision, Exhaustion, ReservationState, Why
-from gpucredits.core.token_bucket import Tokens
 from gpucredits.core.topup import TopUpStatus
 
 StoredRow = Sequence[Any]  # a row as the driver gives it, its columns in the order of book_row
@@ -79,14 +79,14 @@ def triples(flat: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
     return tuple(zip(flat[::3], flat[1::3], flat[2::3], strict=True))
 
 
-def flat_literal(rows: Sequence[tuple[int, ...]]) -> str:
-    """Tuples of numbers as the literal of one flat array: grant, amount, grant, amount, ..."""
-    return f"{{{','.join([str(number) for row in rows for number in row])}}}"
+def flat_text(rows: Sequence[tuple[int, ...]]) -> str:
+    """Tuples of numbers as the text of one flat list: grant, amount, grant, amount, ..."""
+    return ",".join([str(number) for row in rows for number in row])
 
 
-def literal(numbers: Sequence[int]) -> str:
-    """Numbers as an array literal."""
-    return f"{{{','.join(map(str, numbers))}}}"
+def list_text(numbers: Sequence[int]) -> str:
+    """Numbers as the text of a list."""
+    return ",".join(map(str, numbers))
 
 
 def from_json(text: str) -> dict[str, str]:

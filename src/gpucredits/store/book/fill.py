@@ -191,18 +191,20 @@ def fill_tally(cached: CachedBook, row: StoredRow) -> None:
 
 
 def fill_job(cached: CachedBook, row: StoredRow) -> None:
-    """The leases of one GPU type that a job has; those of any type are added up."""
+    """The leases of one GPU type that a job has; those of any type are added up.
+
+    They take the place of what was known of the job.
+    """
     account_id, live, leaving, settled, job_id, gpu_type, leases = job_values(row)
-    cached.passing = True
-    jobs = cached.book.limits.jobs
-    if live is None:  # none of any type
-        jobs.setdefault((account_id, job_id, ""), JobLeases(account_id, job_id, ""))
-        return
-    for each in ("", gpu_type):
+    jobs, read = cached.book.limits.jobs, cached.jobs_read
+    for each in ("", gpu_type) if live is not None else ("",):  # or none of any type
         key = (account_id, job_id, each)
-        known = jobs.get(key)
+        known = read.get(key)
         if known is None:
-            known = jobs[key] = JobLeases(*key)
+            known = read[key] = jobs[key] = JobLeases(*key)
+            cached.new_jobs.append(known)
+        if live is None:
+            return
         known.live += live
         known.leaving += leaving
         known.settled += settled
@@ -213,6 +215,7 @@ def fill_node(cached: CachedBook, row: StoredRow) -> None:
     """A live lease of a job that is asked for, on its node or ''; account 0 begins anew."""
     account_id, lease_id, expires_at, job_id, node = node_values(row)
     on_nodes = cached.book.on_nodes
+    cached.passing = True
     if account_id:
         on_nodes[account_id, job_id, node] = (lease_id, expires_at)
     else:
@@ -244,19 +247,23 @@ def fill_boost(cached: CachedBook, row: StoredRow) -> None:
 
 
 def fill_budget(cached: CachedBook, row: StoredRow) -> None:
-    """A budget, whether or not it has ended."""
+    """A budget, whether or not it has ended; all budgets of an account are read together."""
     budget = budget_of(row)
-    cached.passing = True
-    cached.book.budgets.setdefault(budget.account_id, []).append(budget)
+    known = cached.book.budgets.setdefault(budget.account_id, [])
+    if all(each.budget_id != budget.budget_id for each in known):
+        known.append(budget)
+    cached.with_budgets.add(budget.account_id)
 
 
 def fill_period(cached: CachedBook, row: StoredRow) -> None:
     """The last period of a budget."""
     period = period_of(row)
     cached.passing = True
-    cached.book.periods.setdefault(period.budget_id, []).append(period)
-    known = (period.budget_id, period.starts_at, period.warned_percent)
-    cached.warned = (*cached.warned, known)
+    known = cached.book.periods.setdefault(period.budget_id, [])
+    if all(each.starts_at != period.starts_at for each in known):
+        known.append(period)
+    warned = (period.budget_id, period.starts_at, period.warned_percent)
+    cached.warned = (*cached.warned, warned)
 
 
 FILL: dict[int, Callable[[CachedBook, StoredRow], None]] = {

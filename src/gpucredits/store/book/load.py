@@ -1,7 +1,9 @@
 """Opening books: take the time and load every row that the commands of a batch touch.
 
 Owns: what is read, what is taken from the cache instead, and whether the orgs are locked first.
-Must not: decide anything, know what a row looks like (fill does) or write (save does).
+Must not: know which rows a batch needs or whether a cached book has them (needs does), decide
+anything (a row that does not exist is the rules' business), know what a row looks like (fill does)
+or write (save does).
 """
 
 from __future__ import annotations
@@ -12,21 +14,21 @@ from typing import Any
 
 from gpucredits.core.grant import consumption_order
 from gpucredits.core.price import Price
-from gpucredits.store.book.cache.book_cache import BookCache
-from gpucredits.store.book.cache.clock_check import steady_us
-from gpucredits.store.book.cache.price_board import PriceBoard
+from gpucredits.store.book.book_cache import BookCache, PriceBoard
 from gpucredits.store.book.cached_book import CachedBook, CachedBooks
 from gpucredits.store.book.codecs import StoredRow
-from gpucredits.store.book.fill import FILL, open_book
-from gpucredits.store.book.guard import Guard, guard_of
-from gpucredits.store.book.needs import Needs
+from gpucredits.store.book.database_clock import steady_us
+from gpucredits.store.book.fill import FILL, ID, open_book
+from gpucredits.store.book.needs import Needs, is_enough, is_usable, note_complete
 from gpucredits.store.book.rows import opened_org_values, price_of
-from gpucredits.store.book.sql_batch import numbers
-from gpucredits.store.book.tables import GRANT, OPENED_ORG, PRICE
+from gpucredits.store.book.save import Guard, guard_of, numbers
+from gpucredits.store.book.tables import ACCOUNT, GRANT, OPENED_ORG, PRICE
 from gpucredits.store.database.connection import Connection
+from gpucredits.store.database.errors import DRIVER_ERRORS, raise_ours
+from gpucredits.store.outages import read_outages
 
 OPEN_BOOK = (
-    "SELECT * FROM open_book($1, $2::text::integer[], $3::text::bigint[],"
+    "SELECT * FROM open_book($1, $2::text::bigint[], $3::text::bigint[],"
     " $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,"
     " $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)"
 )
@@ -35,24 +37,35 @@ WITH locked AS MATERIALIZED (
     SELECT o.org_id, o.version, o.clock, o.gated FROM orgs o WHERE o.org_id = ANY ($1)
     ORDER BY o.org_id FOR NO KEY UPDATE
 ), moment AS MATERIALIZED (
-    SELECT ledger_now() AS now, c.offset_us FROM (SELECT count(*) FROM locked) AS all_of
+    SELECT clock_us(c.offset_us) AS now, c.offset_us FROM (SELECT count(*) FROM locked) AS all_of
     CROSS JOIN clock c
 )
 SELECT l.org_id, l.version, greatest(m.now, l.clock), l.gated AND EXISTS (
     SELECT 1 FROM accounts a WHERE a.org_id = l.org_id AND a.due_at <= greatest(m.now, l.clock)),
     m.now, m.offset_us
 FROM locked l CROSS JOIN moment m"""
+ANSWERED = """
+SELECT EXISTS (SELECT FROM unnest($1::bigint[], $2::text[]) AS w(org_id, key)
+    JOIN idempotency i ON i.org_id = w.org_id AND i.key = w.key)"""
 ORG_KIND, GRANT_KIND, PRICE_KIND = OPENED_ORG.kind, GRANT.kind, PRICE.kind
+ACCOUNT_KIND = ACCOUNT.kind
 ROWS_AT_A_STRETCH = 1_000  # taken in without letting others go
-
-__all__ = ["CachedBook", "CachedBooks", "load", "load_and_lock", "look_up"]
 
 
 async def load(connection: Connection, needs: Needs) -> CachedBooks:
     """One book for each org that exists, of one moment; nothing is locked."""
     books: CachedBooks = {}
     await read(connection, needs, books, {})
+    if any(is_due(cached) for cached in books.values()):
+        outages = await read_outages(connection)
+        for cached in books.values():
+            cached.book.outages = outages
     return opened(books, needs)
+
+
+def is_due(cached: CachedBook) -> bool:
+    """Whether the clock has made anything true of an account: maybe a lease has ended."""
+    return any(account.due_at <= cached.now for account in cached.book.accounts.values())
 
 
 async def load_and_lock(connection: Connection, needs: Needs, cache: BookCache) -> CachedBooks:
@@ -63,7 +76,7 @@ async def load_and_lock(connection: Connection, needs: Needs, cache: BookCache) 
     """
     asked_at = steady_us()
     found = await connection.fetch(LOCK_ORGS, sorted(needs.orgs))
-    kept, true = cache.take(needs), CachedBooks()
+    kept, true = cache.take(needs.orgs, needs.anew), CachedBooks()
     for org_id, version, now, is_due, *_ in found:
         cached = kept.get(org_id)
         if cached is None or is_due or version != cached.book.org.version:
@@ -87,8 +100,10 @@ async def look_up(
     """One book for each org that exists, and the condition for saving it.
 
     Nothing is locked. What is asked about known leases, accounts and prices needs no reading.
+    Raises Unavailable and Conflict.
     """
-    known, database_clock, board = cache.take(needs), cache.database_clock, cache.board
+    known = cache.take(needs.orgs, needs.anew)
+    board, database_clock = cache.board, cache.database_clock
     kept, now = known, database_clock.now()
     if now is not None:
         kept = {org_id: cached for org_id, cached in known.items() if is_usable(cached, needs, now)}
@@ -99,21 +114,26 @@ async def look_up(
             quote(needs, kept, board)
             version = board.version if needs.prices else None
             return opened(kept, needs), guard_of(kept, now, database_clock.offset_us, version)
-    books = await fill(connection, needs, kept, cache)
+    try:
+        books = await fill(connection, needs, kept, cache)
+    except DRIVER_ERRORS as error:
+        raise_ours(error)
     remember(known, books)
     needs.were_read = True
     read_at = min((cached.read_at for cached in books.values()), default=0)
     return opened(books, needs), guard_of(books, read_at)
 
 
-def is_enough(needs: Needs, kept: CachedBooks) -> bool:
-    """Whether books hold all that is needed but prices; a key that was used is found later."""
-    if needs.must_read or len(kept) != len(needs.orgs) or needs.beyond(kept).leases:
-        return False
-    return needs.only_renews or (
-        not any(cached.gated or cached.budgeted for cached in kept.values())
-        and all(path in kept[org_id].book.paths for org_id, path in needs.paths)
-    )
+async def any_answered(connection: Connection, keys: set[tuple[int, str]]) -> bool:
+    """Whether one of some keys, by org, was answered before; raises Unavailable and Conflict.
+
+    Where a key is recorded with its batch, its table tells. What is saved afterwards under a guard
+    was not answered elsewhere in the meantime with anything that has changed the org.
+    """
+    try:
+        return bool(keys) and bool(await connection.fetchval(ANSWERED, *columns(keys, 2)))
+    except DRIVER_ERRORS as error:
+        raise_ours(error)
 
 
 def quote(needs: Needs, books: CachedBooks, board: PriceBoard) -> None:
@@ -155,28 +175,6 @@ async def fill(
     return books
 
 
-def is_fresh(cached: CachedBook, now: int) -> bool:
-    """Whether the clock has made nothing due that a book read anew would hold."""
-    return max(now, cached.book.org.clock) < cached.fresh_until and not cached.book.complete
-
-
-def is_usable(cached: CachedBook, needs: Needs, now: int) -> bool:
-    """Whether the clock has made nothing due that a batch on the book would have to see.
-
-    Without limits a beat sees its payer only; with them, whatever has lapsed in the org.
-    """
-    if is_fresh(cached, now):
-        return True
-    if cached.gated or not needs.only_renews:
-        return False
-    book, now = cached.book, max(now, cached.book.org.clock)
-    leases, accounts = book.reservations, book.accounts
-    payers = {
-        leases[number].payer_id for number in needs.leases[book.org.org_id] if number in leases
-    }
-    return all(accounts[payer].due_at > now for payer in payers - book.complete)
-
-
 def remember(known: CachedBooks, books: CachedBooks) -> None:
     """Let books that were read anew take over, in the end, what was known before and holds."""
     for org_id, older in known.items():
@@ -209,33 +207,44 @@ async def read(
         sorted(needs.anew),
         *columns(needs.counted if needs.counts_anew else (), 2),
         *columns(needs.limits, 2),
-        *columns(needs.jobs, 3),
+        *columns({job[:3] for job in needs.jobs}, 3),
         not needs.only_renews,
         *columns(needs.references, 2),
         needs.chains,
     )
-    with_grants: dict[int, CachedBook] = {}
     if cache is not None and rows:
         *_, read_at, prices_version, prices_until, offset_us, _ = opened_org_values(rows[0])
         cache.clock_check.check(read_at, offset_us, asked_at)
         if needs.prices:
             found = [(row[1], price_of(row)) for row in rows if row[0] == PRICE_KIND]
             learn_prices(cache.board, needs, prices_version, prices_until, found)
+    note_complete(books, needs, await take_in(rows, books, kept))
+
+
+async def take_in(
+    rows: Sequence[StoredRow], books: CachedBooks, kept: CachedBooks
+) -> dict[int, list[int]]:
+    """Put rows into books; the accounts of each org that are among them."""
+    with_grants: dict[int, CachedBook] = {}
+    accounts: dict[int, list[int]] = {}
     for place, row in enumerate(rows, start=1):
         if place % ROWS_AT_A_STRETCH == 0:
             await asyncio.sleep(0)
         kind, org_id = row[0], row[1]
         if kind == ORG_KIND:
             books[org_id] = begin_book(row, kept.get(org_id))
-        else:
-            cached = books[org_id]
-            FILL[kind](cached, row)
-            if kind == GRANT_KIND:
-                with_grants[org_id] = cached
+            continue
+        cached = books[org_id]
+        FILL[kind](cached, row)
+        if kind == GRANT_KIND:
+            with_grants[org_id] = cached
+        elif kind == ACCOUNT_KIND:
+            accounts.setdefault(org_id, []).append(row[ID])
     for cached in with_grants.values():
         for lots in cached.book.grants.values():
             if len(lots) > 1:
                 lots.sort(key=consumption_order)
+    return accounts
 
 
 def learn_prices(
@@ -253,6 +262,7 @@ def begin_book(row: StoredRow, kept: CachedBook | None) -> CachedBook:
         return cached
     kept.book.suspended, kept.book.account_windows = {}, {}
     kept.now, kept.read_at = cached.now, cached.read_at
+    kept.jobs_read, kept.unread_jobs = {}, set()
     return kept
 
 

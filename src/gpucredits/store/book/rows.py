@@ -12,14 +12,13 @@ from typing import Any, Final
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Org
-from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.limits import Boost, TokenBucket, Tokens
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, Quota, Tally
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState, Why
-from gpucredits.core.token_bucket import TokenBucket, Tokens
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book.codecs import (
     AUTHORITIES,
@@ -44,9 +43,9 @@ from gpucredits.store.book.codecs import (
     calendar_number,
     calendar_of,
     end_of,
-    flat_literal,
+    flat_text,
     from_json,
-    literal,
+    list_text,
     pairs,
     place_of,
     to_json,
@@ -181,22 +180,25 @@ def lease_of(record: StoredRow) -> Reservation:
     """The Reservation of a row of open_book."""
     (
         _, _, reservation_id, held, settled, used_ms, seq, expires_at, state, decision, adjusted,
-        refunded, ended_at, payer_id, window_ms, account_id, gpu_count, price, admitted_at,
+        refunded, ended_at, payer_id, window_ms, account_id, milli_gpus, price, admitted_at,
         escrow_windows, max_amount, account, job_id, packed, paid, _, _, terms,
     ) = record
     gpu_type, region = PLACES.get(packed) or place_of(packed)
     row = Reservation(
-        reservation_id, intern(account), account_id, payer_id, job_id or "", gpu_type, gpu_count,
+        reservation_id, intern(account), account_id, payer_id, job_id or "", gpu_type, milli_gpus,
         region, "", price, 0, window_ms, admitted_at, expires_at, escrow_windows, max_amount, held,
         settled, adjusted, refunded, used_ms, seq, LEASE_STATES[state], DECISIONS[decision],
         ended_at, pairs(paid), NO_METADATA, expires_at - window_ms * (1 + escrow_windows) * 1_000,
     )
     if terms is not None:
         (
-            beat_at, overdrawn, leaving, stopping_at, why, promised, cap_part, cap_seen, clears_at,
-            stopping_for, authorised, exhaustion, grace_ms, overdraft, kept_size,
-        ) = terms[:15]
-        row.beat_at = max(beat_at, row.beat_at)
+            extended_ms, reprieve_ms, beat_at, overdrawn, leaving, stopping_at, why, promised,
+            cap_part, cap_seen, clears_at, stopping_for, authorised, reconciled, lost_ms,
+            exhaustion, grace_ms, overdraft, kept_size,
+        ) = terms[:19]
+        row.extended_ms = extended_ms
+        row.reprieve_ms = reprieve_ms
+        row.beat_at = max(beat_at, row.beat_at - (row.extended_ms + row.reprieve_ms) * 1_000)
         row.overdrawn = overdrawn
         row.leaving = leaving == 1
         row.stopping_at = stopping_at
@@ -207,11 +209,13 @@ def lease_of(record: StoredRow) -> Reservation:
         row.clears_at = clears_at
         row.stopping_for = stopping_for
         row.authorised = authorised
+        row.reconciled = reconciled
+        row.lost_ms = lost_ms
         row.exhaustion = EXHAUSTIONS[exhaustion]
         row.grace_ms = grace_ms
         row.overdraft = overdraft
-        row.kept = triples(terms[15:15 + kept_size])
-        row.payers = pairs(terms[15 + kept_size:])
+        row.kept = triples(terms[19:19 + kept_size])
+        row.payers = pairs(terms[19 + kept_size:])
     return row
 
 
@@ -219,7 +223,7 @@ def stored_lease(record: Mapping[str, Any]) -> Reservation:
     """The Reservation of a whole row of reservations."""
     return Reservation(
         record["reservation_id"], intern(record["account"]), record["account_id"],
-        record["payer_id"], record["job_id"], record["gpu_type"], record["gpu_count"],
+        record["payer_id"], record["job_id"], record["gpu_type"], record["milli_gpus"],
         record["region"], record["node"], record["price"], record["price_id"], record["window_ms"],
         record["admitted_at"], record["expires_at"], record["escrow_windows"], record["max_amount"],
         record["held"], record["settled"], record["adjusted"], record["refunded"],
@@ -229,7 +233,8 @@ def stored_lease(record: Mapping[str, Any]) -> Reservation:
         record["grace_ms"], record["overdraft"], record["overdrawn"], record["leaving"] == 1,
         record["stopping_at"], WHYS[record["why"]], record["promised"], record["cap_part"],
         record["cap_seen"], record["clears_at"], record["stopping_for"], record["authorised"],
-        triples(record["kept"]), pairs(record["payers"]),
+        triples(record["kept"]), pairs(record["payers"]), record["extended_ms"],
+        record["reprieve_ms"], record["reconciled"], record["lost_ms"],
     )
 
 
@@ -245,7 +250,7 @@ def renewed_shared_leases_row(row: Reservation, org_id: int) -> tuple[object, ..
     """What renewed_shared_leases sends for a row."""
     return (
         org_id, row.reservation_id, row.held, row.settled, row.used_ms, row.seq, row.expires_at,
-        flat_literal(row.paid),
+        flat_text(row.paid),
     )
 
 
@@ -253,11 +258,12 @@ def changed_leases_row(row: Reservation, org_id: int) -> tuple[object, ...]:
     """What changed_leases sends for a row."""
     return (
         org_id, row.reservation_id, row.held, row.settled, row.used_ms, row.seq, row.expires_at,
-        flat_literal(row.paid), row.state, NUMBER_OF_DECISION[row.decision], row.adjusted,
-        row.refunded, row.ended_at, row.payer_id, row.window_ms, is_plain(row), row.beat_at,
-        row.overdrawn, row.leaving, row.stopping_at, NUMBER_OF_WHY[row.why], row.promised,
-        row.cap_part, row.cap_seen, row.clears_at, row.stopping_for, row.authorised,
-        flat_literal(row.kept), flat_literal(row.payers),
+        flat_text(row.paid), row.state, NUMBER_OF_DECISION[row.decision], row.adjusted,
+        row.refunded, row.ended_at, row.payer_id, row.window_ms, is_plain(row), row.extended_ms,
+        row.reprieve_ms, row.beat_at, row.overdrawn, row.leaving, row.stopping_at,
+        NUMBER_OF_WHY[row.why], row.promised, row.cap_part, row.cap_seen, row.clears_at,
+        row.stopping_for, row.authorised, row.reconciled, row.lost_ms, flat_text(row.kept),
+        flat_text(row.payers),
     )
 
 
@@ -265,12 +271,13 @@ def new_leases_row(row: Reservation, org_id: int, first_entry_id: int) -> tuple[
     """What new_leases sends for a row."""
     return (
         org_id, row.reservation_id, row.held, row.settled, row.used_ms, row.seq, row.expires_at,
-        flat_literal(row.paid), row.state, NUMBER_OF_DECISION[row.decision], row.adjusted,
-        row.refunded, row.ended_at, row.payer_id, row.window_ms, is_plain(row), row.beat_at,
-        row.overdrawn, row.leaving, row.stopping_at, NUMBER_OF_WHY[row.why], row.promised,
-        row.cap_part, row.cap_seen, row.clears_at, row.stopping_for, row.authorised,
-        flat_literal(row.kept), flat_literal(row.payers), row.account, row.account_id, row.job_id,
-        row.gpu_type, row.gpu_count, row.region, row.node, row.price, row.price_id, row.admitted_at,
+        flat_text(row.paid), row.state, NUMBER_OF_DECISION[row.decision], row.adjusted,
+        row.refunded, row.ended_at, row.payer_id, row.window_ms, is_plain(row), row.extended_ms,
+        row.reprieve_ms, row.beat_at, row.overdrawn, row.leaving, row.stopping_at,
+        NUMBER_OF_WHY[row.why], row.promised, row.cap_part, row.cap_seen, row.clears_at,
+        row.stopping_for, row.authorised, row.reconciled, row.lost_ms, flat_text(row.kept),
+        flat_text(row.payers), row.account, row.account_id, row.job_id, row.gpu_type,
+        row.milli_gpus, row.region, row.node, row.price, row.price_id, row.admitted_at,
         row.escrow_windows, row.max_amount, first_entry_id, to_json(row.metadata), row.exhaustion,
         row.grace_ms, row.overdraft,
     )
@@ -279,9 +286,10 @@ def new_leases_row(row: Reservation, org_id: int, first_entry_id: int) -> tuple[
 def is_plain(row: Reservation) -> bool:
     """Whether all its terms are those of a plain row, so that open_book may leave them out."""
     return (
-        not row.overdrawn and not row.leaving and not row.stopping_at and row.why is WHY_NONE and
-        not row.promised and row.cap_part == -1 and not row.cap_seen and not row.clears_at and
-        not row.stopping_for and not row.authorised and not row.kept and not row.payers and
+        not row.extended_ms and not row.reprieve_ms and not row.overdrawn and not row.leaving and
+        not row.stopping_at and row.why is WHY_NONE and not row.promised and row.cap_part == -1 and
+        not row.cap_seen and not row.clears_at and not row.stopping_for and not row.authorised and
+        not row.reconciled and not row.lost_ms and not row.kept and not row.payers and
         row.exhaustion is EXHAUSTION_DRAIN and not row.grace_ms and not row.overdraft and
         row.beat_at <= row.expires_at - row.window_ms * (1 + row.escrow_windows) * 1_000
     )
@@ -291,9 +299,10 @@ def is_steady(row: Reservation) -> bool:
     """Whether it is as renewals in full leave it: they write nothing else."""
     return (
         row.state is RESERVATIONSTATE_ACTIVE and row.decision is DECISION_CONTINUE and
-        not row.adjusted and not row.refunded and not row.overdrawn and not row.leaving and
-        not row.stopping_at and row.why is WHY_NONE and not row.promised and row.cap_part == -1 and
-        not row.cap_seen and not row.clears_at and not row.stopping_for and not row.authorised and
+        not row.adjusted and not row.refunded and not row.extended_ms and not row.reprieve_ms and
+        not row.overdrawn and not row.leaving and not row.stopping_at and row.why is WHY_NONE and
+        not row.promised and row.cap_part == -1 and not row.cap_seen and not row.clears_at and
+        not row.stopping_for and not row.authorised and not row.reconciled and not row.lost_ms and
         not row.kept and not row.payers and
         row.beat_at <= row.expires_at - row.window_ms * (1 + row.escrow_windows) * 1_000
     )
@@ -510,7 +519,7 @@ def kept_budgets_row(row: Budget, org_id: int) -> tuple[object, ...]:
     return (
         org_id, row.budget_id, row.allowance, row.next_at, calendar_number(row.calendar), row.zone,
         row.ends_at, row.rollover, row.rollover_cap, row.rollover_us, row.priority,
-        literal(row.warn_percent), row.account_id, row.name, row.created_at,
+        list_text(row.warn_percent), row.account_id, row.name, row.created_at,
     )
 
 

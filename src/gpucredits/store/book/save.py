@@ -1,42 +1,195 @@
-"""Saving books: only the rows that changed, all of them in one statement.
+"""Saving books: everything that changed in one statement, if they are still the present ones.
 
-Owns: which of a row's writes a change needs, and the record of a batch beside its books.
-Must not: decide anything, commit, or write what did not change. How many leases a job has is not
-written: it is counted from the reservations.
+Owns: the session that batches run in; the record of a batch beside its books; locking the orgs,
+comparing their versions and the time, all inside the statement that writes; how rows become that
+statement and its parameters. The texts are constants; values travel only as parameters.
+Must not: decide anything, or what happens when the condition does not hold (whoever saves does).
+
+The session is for statements over arrays of ids, planned once. The arrays are short and every join
+is by key, so plans that read whole tables are switched off: a plan made while a table was small
+would otherwise stay when it has grown. Locks are waited for briefly: a batch that waits for one org
+holds up all its others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import asyncpg
+import msgspec
 
-from gpucredits.core.account import Account
-from gpucredits.core.book import Row
-from gpucredits.core.boost import Boost
-from gpucredits.core.budget import Budget, BudgetPeriod
-from gpucredits.core.entry import Entry, EntryType
-from gpucredits.core.grant import Grant
-from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
-from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation
-from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.core.topup import TopUpRow
-from gpucredits.store.book import rows
-from gpucredits.store.book.cached_book import CachedBook, CachedBooks, new_version, note
-from gpucredits.store.book.changes import Changes
-from gpucredits.store.book.codecs import literal
-from gpucredits.store.book.events import Event, events_of, moved_decision, moved_event
-from gpucredits.store.book.guard import Guard, GuardResult, NodeOfJob, guarded_statement, verdict_of
-from gpucredits.store.book.sql_batch import Part, numbers, parameters, statement
-from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.errors import driver_errors, key_conflicts
+from gpucredits.store.book.book_cache import GuardResult
+from gpucredits.store.book.cached_book import CachedBooks
+from gpucredits.store.book.changes import Changes, collect
+from gpucredits.store.book.codecs import StoredRow
+from gpucredits.store.book.table import CODE, LISTS, ROWS, Part
+from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.connections import close_lane
+from gpucredits.store.database.errors import (
+    DRIVER_ERRORS,
+    driver_errors,
+    raise_key_conflict,
+    raise_ours,
+)
 
-# Looked up once: these are compared for every heartbeat.
-SETTLE = EntryType.SETTLE
-PER_WINDOW = Dimension.CREDITS_PER_WINDOW
+encode = msgspec.json.Encoder().encode  # five times as fast as str()
+# Columns of numbers and texts travel as array literals: the driver looks at every element of an
+# array to see whether it is an array itself, and writing the literal costs a third of that on both
+# sides together. Where every part has a single row, values travel as they are: taking arrays apart
+# costs a third of such a statement.
+NUMBER_TYPES = frozenset({"integer", "bigint", "boolean"})
+SINGLE = {CODE: "smallint", LISTS: "text"}  # what is sent for these columns of a single row
+CASTS = {CODE: "::text::smallint[]", LISTS: "::text::text[]", "text": "::text::text[]"} | {
+    kind: f"::text::{kind}[]" for kind in NUMBER_TYPES
+}
+PARAMETERS = 9
+IF_IT_HOLDS = "FROM checked WHERE holds"
+# An equal version says that nothing of the org has changed since its book was read or written, so
+# the statement's snapshot, which is older than the lock, is the present. A book that was not read
+# just now ($3) also needs the same test clock, and nothing due that would have been read. What was
+# decided more than five seconds ago ($4), or before a price was added ($5), or gives a job another
+# lease on a node where it may have one ($6 to $9), or on any node ($9 null), is decided again.
+CHECKED = """locked AS MATERIALIZED (
+    SELECT o.org_id, o.version, o.clock, o.gated FROM orgs o
+    WHERE o.org_id {orgs} FOR NO KEY UPDATE
+), versions AS MATERIALIZED (
+    SELECT array_agg(l.version) AS found, count(*) FILTER (WHERE $3::bigint IS NOT NULL
+        AND l.gated AND EXISTS (SELECT FROM accounts a
+            WHERE a.org_id = l.org_id AND a.due_at <= greatest($4::bigint, l.clock))) AS due
+    FROM locked l
+), moment AS MATERIALIZED (
+    SELECT clock_us(c.offset_us) AS now, c.offset_us, v.found, v.due
+    FROM versions v CROSS JOIN clock c
+), checked AS MATERIALIZED (
+    SELECT m.found = $2::text::bigint[] AND m.due = 0 AND coalesce(m.offset_us = $3, true)
+        AND m.now - $4 BETWEEN 0 AND 5000000
+        AND ($5::bigint IS NULL OR (SELECT s.prices_version FROM system_state s) = $5)
+        AND NOT EXISTS (SELECT FROM {nodes} AS n(org_id, account_id, job_id, node)
+            CROSS JOIN LATERAL (SELECT FROM reservations r WHERE r.org_id + 0 = n.org_id
+                AND r.account_id + 0 = n.account_id AND r.job_id = n.job_id AND r.state + 0 = 0
+                AND (n.node IS NULL OR r.node = n.node) OFFSET 0) AS taken)
+        AS holds, m.now, m.offset_us, m.found
+    FROM moment m
+)"""
+CHECKED_MANY = CHECKED.format(
+    orgs="= ANY ($1::text::bigint[]) ORDER BY o.org_id",
+    nodes="unnest($6::text::bigint[], $7::text::bigint[], $8::text::text[], $9::text::text[])",
+)
+CHECKED_SINGLE = CHECKED.format(
+    orgs="= $1::bigint", nodes="(SELECT $6::bigint, $7::bigint, $8::text, $9::text)"
+)
+VERDICT = "SELECT holds, now, offset_us, found FROM checked"
+
+
+NodeOfJob = tuple[int, int, str, str | None]
+
+SESSION = """
+SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;
+SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan; SET jit = off;
+SET lock_timeout = '1s'
+"""
+HELD = """
+WITH free AS MATERIALIZED (
+    SELECT o.org_id FROM orgs o WHERE o.org_id = ANY ($1::bigint[]) FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT o.org_id FROM orgs o WHERE o.org_id = ANY ($1::bigint[])
+    AND NOT EXISTS (SELECT FROM free f WHERE f.org_id = o.org_id)"""
+
+
+async def open_lane(pool: Pool, *, timeout_s: float) -> Connection:
+    """A connection that is ready to carry out batches; raises Unavailable."""
+    with driver_errors():
+        connection = await pool.acquire(timeout=timeout_s)
+        try:
+            await connection.execute(SESSION)
+        except BaseException:
+            await close_lane(pool, connection)
+            raise
+    return connection
+
+
+def is_open(connection: Connection) -> bool:
+    """Whether a connection can still be used, as far as the driver has noticed."""
+    try:
+        return not connection.is_closed()
+    except asyncpg.InterfaceError:  # the pool has taken it back, as it does with one that dies
+        return False
+
+
+async def held_by_others(connection: Connection, orgs: Iterable[int]) -> set[int]:
+    """Those of some orgs whose rows somebody has locked; none if that cannot be found out."""
+    with suppress(*DRIVER_ERRORS):
+        return {row[0] for row in await connection.fetch(HELD, sorted(orgs))}
+    return set()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What has to be so: versions of orgs, the time, and what was known without reading.
+
+    That is the test clock where the time was guessed, the version of prices that were kept, and
+    (org, account, job, node) of new leases where nobody has looked for others. Without a node, the
+    job was taken to have no lease anywhere.
+    """
+
+    orgs: tuple[int, ...]
+    versions: tuple[int, ...]
+    now: int
+    offset_us: int | None = None
+    prices: int | None = None
+    nodes: tuple[NodeOfJob, ...] = ()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is about one org and at most one new lease."""
+        return len(self.orgs) == 1 and len(self.nodes) <= 1
+
+    @property
+    def single_parameters(self) -> tuple[object, ...]:
+        """What a guarded statement for single rows takes first."""
+        node = self.nodes[0] if self.nodes else (None,) * 4
+        found = numbers(self.versions)
+        return (self.orgs[0], found, self.offset_us, self.now, self.prices, *node)
+
+    @property
+    def parameters(self) -> tuple[object, ...]:
+        """What a guarded statement takes first."""
+        orgs, accounts, jobs, nodes = zip(*self.nodes, strict=True) if self.nodes else ((),) * 4
+        kept = (numbers(self.orgs), numbers(self.versions), self.offset_us, self.now, self.prices)
+        return (*kept, numbers(orgs), numbers(accounts), texts(jobs), texts(nodes))
+
+
+def guard_of(
+    books: CachedBooks, now: int, offset_us: int | None = None, prices: int | None = None
+) -> Guard:
+    """The condition for decisions on these books, before anything is decided."""
+    orgs = tuple(sorted(books))
+    versions = tuple(books[org_id].book.org.version for org_id in orgs)
+    return Guard(orgs, versions, now, offset_us, prices)
+
+
+def verdict_of(guard: Guard, row: StoredRow) -> GuardResult:
+    """What the database made of it."""
+    holds, now, offset_us, found = row
+    if holds:
+        return GuardResult(holds=True, now=now, offset_us=offset_us)
+    pairs = zip(guard.orgs, guard.versions, found or (), strict=False)
+    changed = tuple(org_id for org_id, known, version in pairs if version != known)
+    return GuardResult(holds=False, now=now, offset_us=offset_us, changed=changed)
+
+
+@cache
+def guarded_statement(parts: tuple[Part, ...], *, is_single: bool) -> str:
+    """The text that makes all the changes if a condition holds, and says whether it did."""
+    changing = texts_of(parts, IF_IT_HOLDS, PARAMETERS, is_single=is_single)
+    checked = CHECKED_SINGLE if is_single else CHECKED_MANY
+    return f"WITH {', '.join((checked, *changing))} {VERDICT}"
+
 
 Answer = tuple[int, str, bytes, bytes, int]  # org, key, hash of the request, outcome, time
 DecisionMade = tuple[int, int, str, str, str, int, str, str]
@@ -64,8 +217,10 @@ async def save(connection: Connection, books: CachedBooks, record: BatchRecord) 
     """
     ordered = changes_of(books, record)
     if ordered:
-        with key_conflicts():
+        try:
             await connection.fetchval(statement(tuple(ordered)), *values_of(ordered))
+        except asyncpg.UniqueViolationError as error:
+            raise_key_conflict(error)
 
 
 async def save_if(
@@ -76,23 +231,36 @@ async def save_if(
     Otherwise nothing is written, also when a key has been answered elsewhere in the meantime.
     """
     ordered = changes_of(books, record)
-    text = guarded_statement(tuple(ordered))
-    with driver_errors():
-        try:
-            row = await connection.fetchrow(text, *guard.parameters, *values_of(ordered))
-        except asyncpg.UniqueViolationError:
-            return GuardResult(holds=False)
+    is_single = guard.is_single and all(len(every) == 1 for every in ordered.values())
+    text = guarded_statement(tuple(ordered), is_single=is_single)
+    values = (
+        (*guard.single_parameters, *single_values(ordered))
+        if is_single
+        else (*guard.parameters, *values_of(ordered))
+    )
+    try:
+        row = await connection.fetchrow(text, *values)
+    except asyncpg.UniqueViolationError:
+        return GuardResult(holds=False)
+    except DRIVER_ERRORS as error:
+        raise_ours(error)
     return verdict_of(guard, row)
 
 
 def new_on_nodes(books: CachedBooks) -> tuple[NodeOfJob, ...]:
-    """Where the leases run that are new."""
-    return tuple(
-        (org_id, row.account_id, row.job_id, row.node)
-        for org_id, cached in books.items()
-        for row in cached.book.changed.values()
-        if type(row) is Reservation and row.reservation_id >= cached.first_new_id
-    )
+    """Where the leases run that are new, and the jobs that were taken to have none."""
+    found: list[NodeOfJob] = []
+    for org_id, cached in books.items():
+        unread = cached.unread_jobs
+        found += [(org_id, account_id, job_id, None) for account_id, job_id in unread]
+        found += [
+            (org_id, row.account_id, row.job_id, row.node)
+            for row in cached.book.changed.values()
+            if type(row) is Reservation
+            and row.reservation_id >= cached.first_new_id
+            and (row.account_id, row.job_id) not in unread
+        ]
+    return tuple(found)
 
 
 def changes_of(books: CachedBooks, record: BatchRecord) -> dict[Part, list[Sequence[Any]]]:
@@ -118,261 +286,72 @@ def values_of(changes: dict[Part, list[Sequence[Any]]]) -> list[object]:
     return [value for part, every in changes.items() for value in parameters(part, every)]
 
 
-def collect(changes: Changes, cached: CachedBook) -> None:
-    """What changed in the book of one org; its clock moves on only if something did."""
-    book, now = cached.book, cached.now
-    org_id = book.org.org_id
-    for late in book.late_use:
-        values = (org_id, late.reservation_id, late.seq, late.used_ms, now)
-        changes.add("new_late_use", values)
-    if not book.changed:
-        return
-    events: list[Event] = []
-    for row in book.changed.values():
-        if type(row) is Reservation and is_mere_renewal(cached, row):
-            add_renewal(changes, org_id, row)
-            continue
-        if type(row) is Grant and cached.grant_states.get(row.grant_id) is row.state:
-            add_grant(changes, cached, row)
-            continue
-        if is_metered(cached, row):
-            continue
-        add_row(changes, cached, row)
-        events_of(cached, row, events)
-        note(cached, row)
-    if cached.metered:
-        add_meters(changes, cached)
-    add_entries(changes, org_id, now, book.entries)
-    add_news(changes, cached, events)
-    book.org.clock = now
-    cached.next_version = new_version(book.org.version)
-    add_org(changes, cached)
+@cache
+def statement(parts: tuple[Part, ...]) -> str:
+    """The text that makes all the changes at once, in whatever order the database likes."""
+    return f"WITH {', '.join(texts_of(parts))} SELECT 1"
 
 
-def add_news(changes: Changes, cached: CachedBook, events: list[Event]) -> None:
-    """What is announced of a batch, and leases that changed payers as decisions too."""
-    org_id = cached.book.org.org_id
-    for move in cached.book.moves:
-        events.append(moved_event(move))
-        changes.add("new_decisions", moved_decision(org_id, cached.now, move))
-    for event in events:
-        changes.add("new_events", (org_id, cached.now, *event))
+def texts_of(
+    parts: tuple[Part, ...], condition: str = "", number: int = 0, *, is_single: bool = False
+) -> list[str]:
+    """Each part with its rows in their place, taking parameters after those that come first.
 
-
-def add_org(changes: Changes, cached: CachedBook) -> None:
-    """The org's counters, and whether it has limits or budgets where some came or went."""
-    org = cached.book.org
-    if not (cached.came or cached.ended or cached.has_new_budget):
-        changes.add("changed_orgs", rows.changed_orgs_row(org, org.org_id, cached.next_version))
-        return
-    has_limit = cached.came or (cached.gated and not cached.ended)
-    row = rows.changed_gated_orgs_row(
-        org,
-        org.org_id,
-        cached.next_version,
-        has_limit,
-        cached.has_new_budget,
-        literal(cached.ended),
-    )
-    changes.add("changed_gated_orgs", row)
-
-
-def add_row(changes: Changes, cached: CachedBook, row: Row) -> None:
-    """A row that was changed by more than a mere renewal."""
-    org_id = cached.book.org.org_id
-    match row:
-        case Reservation():
-            add_lease(changes, cached, row)
-        case Account():
-            add_account(changes, cached, row)
-        case Grant():
-            add_grant(changes, cached, row)
-        case TopUpRow():
-            if row.topup_id < cached.first_new_id:
-                changes.add("changed_topups", rows.changed_topups_row(row, org_id))
+    Columns are taken apart side by side, in a SELECT. As a function in FROM each of them would be
+    stored by itself before the first row is made, which costs a tenth of what the statement does.
+    """
+    made = []
+    for each in parts:
+        places = []
+        for kind in each.types:
+            number += 1
+            if is_single:
+                places.append(f"${number}::{SINGLE.get(kind, kind)}")
             else:
-                changes.add("new_topups", rows.new_topups_row(row, org_id))
-        case _:
-            add_limit(changes, cached, row)
+                places.append(f"unnest(${number}{CASTS.get(kind, f'::{kind}[]')})")
+        rows = f"(SELECT {', '.join(places)} {condition})"
+        made.append(f"{each.name} AS ({each.sql.replace(ROWS, rows)})")
+    return made
 
 
-def add_limit(changes: Changes, cached: CachedBook, row: Row) -> None:
-    """A limit or a budget, or what one of them has counted or given out."""
-    org_id = cached.book.org.org_id
-    match row:
-        case Counter():
-            add_counter(changes, cached, row)
-        case TokenBucket():
-            add_bucket(changes, cached, row)
-        case JobLeases():
-            pass
-        case Tally():
-            changes.add("kept_tallies", rows.kept_tallies_row(row, org_id))
-        case Quota():
-            add_quota(changes, cached, row)
-        case Boost():
-            if row.boost_id < cached.first_new_id:
-                changes.add("changed_boosts", rows.changed_boosts_row(row, org_id))
-            else:
-                changes.add("new_boosts", rows.new_boosts_row(row, org_id))
-        case Budget():
-            cached.has_new_budget = not cached.budgeted
-            changes.add("kept_budgets", rows.kept_budgets_row(row, org_id))
-        case BudgetPeriod():
-            changes.add("kept_periods", rows.kept_periods_row(row, org_id))
-        case _:
-            invariant(holds=False, claim="the store knows how to keep what a rule changed")
-
-
-def add_counter(changes: Changes, cached: CachedBook, row: Counter) -> None:
-    """What a quota on what runs at once counts."""
-    org_id = cached.book.org.org_id
-    if row.quota_id < cached.first_new_id:
-        changes.add("changed_slots", rows.changed_slots_row(row, org_id))
-    else:
-        changes.add("new_slots", rows.new_slots_row(row, org_id))
-
-
-def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -> None:
-    """Entries of an org: those of heartbeats, and all others."""
-    for entry in entries:
-        if entry[2] is SETTLE and entry[1] == now and not entry[7]:
-            changes.settlements.append(rows.new_settlements_row(entry, org_id, now))
+def parameters(kind: Part, rows: Iterable[Sequence[Any]]) -> list[object]:
+    """The columns of a part's rows, as its statement takes them."""
+    values: list[object] = []
+    for name, column in zip(kind.types, zip(*rows, strict=True), strict=True):
+        if name in NUMBER_TYPES or name == CODE:
+            values.append(numbers(column))
+        elif name == LISTS:
+            values.append('{"' + '","'.join(column) + '"}')
+        elif name == "text":
+            values.append(texts(column))
         else:
-            changes.add("new_entries", rows.new_entries_row(entry, org_id, now))
+            values.append(column)
+    return values
 
 
-def add_renewal(changes: Changes, org_id: int, row: Reservation) -> None:
-    """A lease that runs on: only what a renewal changes."""
-    paid = row.paid
-    if len(paid) == 1 and paid[0][1] == row.settled:
-        changes.renewals.append(rows.renewed_leases_row(row, org_id, paid[0][0]))
-    else:
-        changes.add("renewed_shared_leases", rows.renewed_shared_leases_row(row, org_id))
+def single_values(changes: dict[Part, list[Sequence[Any]]]) -> list[object]:
+    """The values of parts that have one row each, as a statement for single rows takes them."""
+    return [value for rows in changes.values() for value in rows[0]]
 
 
-def is_mere_renewal(cached: CachedBook, row: Reservation) -> bool:
-    """Whether a lease runs on as it did, which is what nearly every heartbeat makes of it."""
-    number = row.reservation_id
-    return (
-        number < cached.first_new_id
-        and number not in cached.lease_states
-        and number not in cached.book.reshaped
-        and rows.is_steady(row)
-    )
+def numbers(column: Sequence[int]) -> str:
+    """Integers, booleans or numbers of enums as an array literal."""
+    return f"{{{encode(column)[1:-1].decode()}}}"
 
 
-def add_lease(changes: Changes, cached: CachedBook, row: Reservation) -> None:
-    """A lease: what may change of it, and the rest if it is new."""
-    org_id = cached.book.org.org_id
-    if row.reservation_id < cached.first_new_id:
-        changes.add("changed_leases", rows.changed_leases_row(row, org_id))
-    else:
-        changes.add("new_leases", rows.new_leases_row(row, org_id, cached.first_new_entry_id))
+def texts(column: Sequence[str | None]) -> str:
+    """Texts as an array literal.
+
+    JSON writes quotation marks and backslashes as array literals do, but control characters not.
+    """
+    written = encode(column)
+    if b"\\" in written and b"\\" in written.replace(b"\\\\", b"").replace(b'\\"', b""):
+        return "{" + ",".join([quoted(each) for each in column]) + "}"
+    return f"{{{written[1:-1].decode()}}}"
 
 
-def add_account(changes: Changes, cached: CachedBook, row: Account) -> None:
-    """An account: its balance, its settings if they changed, the rest if it is new."""
-    org_id = cached.book.org.org_id
-    if cached.settings.get(row.account_id) == rows.account_settings(row):
-        changes.add("changed_balances", rows.changed_balances_row(row, org_id))
-        return
-    cached.outdated = True
-    if row.account_id < cached.first_new_id:
-        changes.add("changed_settings", rows.changed_settings_row(row, org_id))
-        return
-    parent = cached.book.paths.get(row.path.rpartition("/")[0])
-    parent_id = 0 if parent is None else parent.account_id
-    changes.add("new_accounts", rows.new_accounts_row(row, org_id, parent_id))
-
-
-def add_grant(changes: Changes, cached: CachedBook, row: Grant) -> None:
-    """A grant: what is left of it, and the rest if it is new."""
-    org_id = cached.book.org.org_id
-    if row.grant_id < cached.first_new_id:
-        changes.add("changed_grants", rows.changed_grants_row(row, org_id))
-    else:
-        changes.add("new_grants", rows.new_grants_row(row, org_id))
-
-
-def add_quota(changes: Changes, cached: CachedBook, row: Quota) -> None:
-    """A quota: its limit and its end, and the rest if it is new."""
-    org_id = cached.book.org.org_id
-    note_limit(cached, row.quota_id, row.ended_at)
-    if row.dimension is PER_WINDOW:
-        cached.metered.add(row.account_id)
-    if row.quota_id < cached.first_new_id:
-        changes.add("changed_quotas", rows.changed_quotas_row(row, org_id))
-    else:
-        changes.add("new_quotas", rows.new_quotas_row(row, org_id))
-
-
-def add_bucket(changes: Changes, cached: CachedBook, row: TokenBucket) -> None:
-    """A bucket whose terms changed, and whose it is if it is new; its level is metered."""
-    org_id = cached.book.org.org_id
-    cached.metered.add(row.account_id)
-    cached.terms[row.bucket_id] = rows.bucket_settings(row)
-    note_limit(cached, row.bucket_id, row.ended_at)
-    if row.bucket_id < cached.first_new_id:
-        changes.add("changed_buckets", rows.changed_buckets_row(row, org_id))
-    else:
-        changes.add("new_buckets", rows.new_buckets_row(row, org_id))
-
-
-def note_limit(cached: CachedBook, number: int, ended_at: int) -> None:
-    """Note whether a limit that changed is one that came or went."""
-    if ended_at:
-        cached.ended = (*cached.ended, number)
-        cached.outdated = True
-    elif number >= cached.first_new_id:
-        cached.came = cached.outdated = True
-
-
-def is_metered(cached: CachedBook, row: Row) -> bool:
-    """Whether a beat has moved a window or a bucket and nothing else of it: add_meters keeps it."""
-    if type(row) is Counter and row.ends_at:
-        cached.metered.add(owner_of(cached, row.quota_id))
-        return True
-    if type(row) is TokenBucket and cached.terms.get(row.bucket_id) == rows.bucket_settings(row):
-        cached.metered.add(row.account_id)
-        return True
-    return False
-
-
-def owner_of(cached: CachedBook, quota_id: int) -> int:
-    """The account that a quota is of."""
-    owner = cached.owners.get(quota_id)
-    if owner is None:
-        [owner] = (
-            account_id
-            for account_id, quotas in cached.book.limits.quotas.items()
-            for quota in quotas
-            if quota.quota_id == quota_id
-        )
-        cached.owners[quota_id] = owner
-    return owner
-
-
-def add_meters(changes: Changes, cached: CachedBook) -> None:
-    """The meters that have moved: of each account its windows, and the tokens of its rate limit."""
-    limits, org_id = cached.book.limits, cached.book.org.org_id
-    name = "kept_meters" if cached.came or cached.ended else "changed_meters"
-    for account_id in cached.metered:
-        windows: list[int] = []
-        for quota in limits.quotas.get(account_id, ()):
-            if quota.dimension is PER_WINDOW and not quota.ended_at:
-                each = limits.counters[quota.quota_id]
-                windows += (
-                    each.quota_id,
-                    each.used,
-                    each.held,
-                    each.base,
-                    each.starts_at,
-                    each.ends_at,
-                )
-        bucket = limits.buckets.get(account_id)
-        tokens = (0, 0, 0)
-        if bucket is not None and not bucket.ended_at:
-            tokens = (bucket.level, bucket.level_at, bucket.fraction)
-        changes.add(name, (org_id, account_id, *tokens, numbers(windows)))
-    cached.metered = set()
+def quoted(text: str | None) -> str:
+    """A text, or none, as an element of an array literal."""
+    if text is None:
+        return "null"
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -10,7 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
 
-from gpucredits.store.book.sql_batch import CODE, LISTS, Part
+ROWS = "ROWS"  # in a part's text: the rows that its columns make
+CODE = "code"  # a type of column: an enum's number
+LISTS = "lists"  # a type of column: lists of numbers as texts, such as 1,2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A change of one table: its name in the statement, its columns' types, its text."""
+
+    name: str
+    types: tuple[str, ...]
+    sql: str
+
+
+def part(name: str, types: str, sql: str) -> Part:
+    """A part whose column types are named in one string."""
+    return Part(name, tuple(types.split()), sql)
 
 
 class Written(IntEnum):
@@ -45,7 +61,7 @@ class ColumnKind:
     """
 
     sql: str  # the type in the table
-    sent: str  # the type as a parameter: see sql_batch
+    sent: str  # the type as a parameter: see save
     encode: str = "{}"
     decode: str = "{}"
     slot: str = "bigint"  # the type in book_row
@@ -70,22 +86,37 @@ JSON = ColumnKind(
 JSON_TEXT = ColumnKind("jsonb", "text", slot="text", as_stored="{}::jsonb")
 BYTES = ColumnKind("bytea", "bytea", slot="bytea")
 PAIRS = ColumnKind(
-    "bigint[]", LISTS, "flat_literal({})", "pairs({})", "bigint[]", as_stored="{}::bigint[]"
+    "bigint[]",
+    LISTS,
+    "flat_text({})",
+    "pairs({})",
+    "bigint[]",
+    as_stored="string_to_array({}, ',')::bigint[]",
 )
 TRIPLES = ColumnKind(
-    "bigint[]", LISTS, "flat_literal({})", "triples({})", "bigint[]", as_stored="{}::bigint[]"
+    "bigint[]",
+    LISTS,
+    "flat_text({})",
+    "triples({})",
+    "bigint[]",
+    as_stored="string_to_array({}, ',')::bigint[]",
 )
 NUMBERS = ColumnKind(
-    "bigint[]", LISTS, "literal({})", "tuple({})", "bigint[]", as_stored="{}::bigint[]"
+    "bigint[]",
+    LISTS,
+    "list_text({})",
+    "tuple({})",
+    "bigint[]",
+    as_stored="string_to_array({}, ',')::bigint[]",
 )
 PERCENTS = ColumnKind(
     "smallint[]",
     LISTS,
-    "literal({})",
+    "list_text({})",
     "tuple({})",
     "bigint[]",
     as_slot="{}::bigint[]",
-    as_stored="{}::smallint[]",
+    as_stored="string_to_array({}, ',')::smallint[]",
 )
 CALENDAR = ColumnKind(
     "smallint", CODE, "calendar_number({})", "calendar_of({})", as_slot="{}::bigint"

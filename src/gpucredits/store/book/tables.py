@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from gpucredits.core.account import Account
 from gpucredits.core.book import Org
-from gpucredits.core.boost import Boost
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry
 from gpucredits.core.grant import Grant
+from gpucredits.core.limits import Boost, TokenBucket
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, Quota, Tally
 from gpucredits.core.reservation import (
@@ -24,7 +24,6 @@ from gpucredits.core.reservation import (
     ReservationState,
     Why,
 )
-from gpucredits.core.token_bucket import TokenBucket
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book.table import (
     BYTES,
@@ -36,6 +35,7 @@ from gpucredits.store.book.table import (
     KEY,
     NAME,
     NEVER,
+    NUMBER,
     NUMBERS,
     OFTEN,
     PACKED,
@@ -53,7 +53,7 @@ from gpucredits.store.book.table import (
     columns,
 )
 
-ORG_ID = Column("org_id", INTEGER, KEY, "", NEVER, given=True)
+ORG_ID = Column("org_id", NUMBER, KEY, "", NEVER, given=True)
 SET_BY = code("AUTHORITIES[{}]")
 ROLLOVER = code("ROLLOVERS[{}]")
 
@@ -84,9 +84,9 @@ ORG = Table(
                 "budgeted": "t.budgeted OR x.has_new_budget",
                 "gated": """x.has_new_limit
             OR EXISTS (SELECT 1 FROM quotas q WHERE q.org_id = x.org_id AND q.ended_at = 0
-                AND q.quota_id <> ALL (x.ended::bigint[]))
+                AND q.quota_id <> ALL (string_to_array(x.ended, ',')::bigint[]))
             OR EXISTS (SELECT 1 FROM token_buckets b WHERE b.org_id = x.org_id AND b.ended_at = 0
-                AND b.bucket_id <> ALL (x.ended::bigint[]))""",
+                AND b.bucket_id <> ALL (string_to_array(x.ended, ',')::bigint[]))""",
             },
         ),
     ),
@@ -192,11 +192,13 @@ LEASE = Table(
         # Renewals leave the columns from here on as they are, and those of plain leases are not
         # read: so every one of them has the value that plain leases have, or is named by is_plain.
         Column("is_plain", FLAG, RARELY, "", NEVER, computed="is_plain(row)"),
+        Column("extended_ms", written=RARELY, read=TERM, plain=0),
+        Column("reprieve_ms", written=RARELY, read=TERM, plain=0),
         Column(
             "beat_at",
             written=RARELY,
             read=TERM,
-            decode="max({}, row.beat_at)",
+            decode="max({}, row.beat_at - (row.extended_ms + row.reprieve_ms) * 1_000)",
             # one full lease before its end
             plain_value="expires_at - window_ms * (1 + escrow_windows) * 1_000",
             plain_python="row.beat_at"
@@ -205,7 +207,7 @@ LEASE = Table(
             " <= {0}.expires_at - {0}.window_ms * (1 + {0}.escrow_windows) * 1000",
             set_sql="greatest(t.beat_at, x.beat_at)",
             stored_sql="lease_beat_at({0}.beat_at, {0}.expires_at, {0}.window_ms,"
-            " {0}.escrow_windows)",
+            " {0}.escrow_windows, {0}.extended_ms + {0}.reprieve_ms)",
         ),
         Column("overdrawn", written=RARELY, read=TERM, plain=0),
         Column("leaving", FLAG, RARELY, read=TERM, plain=False),
@@ -217,13 +219,15 @@ LEASE = Table(
         Column("clears_at", written=RARELY, read=TERM, plain=0),
         Column("stopping_for", written=RARELY, read=TERM, plain=0),
         Column("authorised", written=RARELY, read=TERM, plain=0),
+        Column("reconciled", written=RARELY, read=TERM, plain=0),
+        Column("lost_ms", written=RARELY, read=TERM, plain=0),
         Column("kept", TRIPLES, RARELY, read=TERM, plain=()),
         Column("payers", PAIRS, RARELY, read=TERM, plain=()),
         Column("account", NAME),
         Column("account_id"),
         Column("job_id", TEXT, decode='{} or ""'),  # not read where the org has no limits
         Column("gpu_type", TEXT, read=PACKED),
-        Column("gpu_count"),
+        Column("milli_gpus"),
         Column("region", TEXT, read=PACKED),
         Column("node", TEXT, read=NEVER, unread='""'),
         Column("price"),

@@ -1,1 +1,1 @@
-"""Connections to PostgreSQL: sessions, transactions, errors, durability, migrations."""
+"""Connections to PostgreSQL: sessions, transactions, errors, durability, the schema."""

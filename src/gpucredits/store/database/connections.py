@@ -1,6 +1,7 @@
 """Connections to the database: how many, with which session settings, and how long to try.
 
-Owns: making a pool, and lending its connections. Must not: run a query of the business, or retry.
+Owns: making a pool, lending its connections, and reading everything of one moment on one of them.
+Must not: run a query of the business.
 
 Every new connection is checked for durability, not just the first: after a failover the same
 address may lead to a server with other settings, to one that is still read-only, or to an old
@@ -14,20 +15,27 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import asyncpg
 
-from gpucredits.store.database import connection
+from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.durability import UnsafeDatabaseError, require_durable
-from gpucredits.store.database.errors import Unavailable, driver_errors
+from gpucredits.store.database.errors import (
+    DRIVER_ERRORS,
+    Unavailable,
+    driver_errors,
+    raise_ours,
+    translated,
+)
 from gpucredits.store.database.primary import DatabaseAddressError, Primary, require_primary
 from gpucredits.store.embedded import private
 
-if TYPE_CHECKING:
-    from asyncpg import Connection, Pool, Record
+ATTEMPTS_MAX = 20
+# Reads go by an index: what looks small to the planner may have grown since it last looked.
+BY_INDEX = "SET LOCAL enable_seqscan = off"
+BEGIN = f"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {BY_INDEX}"
 
 RETRY_FIRST_S = 0.05
 RETRY_MAX_S = 2.0
@@ -66,16 +74,26 @@ DEFAULTS = PoolOptions()
 
 
 @asynccontextmanager
-async def session(pool: connection.Pool) -> AsyncIterator[connection.Connection]:
+async def session(pool: Pool) -> AsyncIterator[Connection]:
     """A connection of the pool for the length of a block, with our exceptions for the driver's."""
-    with driver_errors():
+    try:
         async with pool.acquire() as db:
             yield db
+    except DRIVER_ERRORS as error:
+        raise_ours(error)
+
+
+async def close_lane(pool: Pool, lent: Connection) -> None:
+    """Let go of a connection, whatever state it is in."""
+    with suppress(*DRIVER_ERRORS):
+        lent.terminate()
+    with suppress(*DRIVER_ERRORS):
+        await pool.release(lent)
 
 
 async def open_pool(
     dsn: str, options: PoolOptions = DEFAULTS, primary: Primary | None = None
-) -> Pool[Record]:
+) -> Pool:
     """A pool with at least one working connection, trying until the deadline.
 
     Raises ``Unavailable`` at the deadline, and at once whatever waiting would not cure: a wrong
@@ -113,14 +131,14 @@ def not_let_in(error: Exception) -> DatabaseAddressError:
     )
 
 
-async def try_open(dsn: str, options: PoolOptions, primary: Primary) -> Pool[Record]:
+async def try_open(dsn: str, options: PoolOptions, primary: Primary) -> Pool:
     """Open the pool once, with our exceptions for the driver's.
 
     A standby is refused at the start; a server that is running waits until it is the primary.
     """
     is_running = False
 
-    async def check(connection: Connection[Any]) -> None:
+    async def check(connection: Connection) -> None:
         try:
             await require_durable(connection, allow_no_checksums=options.allow_no_checksums)
         except UnsafeDatabaseError as error:
@@ -138,6 +156,47 @@ async def try_open(dsn: str, options: PoolOptions, primary: Primary) -> Pool[Rec
             command_timeout=options.command_timeout_s,
             server_settings=options.session_settings(),
             init=check,
+            max_cacheable_statement_size=0,  # no bound: the longest ones are the dearest to plan
         )
     is_running = True
     return pool
+
+
+@asynccontextmanager
+async def snapshot(pool: Pool, *, timeout_s: float = 10.0) -> AsyncIterator[Connection]:
+    """A connection on which everything that is read is of one moment; raises Unavailable."""
+    connection = await begin(pool, timeout_s=timeout_s)
+    try:
+        try:
+            yield connection
+        finally:
+            with suppress(*DRIVER_ERRORS):
+                await connection.execute("ROLLBACK")
+            await pool.release(connection)
+    except DRIVER_ERRORS as error:
+        raise_ours(error)
+
+
+async def begin(pool: Pool, *, timeout_s: float) -> Connection:
+    """A connection with a read-only transaction open on it.
+
+    After the database has restarted a pool is full of dead connections; nothing has been read when
+    that shows, so the next one is tried.
+    """
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            connection = await pool.acquire(timeout=timeout_s)
+        except DRIVER_ERRORS as error:
+            raise_ours(error)
+        try:
+            await connection.execute(BEGIN)
+        except BaseException as error:
+            await close_lane(pool, connection)
+            ours = translated(error)
+            if ours is None:
+                raise
+            if not isinstance(ours, Unavailable) or attempt == ATTEMPTS_MAX:
+                raise ours from error
+        else:
+            return connection
+    raise AssertionError("the last attempt returns or raises")

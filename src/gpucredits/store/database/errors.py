@@ -8,7 +8,7 @@ it is a defect of ours and retrying would only hide it.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import asyncpg
 
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 class Unavailable(Exception):  # noqa: N818 - the name is what a caller reads: the store is unavailable
-    """The database cannot serve now. A commit under way may have happened: retry with its key."""
+    """The database cannot serve now. A commit under way may have happened: retry with its key.
+
+    ``is_noted``: whoever counts failures has heard of it.
+    """
+
+    is_noted = False
 
 
 class Damaged(Unavailable):
@@ -91,24 +96,25 @@ def driver_errors() -> Iterator[None]:
     try:
         yield
     except DRIVER_ERRORS as error:
-        ours = translated(error)
-        if ours is None:
-            raise
-        raise ours from error
+        raise_ours(error)
 
 
-@contextmanager
-def key_conflicts() -> Iterator[None]:
+def raise_ours(error: BaseException) -> NoReturn:
+    """Raise our exception for a driver error, or the error itself where it must pass as it is."""
+    ours = translated(error)
+    if ours is None:
+        raise error
+    raise ours from error
+
+
+def raise_key_conflict(error: asyncpg.UniqueViolationError) -> NoReturn:
     """Take it for a conflict when somebody has written down the same key meanwhile.
 
     A batch binds its key without a lock; who finds it bound decides again, and sees that.
     """
-    try:
-        yield
-    except asyncpg.UniqueViolationError as error:
-        if error.constraint_name != KEYS_CONSTRAINT:
-            raise
-        raise Conflict("the key was used elsewhere in the meantime") from error
+    if error.constraint_name != KEYS_CONSTRAINT:
+        raise error
+    raise Conflict("the key was used elsewhere in the meantime") from error
 
 
 def translated(error: BaseException) -> Unavailable | Conflict | None:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from gpucredits.store.database.batch_session import close_lane
 from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.connections import close_lane
 from gpucredits.store.database.durability import UnsafeDatabaseError
 from gpucredits.store.database.errors import DRIVER_ERRORS, Unavailable
 

@@ -21,6 +21,10 @@ class Where:
         """One more condition; each ``{}`` in it stands for a value."""
         self.texts.append(text.format(*(self.value(value) for value in values)))
 
+    def before(self, columns: tuple[str, str], place: tuple[int, int]) -> None:
+        """Rows before a place in the order of two columns, such as org and number."""
+        self.texts.append(f"({', '.join(columns)}) < ({', '.join(map(self.value, place))})")
+
     def under(self, column: str, path: str) -> None:
         """The account itself and everything below it; columns of paths sort by bytes."""
         here, below, beyond = self.value(path), self.value(f"{path}/"), self.value(f"{path}0")

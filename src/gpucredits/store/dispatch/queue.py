@@ -1,22 +1,28 @@
-"""Waiting requests at rest: from being asked to being admitted, canceled, expired or refused.
+"""The queue at rest: requests from being asked to being admitted, canceled, expired or refused.
 
-Owns: the rows of queue, as their callers see them.
-Must not: decide, or let anything in (store.dispatch claims room).
+Owns: the row of a queued request, which everybody who handles one uses, and its callers' reads and
+writes.
+Must not: decide, or let anything in (store.dispatch.cycle claims room).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from gpucredits.core.bounds import NEVER_US
+from gpucredits.core.command import Reserve
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
 from gpucredits.store.database.where import Where
 
 CHANNEL: Final = "gpucredits_queue"  # something about those who wait has changed
+
+Key = tuple[int, int]  # org, number
 
 
 class QueueState(IntEnum):
@@ -40,41 +46,21 @@ IS_ADMITTING: Final = f"state = {QueueState.ADMITTING:d}"
 IS_OPEN: Final = f"state < {QueueState.ADMITTED:d}"  # as in the indexes of those who wait
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTicket:
-    """A request that is to wait; ``command`` has the fields of its reserve as JSON."""
+class QueuedRequest(NamedTuple):
+    """A row of the queue: what was asked, where the request stands, what it was last told.
 
-    org_id: int
-    pool_id: int
-    account: str
-    command: str
-    gpus: int
-    cpus: int = 0
-    memory: int = 0
-    priority: int = 0
-    gang: str = ""
-    gang_size: int = 1
-    expected_ms: int = 0
-    preemptible: bool = True
-    is_patient: bool = True
-    allow_partial: bool = False
-    actor: str = ""
-    request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedRequest:
-    """A request with its place in the queue as it was last decided."""
+    The fields are the columns of the table, in its order. A change is a copy (``_replace``) that
+    one of the functions of this room writes.
+    """
 
     org_id: int
     queue_id: int
     pool_id: int
-    gpu_type: str
-    region: str
     account: str
-    job_id: str
-    gpus: int
-    granted: int
+    command: str  # the fields of the reserve as JSON
+    milli_gpus: int
+    cpus: int
+    memory: int
     priority: int
     gang: str
     gang_size: int
@@ -84,24 +70,47 @@ class QueuedRequest:
     allow_partial: bool
     submitted_at: int
     deadline: int
-    state: int
-    held_by: str
-    held_sentence: str
-    position: int
-    reason: str
-    resource: str
-    needed: int
-    available: int
-    behind: str
-    starts_at: int
-    reservation_id: int
-    ended_at: int
-    outcome: bytes | None
-    is_late: bool  # its deadline has passed, and nobody has written down that it expired
+    actor: str
+    request_id: str
+    state: int = QueueState.WAITING
+    attempt: int = 0
+    granted: int = 0
+    overtook: bool = False
+    milli_gpus_max: int = 0
+    held_by: str = ""
+    held_sentence: str = ""
+    retry_at: int = 0
+    retries: int = 0
+    position: int = 0
+    reason: str = ""
+    resource: str = ""
+    needed: int = 0
+    available: int = 0
+    behind: str = ""
+    starts_at: int = 0
+    reservation_id: int = 0
+    ended_at: int = 0
+    outcome: bytes | None = None
+    read_at: int = 0  # not a column: the clock when the row was read
+
+    @property
+    def key(self) -> Key:
+        """Its org and number."""
+        return self.org_id, self.queue_id
+
+    @property
+    def reserve(self) -> Reserve:
+        """The command that was asked for."""
+        return msgspec.json.decode(self.command, type=Reserve)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its deadline has passed, and nobody has written down that it expired."""
+        return self.state == QueueState.WAITING and self.deadline <= self.read_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TicketFilter:
+class QueueFilter:
     """Which requests to list, the latest first; no org means all of them."""
 
     org_id: int | None = None
@@ -112,35 +121,32 @@ class TicketFilter:
     limit: int = 100
 
 
-_PLAIN: Final = [
-    name
-    for name in (field.name for field in fields(QueuedRequest))
-    if name not in ("gpu_type", "region", "job_id", "is_late")
+_COLUMNS: Final = QueuedRequest._fields[:-1]
+ROW: Final = ", ".join(
+    "q.command::text" if name == "command" else f"q.{name}" for name in _COLUMNS
+)  # a row of ``queue q``, for QueuedRequest
+READ: Final = f"SELECT {ROW}, now FROM queue q CROSS JOIN ledger_now() AS now"  # noqa: S608  # columns
+_NEW: Final = [  # what a request comes with
+    name for name in _COLUMNS[: _COLUMNS.index("state")] if name not in ("queue_id", "submitted_at")
 ]
-READ: Final = (
-    "SELECT "  # noqa: S608  # names of columns
-    + ", ".join(f"q.{name}" for name in _PLAIN)
-    + ", q.command->>'gpu_type' AS gpu_type, q.command->>'region' AS region,"
-    f" q.command->>'job_id' AS job_id, q.{IS_WAITING} AND q.deadline <= now AS is_late"
-    " FROM queue q CROSS JOIN ledger_now() AS now"
-)
-_NEW: Final = [field.name for field in fields(NewTicket)]
 INSERT: Final = (
-    f"INSERT INTO queue ({', '.join(_NEW)}, submitted_at, deadline) SELECT "  # noqa: S608  # columns
+    f"INSERT INTO queue ({', '.join(_NEW)}, submitted_at) SELECT "  # noqa: S608  # columns
     + ", ".join(
-        f"${number}::text::jsonb" if name == "command" else f"${number}"
+        {
+            "command": f"${number}::text::jsonb",
+            "deadline": f"CASE WHEN ${number}::bigint > 0 THEN ${number}"
+            f" ELSE least(now + ${len(_NEW) + 1}::bigint, {NEVER_US}) END",
+        }.get(name, f"${number}")
         for number, name in enumerate(_NEW, start=1)
     )
-    + f", now, CASE WHEN ${len(_NEW) + 2}::bigint > 0 THEN ${len(_NEW) + 2}"
-    f" ELSE least(now + ${len(_NEW) + 1}::bigint, {NEVER_US}) END"
-    " FROM ledger_now() AS now RETURNING queue_id"
+    + ", now FROM ledger_now() AS now RETURNING queue_id"
 )
 
 
-async def insert(db: Connection, new: NewTicket, *, patience_us: int, deadline: int = 0) -> int:
+async def insert(db: Connection, new: QueuedRequest, *, patience_us: int) -> int:
     """Let a request wait until its deadline, or without one at most so long; its number."""
     values = (getattr(new, name) for name in _NEW)
-    number: int = await db.fetchval(INSERT, *values, patience_us, deadline)
+    number: int = await db.fetchval(INSERT, *values, patience_us)
     return number
 
 
@@ -163,21 +169,19 @@ async def depth(db: Connection | Pool) -> int:
     return count
 
 
-async def find(
-    db: Connection, keys: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], QueuedRequest]:
+async def find(db: Connection, keys: Sequence[Key]) -> dict[Key, QueuedRequest]:
     """Requests by (org, number)."""
     orgs, numbers = zip(*keys, strict=True) if keys else ((), ())
     rows = await db.fetch(
-        f"{READ} JOIN unnest($1::int[], $2::bigint[]) AS w(org_id, queue_id)"
+        f"{READ} JOIN unnest($1::bigint[], $2::bigint[]) AS w(org_id, queue_id)"
         " ON w.org_id = q.org_id AND w.queue_id = q.queue_id",
         orgs,
         numbers,
     )
-    return {(row["org_id"], row["queue_id"]): QueuedRequest(**row) for row in rows}
+    return {(row[0], row[1]): QueuedRequest(*row) for row in rows}
 
 
-async def page(db: Connection, wanted: TicketFilter) -> list[QueuedRequest]:
+async def page(db: Connection, wanted: QueueFilter) -> list[QueuedRequest]:
     """Requests, the latest first; one that waited beyond its deadline counts as expired."""
     where = Where()
     where.add("q.queue_id < {}", wanted.before)
@@ -196,11 +200,11 @@ async def page(db: Connection, wanted: TicketFilter) -> list[QueuedRequest]:
         )
     text = f"{READ} WHERE [where] ORDER BY q.queue_id DESC LIMIT [limit]"
     rows = await db.fetch(where.into(text, limit=where.value(wanted.limit)), *where.values)
-    return [QueuedRequest(**row) for row in rows]
+    return [QueuedRequest(*row) for row in rows]
 
 
-async def close(db: Connection, key: tuple[int, int], state: QueueState, outcome: bytes) -> bool:
-    """End a request that still waits, and its gang: of those with one name who came first is first.
+async def close(db: Connection, key: Key, state: QueueState, outcome: bytes) -> bool:
+    """End a request that still waits, and its gang; gangs of one name follow in order of arrival.
 
     False when there is nothing to end: it has ended, or is being let in.
     """
@@ -225,14 +229,20 @@ async def close(db: Connection, key: tuple[int, int], state: QueueState, outcome
 async def forget_ended(db: Connection, *, older_us: int, limit: int) -> int:
     """Delete requests that ended long ago, except those whose leases still run; how many."""
     rows: list[Any] = await db.fetch(
-        "DELETE FROM queue WHERE ctid = ANY (ARRAY(SELECT q.ctid FROM queue q"  # noqa: S608  # constant texts only
+        "SELECT q.org_id, q.queue_id FROM queue q"  # noqa: S608  # constant texts only
         f" WHERE NOT q.{IS_OPEN} AND q.ended_at < (SELECT ledger_now()) - $1"
         " AND NOT EXISTS (SELECT FROM reservations r WHERE r.org_id = q.org_id"
         " AND r.reservation_id = q.reservation_id AND r.state = 0)"
-        " ORDER BY q.ended_at LIMIT $2)) RETURNING 1",
+        " ORDER BY q.ended_at LIMIT $2",
         older_us,
         limit,
     )
+    if rows:
+        await db.execute(
+            "DELETE FROM queue q USING unnest($1::bigint[], $2::bigint[]) AS old(org_id, queue_id)"
+            " WHERE q.org_id = old.org_id AND q.queue_id = old.queue_id",
+            *zip(*rows, strict=True),
+        )
     return len(rows)
 
 

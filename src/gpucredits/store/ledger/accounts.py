@@ -115,3 +115,26 @@ async def accounts_under(
         row["account_id"] for row in await connection.fetch(where.into(NUMBERS), *where.values)
     ]
     return None if tree and numbers and not below_org else numbers
+
+
+async def accounts_of(connection: Connection, org_id: int, *, at_most: int) -> list[int] | None:
+    """The numbers of all accounts of an org; None if they are more."""
+    rows = await connection.fetch(
+        "SELECT account_id FROM accounts WHERE org_id = $1 LIMIT $2", org_id, at_most + 1
+    )
+    return None if len(rows) > at_most else [row["account_id"] for row in rows]
+
+
+async def paths_under(
+    connection: Connection, org_id: int, path: str, *, at_most: int
+) -> list[str] | None:
+    """The paths of an account and all below it; None if that is the org, or they are more."""
+    if "/" not in path:
+        return None
+    where = Where()
+    where.add("org_id = {}", org_id)
+    where.under("path", path)
+    limit = where.value(at_most + 1)
+    query = where.into("SELECT path FROM accounts WHERE [where] LIMIT [limit]", limit=limit)
+    rows = await connection.fetch(query, *where.values)
+    return None if len(rows) > at_most else [row["path"] for row in rows]

@@ -30,7 +30,7 @@ WITH span AS (
         SELECT block_id, last_entry_id, hash FROM blocks WHERE blocks.org_id = o.org_id
         ORDER BY block_id DESC LIMIT 1
     ) AS b ON true
-    WHERE o.org_id = ANY ($1::integer[])
+    WHERE o.org_id = ANY ($1::bigint[])
 ), sealed AS (
     INSERT INTO blocks (org_id, block_id, first_entry_id, last_entry_id, previous_hash, hash,
         sealed_at)
@@ -55,7 +55,7 @@ SELECT org_id, place, 0, encode(hash, 'hex'), 'audit' FROM audit_heads
 LOST = """
 SELECT w.chain, w.org_id, w.block_id, w.hash AS exported,
     encode(coalesce(b.hash, a.hash), 'hex') AS found
-FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[]) AS w(chain, org_id, block_id, hash)
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS w(chain, org_id, block_id, hash)
 LEFT JOIN blocks b ON w.chain = 'entries' AND b.org_id = w.org_id AND b.block_id = w.block_id
 LEFT JOIN audit_log a ON w.chain = 'audit' AND a.org_id = w.org_id AND a.place = w.block_id
 WHERE encode(coalesce(b.hash, a.hash), 'hex') IS DISTINCT FROM w.hash LIMIT $5

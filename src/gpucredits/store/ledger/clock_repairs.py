@@ -14,10 +14,10 @@ from gpucredits.core.account import Account, Model, Status
 from gpucredits.core.book import Book, Org
 from gpucredits.core.clock_repair import ClockRepair, Left, LeftAsItIs, Traces
 from gpucredits.core.grant import Grant, GrantState, Source
+from gpucredits.core.limits import TokenBucket
 from gpucredits.core.quota import Counter, Dimension, Quota, Tally
 from gpucredits.core.reservation import Reservation
-from gpucredits.core.token_bucket import TokenBucket
-from gpucredits.store.book.codecs import calendar_of, flat_literal, triples
+from gpucredits.store.book.codecs import calendar_of, flat_text, triples
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.errors import driver_errors
 
@@ -27,11 +27,11 @@ WITH present AS MATERIALIZED (SELECT ledger_now() AS at)
 SELECT o.path, o.clock, present.at FROM orgs o JOIN present ON o.clock > present.at + $1
 WHERE o.path > $2 ORDER BY o.path LIMIT $3
 """
-COUNT_AHEAD = "SELECT count(*) FROM orgs WHERE clock > ledger_now() + $1"
+COUNT_AHEAD = "SELECT count(*) FROM orgs WHERE clock > (SELECT ledger_now()) + $1"
 ORG = "SELECT path, next_id, next_entry_id, clock, version FROM orgs WHERE org_id = $1"
-LEASE_US = "window_ms * (1 + escrow_windows) * 1000"
+LEASE_US = "(window_ms * (1 + escrow_windows) + extended_ms + reprieve_ms) * 1000"
 LEASES = f"""
-SELECT reservation_id, account, account_id, payer_id, job_id, gpu_type, gpu_count, region, node,
+SELECT reservation_id, account, account_id, payer_id, job_id, gpu_type, milli_gpus, region, node,
     price, price_id, window_ms, admitted_at, expires_at, escrow_windows, stopping_at, clears_at,
     kept, greatest(beat_at, expires_at - {LEASE_US}) AS beat_at
 FROM reservations WHERE org_id = $1 AND state = 0
@@ -108,7 +108,7 @@ WHERE b.org_id = $1 AND b.created_at > $2 AND b.starts_at > $2 AND b.ends_at > b
 SAVE_LEASES = """
 UPDATE reservations r SET admitted_at = x.admitted_at, expires_at = x.expires_at,
     beat_at = x.beat_at, stopping_at = x.stopping_at, clears_at = x.clears_at,
-    kept = x.kept::bigint[]
+    kept = string_to_array(x.kept, ',')::bigint[]
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
     $8::text[]) AS x(id, admitted_at, expires_at, beat_at, stopping_at, clears_at, kept)
 WHERE r.org_id = $1 AND r.reservation_id = x.id
@@ -128,7 +128,7 @@ FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[]
 WHERE a.org_id = $1 AND a.account_id = x.id
 """
 SAVE_WINDOWS = """
-UPDATE meters m SET windows = x.windows::bigint[]
+UPDATE meters m SET windows = string_to_array(x.windows, ',')::bigint[]
 FROM unnest($2::bigint[], $3::text[]) AS x(account_id, windows)
 WHERE m.org_id = $1 AND m.account_id = x.account_id
 """
@@ -159,6 +159,36 @@ WITH noted AS (
 )
 UPDATE orgs SET clock = $2, next_entry_id = $5, version = new_version() WHERE org_id = $1
 """
+# Entries of the wrong clock count as of the repair: its day is summed up anew.
+DAY = "$2::bigint / 86400000000"
+CHARGES = f"""
+SELECT e.account_id AS payer_id, e.reservation_id, e.effective_at / 3600000000 AS hour,
+    sum(CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END) AS amount
+FROM timed_entries e
+WHERE e.org_id = $1 AND e.type IN (6, 7, 9)
+    AND e.entry_id >= (SELECT entry_at($1, {DAY} * 86400000000)) GROUP BY 1, 2, 3
+"""  # noqa: S608  # constant texts only
+SAVE_DAYS = (
+    f"DELETE FROM spend_hours WHERE org_id = $1 AND hour >= {DAY} * 24",  # noqa: S608  # constant texts only
+    f"""INSERT INTO spend_hours (org_id, payer_id, account_id, gpu_type, hour, before)
+    SELECT $1, c.payer_id, r.account_id, r.gpu_type, c.hour, coalesce(sum(sum(c.amount)) OVER (
+        PARTITION BY c.payer_id, r.account_id, r.gpu_type ORDER BY c.hour
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)
+    FROM ({CHARGES}) AS c
+    JOIN reservations r ON r.org_id = $1 AND r.reservation_id = c.reservation_id
+    GROUP BY c.payer_id, r.account_id, r.gpu_type, c.hour""",  # noqa: S608  # constant texts only
+    f"DELETE FROM spend_days WHERE org_id = $1 AND day >= {DAY}",  # noqa: S608  # constant texts only
+    f"DELETE FROM lease_days WHERE org_id = $1 AND day >= {DAY}",  # noqa: S608  # constant texts only
+    f"""INSERT INTO spend_days (org_id, day, payer_id, account_id, gpu_type, amount)
+    SELECT $1, {DAY}, c.payer_id, r.account_id, r.gpu_type, sum(c.amount) FROM ({CHARGES}) AS c
+    JOIN reservations r ON r.org_id = $1 AND r.reservation_id = c.reservation_id
+    GROUP BY c.payer_id, r.account_id, r.gpu_type""",  # noqa: S608  # constant texts only
+    f"""INSERT INTO lease_days (org_id, reservation_id, day, account_id, charged)
+    SELECT $1, r.reservation_id, {DAY}, r.account_id,
+        r.settled + r.adjusted - r.refunded - sum(c.amount) FROM ({CHARGES}) AS c
+    JOIN reservations r ON r.org_id = $1 AND r.reservation_id = c.reservation_id
+    WHERE r.admitted_at / 86400000000 <> {DAY} GROUP BY r.org_id, r.reservation_id""",  # noqa: S608  # constant texts only
+)
 
 
 class OrgAhead(NamedTuple):
@@ -249,7 +279,7 @@ async def save(db: Connection, book: Book, done: ClockRepair) -> None:
     accounts = [row for row in changed if isinstance(row, Account)]
     tallies = [row for row in changed if isinstance(row, Tally)]
     times = ("reservation_id", "admitted_at", "expires_at", "beat_at", "stopping_at", "clears_at")
-    kept = [flat_literal(row.kept) for row in leases]
+    kept = [flat_text(row.kept) for row in leases]
     await db.execute(SAVE_LEASES, org.org_id, *columns(leases, times), kept)
     terms = ("grant_id", "state", "remaining", "claims", "starts_at", "created_at")
     await db.execute(SAVE_GRANTS, org.org_id, *columns(grants, terms))
@@ -267,13 +297,15 @@ async def save(db: Connection, book: Book, done: ClockRepair) -> None:
     await db.executemany(SAVE_ENTRIES, [(org.org_id, now, *entry) for entry in book.entries])
     first_new = org.next_entry_id - len(book.entries)
     await db.execute(SAVE_ORG, org.org_id, now, done.clock, first_new, org.next_entry_id)
+    for text in SAVE_DAYS:
+        await db.execute(text, org.org_id, now)
 
 
 def windows_of(book: Book) -> dict[int, str]:
     """The windows of each account as meters keep them."""
     names = ("quota_id", "used", "held", "base", "starts_at", "ends_at")
     return {
-        account_id: flat_literal(
+        account_id: flat_text(
             [
                 tuple(getattr(book.limits.counters[quota.quota_id], name) for name in names)
                 for quota in quotas

@@ -27,7 +27,7 @@ SELECT max(org_id), 0, true FROM walked HAVING count(*) = $2
 WARNINGS = """
 WITH walked AS MATERIALIZED (
     SELECT org_id, budget_id, account_id, warn_percent FROM budgets
-    WHERE (org_id, budget_id) > ($1::integer, $2::bigint)
+    WHERE (org_id, budget_id) > ($1::bigint, $2::bigint)
     ORDER BY org_id, budget_id LIMIT $3
 ), last AS (
     SELECT org_id, budget_id FROM walked ORDER BY org_id DESC, budget_id DESC LIMIT 1

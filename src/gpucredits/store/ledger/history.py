@@ -12,33 +12,43 @@ from typing import NamedTuple
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import driver_errors
 
-# Segments between snapshots in which nothing took effect by the time asked for are left out.
+# Ids follow the order of recording, so an instant is a place among the entries of an org. Before
+# that place, an account's last snapshot and the entries since count. After it, only entries that
+# took effect earlier count: the clock alone made them, and an index has them.
 SUMS_AT = """
-SELECT coalesce(sum(base.available), 0)::bigint + coalesce(sum(since.available), 0)::bigint,
-    coalesce(sum(base.reserved), 0)::bigint + coalesce(sum(since.reserved), 0)::bigint,
-    coalesce(sum(base.spent), 0)::bigint + coalesce(sum(since.spent), 0)::bigint
-FROM unnest($2::bigint[]) AS a(account_id)
-LEFT JOIN LATERAL (
-    SELECT s.entry_id, s.available, s.reserved, s.spent FROM snapshots s
-    WHERE s.org_id = $1 AND s.account_id = a.account_id AND s.latest_effective_at <= $3
-    ORDER BY s.entry_id DESC LIMIT 1
-) AS base ON true
-CROSS JOIN LATERAL (
-    SELECT coalesce(max(s.entry_id) FILTER (WHERE s.earliest_effective_at <= $3), 0) AS until_id,
-        coalesce(max(s.entry_id), 0) AS last_id
-    FROM snapshots s WHERE s.org_id = $1 AND s.account_id = a.account_id
-) AS bounds
-CROSS JOIN LATERAL (
-    SELECT sum(m.available) AS available, sum(m.reserved) AS reserved, sum(m.spent) AS spent
-    FROM (VALUES (coalesce(base.entry_id, 0), bounds.until_id),
-        (bounds.last_id, 9223372036854775807)) AS span(after_id, until_id)
+WITH place AS MATERIALIZED (SELECT entry_at($1, $3::bigint + 1) AS first_id), moved AS (
+    SELECT m.available, m.reserved, m.spent FROM unnest($2::bigint[]) AS a(account_id)
+    CROSS JOIN place p
+    LEFT JOIN LATERAL (
+        SELECT s.entry_id, s.available, s.reserved, s.spent FROM snapshots s
+        WHERE s.org_id = $1 AND s.account_id = a.account_id AND s.entry_id < p.first_id
+            AND s.latest_effective_at <= $3
+        ORDER BY s.entry_id DESC LIMIT 1
+    ) AS base ON true
     CROSS JOIN LATERAL (
-        SELECT sum(available) AS available, sum(reserved) AS reserved, sum(spent) AS spent
-        FROM entry_moves
-        WHERE org_id = $1 AND account_id = a.account_id AND effective_at <= $3
-            AND entry_id > span.after_id AND entry_id <= span.until_id
+        SELECT base.available, base.reserved, base.spent
+        UNION ALL
+        SELECT e.available, e.reserved, e.spent FROM entry_moves e
+        WHERE e.org_id = $1 AND e.account_id = a.account_id AND e.effective_at <= $3
+            AND e.entry_id > coalesce(base.entry_id, 0) AND e.entry_id < p.first_id
     ) AS m
-) AS since
+    UNION ALL
+    SELECT e.available, e.reserved, e.spent FROM place p
+    CROSS JOIN LATERAL (
+        SELECT l.entry_id FROM entries l WHERE l.org_id = $1 AND l.effective_at < l.recorded_at
+            AND numrange(l.org_id * 1e19 + l.effective_at, l.org_id * 1e19 + l.recorded_at)
+                @> $1::bigint * 1e19 + $3::bigint
+            AND l.entry_id >= p.first_id OFFSET 0
+    ) AS late
+    CROSS JOIN LATERAL (
+        SELECT m.available, m.reserved, m.spent FROM entry_moves m
+        WHERE m.org_id = $1 AND m.entry_id = late.entry_id AND m.effective_at <= $3
+            AND m.account_id = ANY ($2::bigint[]) OFFSET 0 -- one by one
+    ) AS e
+)
+SELECT coalesce(sum(available), 0)::bigint, coalesce(sum(reserved), 0)::bigint,
+    coalesce(sum(spent), 0)::bigint
+FROM moved
 """
 BEHIND = """
 SELECT o.org_id FROM orgs o LEFT JOIN snapshot_marks m ON m.org_id = o.org_id

@@ -14,7 +14,8 @@ from gpucredits.store.database.where import Where
 SPENT = """
 WITH leases AS (
     SELECT r.settled, r.admitted_at, greatest(r.admitted_at + 1,
-        lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows)) AS until
+        lease_beat_at(r.beat_at, r.expires_at, r.window_ms, r.escrow_windows,
+            r.extended_ms + r.reprieve_ms)) AS until
     FROM (
         SELECT * FROM reservations r WHERE [where] AND r.state = 0
         UNION ALL

@@ -1,6 +1,6 @@
 -- Draw one token from each of some buckets, or from none of them.
 --
--- The arithmetic is core/token_bucket.py's in doubles: capacity is at most 10^6 and refill at most
+-- The arithmetic is core/limits.py's in doubles: capacity is at most 10^6 and refill at most
 -- 3.6 * 10^9 an hour, so every product below stays under 2^53 and is exact. `now` is set above.
 --
 -- KEYS: the buckets, all with one hash tag.

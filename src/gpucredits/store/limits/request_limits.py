@@ -72,7 +72,7 @@ async def load_levels(pool: Pool, names: Sequence[BucketName]) -> dict[BucketNam
         rows = await pool.fetch(
             "SELECT wanted.position, saved.capacity, saved.refill_per_hour, saved.level,"
             " saved.fraction, greatest(0, clock.now - saved.saved_at) AS age_us"
-            " FROM unnest($1::int[], $2::smallint[], $3::bigint[]) WITH ORDINALITY"
+            " FROM unnest($1::bigint[], $2::smallint[], $3::bigint[]) WITH ORDINALITY"
             " AS wanted (org_id, holder, number, position)"
             " JOIN request_buckets AS saved USING (org_id, holder, number)"
             " CROSS JOIN (SELECT ledger_now() AS now) AS clock",
@@ -100,7 +100,7 @@ async def save_levels(pool: Pool, levels: Iterable[Level]) -> None:
             " fraction, saved_at)"
             " SELECT org_id, holder, number, capacity, refill_per_hour, level, fraction,"
             " clock.now - age_us"
-            " FROM unnest($1::int[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[],"
+            " FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::bigint[],"
             " $6::bigint[], $7::bigint[], $8::bigint[]) AS seen"
             " (org_id, holder, number, capacity, refill_per_hour, level, fraction, age_us)"
             " CROSS JOIN (SELECT ledger_now() AS now) AS clock"

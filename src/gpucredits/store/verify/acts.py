@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from gpucredits.core import ids
 from gpucredits.store.verify.check import Check
-from gpucredits.store.verify.text import credits_text, id_text, instant_text, scope_text
+from gpucredits.store.verify.reconciliation import RECONCILIATION_CHECKS
+from gpucredits.store.verify.text import credits_text, gpus_text, id_text, instant_text, scope_text
 
 CALENDAR = "CASE {row}.calendar WHEN 0 THEN 'day' WHEN 1 THEN 'week' WHEN 2 THEN 'month' END"
 UNIT = "CASE {row}.dimension WHEN 1 THEN 'GPUs' WHEN 2 THEN 'jobs' ELSE 'credits' END"
 
 
-def quantity_text(amount: str, counts: str) -> str:
-    """SQL for an amount in the unit of a limit: things where ``counts`` holds, else credits."""
-    return f"CASE WHEN {counts} THEN {amount}::text ELSE {credits_text(amount)} END"
+def quantity_text(amount: str, unit: str) -> str:
+    """SQL for an amount in the unit of a limit: 1 are GPUs, 2 are jobs, all else is credits."""
+    return (
+        f"CASE {unit} WHEN 1 THEN {gpus_text(amount)} WHEN 2 THEN {amount}::text "
+        f"ELSE {credits_text(amount)} END"
+    )
 
 
 def last_told(id_name: str, single: tuple[str, ...], several: str = "", items: str = "") -> str:
@@ -45,7 +49,7 @@ QUOTAS = f"""
         'dimension', CASE q.dimension WHEN 0 THEN 'credits_per_job' WHEN 1 THEN 'concurrent_gpus'
             WHEN 2 THEN 'concurrent_jobs' ELSE 'credits_per_window' END,
         'unit', {UNIT.format(row="q")},
-        'limit', {quantity_text("q.amount", "q.dimension IN (1, 2)")},
+        'limit', {quantity_text("q.amount", "q.dimension")},
         'gpu_type', nullif(q.gpu_type, ''), 'calendar', {CALENDAR.format(row="q")},
         'zone', CASE WHEN q.calendar >= 0 THEN q.zone END,
         'rolling_hours', nullif(q.rolling_hours, 0),
@@ -71,7 +75,7 @@ BOOSTS = f"""
         'target_id', CASE WHEN q.quota_id IS NOT NULL THEN {id_text(ids.QUOTA, "b", "target_id")}
             WHEN t.bucket_id IS NOT NULL THEN {id_text(ids.RATE_LIMIT, "b", "target_id")} END,
         'unit', {UNIT.format(row="q")},
-        'amount', {quantity_text("b.amount", "q.dimension IN (1, 2)")},
+        'amount', {quantity_text("b.amount", "q.dimension")},
         'refill_per_hour', CASE WHEN q.quota_id IS NULL
             THEN {credits_text("b.refill_per_hour")} END, -- of a quota it means nothing
         'starts_at', {instant_text("b.starts_at")}, 'ends_at', {instant_text("b.ends_at")},
@@ -96,7 +100,7 @@ BUDGETS = f"""
     FROM budgets b
     LEFT JOIN accounts a ON a.org_id = b.org_id AND a.account_id = b.account_id
 """  # noqa: S608  # constant texts only
-AMOUNT = "r.unit <> 0"
+AMOUNT = "r.unit"
 GIVEN = "CASE WHEN r.given_amount > 0 THEN {text} END"
 REQUESTS = f"""
     SELECT r.org_id, r.request_id, r.account AS path, jsonb_strip_nulls(jsonb_build_object(
@@ -205,7 +209,7 @@ ACT_CHECKS = (
         "anomaly_term_acts",
         "the terms of unusual spending are those that the audit log last says were set",
         f"""SELECT coalesce(t.org_id, l.org_id) AS org_id, t.account_id, t.ratio_percent, t.floor,
-            t.auto_suspend, l.resource, l.new
+            t.auto_suspend, t.set_by, l.resource, l.new
         FROM (
             SELECT t.*, a.path FROM anomaly_terms t
             LEFT JOIN accounts a ON a.org_id = t.org_id AND a.account_id = t.account_id
@@ -216,7 +220,31 @@ ACT_CHECKS = (
         ) AS l ON l.org_id = t.org_id AND l.resource = t.path
         WHERE (l.new ->> 'ratio_percent' = t.ratio_percent::text
             AND l.new ->> 'floor' = {credits_text("t.floor")}
-            AND l.new ->> 'auto_suspend' = t.auto_suspend::text) IS NOT TRUE""",  # noqa: S608  # constant texts only
+            AND l.new ->> 'auto_suspend' = t.auto_suspend::text
+            -- acts of before schema 9 tell no scope; the upgrade made them the org's
+            AND coalesce(l.new ->> 'set_by_scope', 'org') = {scope_text("t.set_by")})
+            IS NOT TRUE""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "idle_guard_acts",
+        "idle guards are those that the audit log last says were set, and none that were ended",
+        f"""SELECT coalesce(g.org_id, l.org_id) AS org_id, g.account_id, g.window_ms, g.set_by,
+            l.resource, l.new
+        FROM (
+            SELECT g.*, a.path FROM idle_guards g
+            LEFT JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
+        ) AS g
+        FULL JOIN (
+            SELECT * FROM (
+                SELECT DISTINCT ON (org_id, resource) org_id, resource, new FROM audit_log
+                WHERE action IN ('idle_guard.set', 'idle_guard.end')
+                ORDER BY org_id, resource, place DESC
+            ) AS last WHERE new IS NOT NULL
+        ) AS l ON l.org_id = g.org_id AND l.resource = g.path
+        WHERE (l.new = jsonb_build_object('window_ms', g.window_ms,
+            'utilization_percent', g.utilization_percent, 'memory_percent', g.memory_percent,
+            'startup_ms', g.startup_ms, 'warning_ms', g.warning_ms, 'grace_ms', g.grace_ms,
+            'set_by_scope', {scope_text("g.set_by")})) IS NOT TRUE""",  # noqa: S608  # constant texts only
     ),
     Check(
         "statement_acts",
@@ -251,4 +279,5 @@ ACT_CHECKS = (
             AND l.new ->> 'settled' = {credits_text("r.settled")}
             AND l.new ->> 'used_ms' = r.used_ms::text) IS NOT TRUE""",  # noqa: S608  # constant texts only
     ),
+    *RECONCILIATION_CHECKS,
 )

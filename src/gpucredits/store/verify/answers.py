@@ -66,7 +66,16 @@ LEASE = Thing(
     "reservations",
     "reservation_id",
     (
-        *("account", "account_id", "payer_id", "job_id", "gpu_type", "gpu_count", "region", "node"),
+        *(
+            "account",
+            "account_id",
+            "payer_id",
+            "job_id",
+            "gpu_type",
+            "milli_gpus",
+            "region",
+            "node",
+        ),
         *("price", "price_id", "admitted_at", "escrow_windows", "max_amount"),
         *("exhaustion", "grace_ms", "overdraft"),
     ),
@@ -107,7 +116,7 @@ async def otherwise(connection: Connection, thing: Thing, told: Sequence[Told]) 
     """Places of the answers whose row is gone or differs."""
     columns = "".join(f", {AS_TOLD.get(column, f'r.{column}')}" for column in thing.columns)
     rows = await connection.fetch(
-        "SELECT w.place FROM unnest($1::int[], $2::bigint[], $3::text[]) WITH ORDINALITY"  # noqa: S608  # constant texts only
+        "SELECT w.place FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY"  # noqa: S608  # constant texts only
         " AS w(org_id, number, text, place)"
         f" LEFT JOIN {thing.table} r ON r.org_id = w.org_id AND r.{thing.number} = w.number"
         f" WHERE r.org_id IS NULL OR (concat_ws($4, ''{columns}) <> w.text"

@@ -19,15 +19,16 @@ LEASE_CHECKS = (
         "a lease that runs has paid ahead as far as it may go; one that is over ended when it did,"
         " and none has used more time than the server has seen pass",
         """SELECT r.org_id, r.reservation_id, r.state, r.held, r.promised, r.settled, r.window_ms,
-            r.admitted_at, r.expires_at, r.ended_at, o.clock
+            r.admitted_at, r.expires_at, r.extended_ms, r.reprieve_ms, r.ended_at, o.clock
         FROM reservations r
         LEFT JOIN orgs o ON o.org_id = r.org_id
         LEFT JOIN ( -- how far ahead the org's clock once stood
             SELECT org_id, max(clock) AS clock FROM clock_repairs GROUP BY org_id
         ) AS c ON c.org_id = r.org_id
         CROSS JOIN LATERAL (
-            SELECT greatest(o.clock, c.clock) AS latest, r.gpu_count::numeric * r.price AS rate,
-                r.window_ms * (1 + r.escrow_windows) AS lease_ms,
+            SELECT greatest(o.clock, c.clock) AS latest, r.milli_gpus::numeric * r.price AS rate,
+                r.window_ms * (1 + r.escrow_windows) + r.extended_ms AS lease_ms,
+                r.expires_at - r.reprieve_ms * 1000 AS trusted_until,
                 r.settled + r.held + r.promised AS funds
         ) AS t
         WHERE (t.latest >= r.admitted_at AND (r.state <> 0 OR o.clock >= r.admitted_at)
@@ -36,16 +37,34 @@ LEASE_CHECKS = (
             AND CASE WHEN r.state <> 0 THEN r.ended_at = r.expires_at
                     AND r.ended_at BETWEEN r.admitted_at AND t.latest
                     AND (r.state <> 2 OR r.used_ms = 0)
-                ELSE r.ended_at = 0 AND r.expires_at <= o.clock + t.lease_ms * 1000
+                ELSE r.ended_at = 0 AND t.trusted_until <= o.clock + t.lease_ms * 1000
                     -- it could go on for a millisecond, and not for longer than its lease
-                    AND t.funds BETWEEN div(t.rate * (r.used_ms + 1), 3600000)
-                        AND div(t.rate * (r.used_ms + t.lease_ms), 3600000)
+                    AND t.funds BETWEEN div(t.rate * (r.used_ms + 1), 3600000000)
+                        AND div(t.rate * (r.used_ms + t.lease_ms), 3600000000)
                     -- in full, unless its last beat was nearer to its end: that has paid for less
-                    AND CASE WHEN r.beat_at <= r.expires_at - t.lease_ms * 1000
-                        THEN t.funds = div(t.rate * (r.used_ms + t.lease_ms), 3600000)
-                        ELSE t.rate = 0 OR r.expires_at <= r.beat_at + 1000
-                            * (div((t.funds + 1) * 3600000 - 1, nullif(t.rate, 0)) - r.used_ms) END
+                    AND CASE WHEN r.beat_at <= t.trusted_until - t.lease_ms * 1000
+                        THEN t.funds = div(t.rate * (r.used_ms + t.lease_ms), 3600000000)
+                        ELSE t.rate = 0 OR t.trusted_until <= r.beat_at + 1000
+                            * (div((t.funds + 1)::numeric * 3600000000 - 1, nullif(t.rate, 0))
+                                - r.used_ms)
+                        END
                 END) IS NOT TRUE""",  # constant texts only
+    ),
+    Check(
+        "extensions",
+        "a live lease ends later than its last report let it only for a maintenance or an outage",
+        """SELECT r.org_id, r.reservation_id, r.expires_at, r.extended_ms, r.reprieve_ms
+        FROM reservations r
+        WHERE r.state = 0 AND r.extended_ms > 0 AND NOT EXISTS (
+            SELECT FROM maintenances m WHERE m.until + 1000 > r.expires_at - r.reprieve_ms * 1000
+        )
+        UNION ALL
+        SELECT r.org_id, r.reservation_id, r.expires_at, r.extended_ms, r.reprieve_ms
+        FROM reservations r
+        WHERE r.state = 0 AND r.reprieve_ms > 0 AND NOT EXISTS (
+            SELECT FROM outages o
+            WHERE o.until + least(r.window_ms, o.grace_ms) * 1000 + 1000 > r.expires_at
+        )""",
     ),
     Check(
         "authorised",
@@ -170,7 +189,7 @@ LEASE_CHECKS = (
         ), moments AS ( -- when versions have settled, and when leases could have had them
             SELECT greatest(effective_from, created_at + {PRICE_SETTLES_US}) AS at,
                 org_id AS price_org, gpu_type, region, account AS path,
-                ARRAY[effective_from, price_id] AS version, NULL::integer AS org_id,
+                ARRAY[effective_from, price_id] AS version, NULL::bigint AS org_id,
                 NULL::bigint AS reservation_id, NULL AS account, NULL::bigint AS price, price_id
             FROM prices WHERE effective_to = {bounds.NEVER_US}
             UNION ALL

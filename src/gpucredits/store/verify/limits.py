@@ -15,8 +15,8 @@ GATE_CHECKS = (
         "counters",
         "quotas count the GPUs, jobs and holds of the leases that live below them",
         f"""WITH live AS (
-            SELECT org_id, account, account_id, job_id, gpu_type, sum(gpu_count) AS gpus,
-                coalesce(sum(gpu_count) FILTER (WHERE leaving), 0) AS leaving_gpus,
+            SELECT org_id, account, account_id, job_id, gpu_type, sum(milli_gpus) AS gpus,
+                coalesce(sum(milli_gpus) FILTER (WHERE leaving), 0) AS leaving_gpus,
                 sum(held + promised) AS held, bool_or(leaving) AS is_leaving
             FROM reservations WHERE state = 0 GROUP BY 1, 2, 3, 4, 5
         ), counted AS (

@@ -15,13 +15,14 @@ from gpucredits.core.entry import PAIRS
 from gpucredits.store.book.entry_moves import entry_move
 from gpucredits.store.book.tables import NUMBERED
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.consistent_read import snapshot
+from gpucredits.store.database.connections import snapshot
 from gpucredits.store.verify.acts import ACT_CHECKS
 from gpucredits.store.verify.check import Check
 from gpucredits.store.verify.funding import FUNDING_CHECKS
 from gpucredits.store.verify.leases import LEASE_CHECKS
 from gpucredits.store.verify.limits import GATE_CHECKS
 from gpucredits.store.verify.powers import POWER_CHECKS
+from gpucredits.store.verify.sums import SUM_CHECKS
 from gpucredits.store.verify.terms import TERM_CHECKS
 
 NUMBERS_OF_ROWS = " UNION ALL ".join(
@@ -185,10 +186,10 @@ CHECKS = (
     Check(
         "settlements",
         "what a reservation has settled is the cost of the time it used at its pinned price",
-        """SELECT org_id, reservation_id, settled, gpu_count, price, used_ms,
-            div(gpu_count::numeric * price * used_ms, 3600000) AS cost
+        """SELECT org_id, reservation_id, settled, milli_gpus, price, used_ms,
+            div(milli_gpus::numeric * price * used_ms, 3600000000) AS cost
         FROM reservations
-        WHERE settled <> div(gpu_count::numeric * price * used_ms, 3600000)""",
+        WHERE settled <> div(milli_gpus::numeric * price * used_ms, 3600000000)""",
     ),
     Check(
         "reservations",
@@ -246,7 +247,32 @@ CHECKS = (
         f"""SELECT o.org_id, o.next_id, i.most FROM orgs o JOIN (
             SELECT org_id, max(id) AS most FROM ({NUMBERS_OF_ROWS}) AS numbers GROUP BY org_id
         ) AS i ON i.org_id = o.org_id
-        WHERE i.most >= o.next_id""",  # noqa: S608  # constant texts only
+        WHERE i.most >= o.next_id
+        UNION ALL
+        SELECT i.org_id, given.number, i.most FROM (
+            SELECT org_id, 'keys' AS what, max(key_id) AS most FROM api_keys GROUP BY 1
+            UNION ALL SELECT org_id, 'requests', max(request_id) FROM requests GROUP BY 1
+            UNION ALL SELECT org_id, 'statements', max(statement_id) FROM statements GROUP BY 1
+            UNION ALL SELECT org_id, 'anomalies', max(anomaly_id) FROM anomalies GROUP BY 1
+        ) AS i
+        LEFT JOIN org_numbers n ON n.org_id = i.org_id
+        CROSS JOIN LATERAL (SELECT coalesce(CASE i.what WHEN 'keys' THEN n.keys
+            WHEN 'requests' THEN n.requests WHEN 'statements' THEN n.statements
+            ELSE n.anomalies END, 0) AS number) AS given
+        WHERE i.most > given.number""",  # noqa: S608  # constant texts only
+    ),
+    Check(
+        "directory",
+        "the directory names every org and every pool as it is, and no path is that of two orgs",
+        """SELECT coalesce(d.org_id, o.org_id) AS org_id, d.path AS listed, o.path AS found,
+            NULL::bigint AS pool_id
+        FROM org_directory d FULL JOIN orgs o ON o.org_id = d.org_id
+        WHERE (d.path = o.path AND d.state = 1) IS NOT TRUE AND d.state IS DISTINCT FROM 0
+        UNION ALL
+        SELECT 0, d.gpu_type || '/' || d.region, p.gpu_type || '/' || p.region,
+            coalesce(d.pool_id, p.pool_id)
+        FROM pool_directory d FULL JOIN pools p ON p.pool_id = d.pool_id
+        WHERE (d.gpu_type = p.gpu_type AND d.region = p.region) IS NOT TRUE""",
     ),
     Check(
         "chain",
@@ -267,11 +293,11 @@ CHECKS = (
         "audit_chain",
         "acts of the audit log follow one another, and their hashes are those of what they say",
         """SELECT org_id, audit_id, place, action FROM (
-            SELECT a.org_id, a.audit_id, a.place, a.action, a.hash, a AS act,
-                lag(a.hash) OVER w AS hash_before, row_number() OVER w AS position
+            SELECT a.*, lag(a.hash) OVER w AS hash_before, row_number() OVER w AS position
             FROM audit_log a WINDOW w AS (PARTITION BY a.org_id ORDER BY a.place)
         ) AS c
-        WHERE place <> position OR hash <> audit_hash(act, coalesce(hash_before, ''::bytea))
+        WHERE place <> position OR hash <> audit_hash(org_id, place, recorded_at, actor, action,
+            resource, old, new, request_id, coalesce(hash_before, ''::bytea))
         UNION ALL
         SELECT coalesce(h.org_id, a.org_id), a.audit_id, h.place, 'the newest act'
         FROM audit_heads h FULL JOIN (
@@ -281,25 +307,12 @@ CHECKS = (
         WHERE a.place IS DISTINCT FROM h.place OR a.hash IS DISTINCT FROM h.hash""",
     ),
     Check(
-        "snapshots",
-        "snapshots equal the replay of the entries up to them",
-        """SELECT s.org_id, s.account_id, s.entry_id, s.available, s.reserved, s.spent
-        FROM snapshots s
-        LEFT JOIN (
-            SELECT org_id, account_id, entry_id, sum(available) OVER w AS available,
-                sum(reserved) OVER w AS reserved, sum(spent) OVER w AS spent
-            FROM entry_moves WINDOW w AS (
-                PARTITION BY org_id, account_id ORDER BY entry_id ROWS UNBOUNDED PRECEDING)
-        ) AS h ON h.org_id = s.org_id AND h.account_id = s.account_id AND h.entry_id = s.entry_id
-        WHERE s.available IS DISTINCT FROM h.available OR s.reserved IS DISTINCT FROM h.reserved
-            OR s.spent IS DISTINCT FROM h.spent""",
-    ),
-    Check(
         "insert_only",
         "entries, blocks, prices, statements, measured use and the audit log refuse to be changed",
         """SELECT 0 AS org_id, wanted.name AS missing_trigger FROM (
             VALUES ('entries_insert_only', 'entries'), ('blocks_insert_only', 'blocks'),
-                ('prices_insert_only', 'prices'), ('statements_insert_only', 'statements'),
+                ('list_prices_insert_only', 'list_prices'),
+                ('discounts_insert_only', 'discounts'), ('statements_insert_only', 'statements'),
                 ('audit_log_insert_only', 'audit_log'), ('audit_log_chained', 'audit_log'),
                 ('usage_events_insert_only', 'usage_events'),
                 ('usage_events_summed', 'usage_events'), ('clock_forward_only', 'clock'),
@@ -313,18 +326,19 @@ CHECKS = (
         "constraints",
         "the database itself keeps balances, grants and holds within their bounds",
         """SELECT 0 AS org_id, wanted.name AS missing_constraint FROM (
-            VALUES ('accounts_floor', 'accounts'), ('accounts_remaining_check', 'accounts'),
-                ('accounts_reserved_check', 'accounts'), ('accounts_spent_check', 'accounts'),
-                ('accounts_debt_check', 'accounts'), ('accounts_overrun_check', 'accounts'),
-                ('accounts_promised_check', 'accounts'),
-                ('grants_remaining', 'grants'), ('reservations_held_check', 'reservations'),
-                ('entries_amount_check', 'entries'), ('slots_leaving', 'slots'),
-                ('slots_count_check', 'slots'), ('meters_fraction_check', 'meters')
+            VALUES ('accounts_floor', 'accounts'), ('accounts_remaining', 'accounts'),
+                ('accounts_reserved', 'accounts'), ('accounts_spent', 'accounts'),
+                ('accounts_debt', 'accounts'), ('accounts_overrun', 'accounts'),
+                ('accounts_promised', 'accounts'),
+                ('grants_remaining', 'grants'), ('reservations_held', 'reservations'),
+                ('entries_amount', 'entries'), ('slots_leaving', 'slots'),
+                ('slots_count', 'slots'), ('meters_fraction', 'meters')
         ) AS wanted(name, relation)
         LEFT JOIN pg_constraint c ON c.conname = wanted.name
             AND c.conrelid = wanted.relation::regclass AND c.convalidated
         WHERE c.oid IS NULL""",
     ),
+    *SUM_CHECKS,
     *LEASE_CHECKS,
     *TERM_CHECKS,
     *FUNDING_CHECKS,
@@ -345,7 +359,7 @@ async def one_moment(pool: Pool) -> AsyncIterator[Connection]:
     async with snapshot(pool) as connection:
         await connection.execute(
             "SET LOCAL statement_timeout = 0; SET LOCAL enable_nestloop = off;"
-            " SET LOCAL enable_mergejoin = off"
+            " SET LOCAL enable_mergejoin = off; SET LOCAL enable_seqscan = on"
         )
         yield connection
 

@@ -48,6 +48,11 @@ def credits_text(amount: str) -> str:
     return f"trim_scale({amount} * 0.000001)::text"
 
 
+def gpus_text(amount: str) -> str:
+    """SQL for a number of GPUs as it is written for people."""
+    return f"trim_scale({amount} * 0.001)::text"
+
+
 def instant_text(instant: str) -> str:
     """SQL for an instant as it is written on the wire; never is null."""
     micros = f"(({instant} % 1000000 + 1000000) % 1000000)"

@@ -217,8 +217,16 @@ def test_shares_before_and_after() -> None:
     """Shares are exact fractions: what is fair, what was held, and what is held now."""
     case = CASES["weights divide a scarce pool"]
     shares = {row.path: row for row in case.decide().shares}
-    assert (shares["a"].fair, shares["a"].before, shares["a"].after) == ((3, 4), (0, 4), (3, 4))
-    assert (shares["b"].fair, shares["b"].before, shares["b"].after) == ((1, 4), (0, 4), (1, 4))
+    assert (shares["a"].fair, shares["a"].before, shares["a"].after) == (
+        (3, 4),
+        (0, 4_000),
+        (3_000, 4_000),
+    )
+    assert (shares["b"].fair, shares["b"].before, shares["b"].after) == (
+        (1, 4),
+        (0, 4_000),
+        (1_000, 4_000),
+    )
 
 
 WORDS = {

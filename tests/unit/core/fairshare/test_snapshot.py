@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.fairshare.plain import dump, load
+from gpucredits.core.fairshare.decisions import dump, load
 from gpucredits.core.fairshare.snapshot import (
     PoolSnapshot,
     RunningJob,

@@ -19,7 +19,11 @@ import click
 
 from gpucredits.cli.server.demo.scene import Scene, SceneError
 from gpucredits.cli.server.demo.screen import Screen
-from gpucredits.cli.server.demo.server import DemoServer, ServerFailedError, demo_server
+from gpucredits.cli.server.temporary_server import (
+    ServerFailedError,
+    TemporaryServer,
+    temporary_server,
+)
 from gpucredits.cli.server.verify import check
 from gpucredits.cli.server.verify import show as show_verification
 from gpucredits.cli.terminal import output
@@ -46,7 +50,7 @@ def demo() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:
-        with demo_server() as server, Client(server.url, server.key) as client:
+        with temporary_server() as server, Client(server.url, server.key) as client:
             show(server, client)
             click.echo("Stopping the server and removing its data ...")
     except (SceneError, ServerFailedError, CallError) as error:
@@ -74,7 +78,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def show(server: DemoServer, client: Client) -> None:
+def show(server: TemporaryServer, client: Client) -> None:
     """The scene, then what it cost whom, then whether the books are right."""
     click.echo(f"It listens on {server.url}; its clock can be moved.\n")
     with Screen(output.console()) as screen:

@@ -12,46 +12,20 @@ from gpucredits.core.authority import Authority, refuse_from_below, scope_word
 from gpucredits.core.book import Book
 from gpucredits.core.command import CreateAccount, ReviewStanding, Sweep, UpdateAccount
 from gpucredits.core.gate import Gate, GateReport, GateUnit
-from gpucredits.core.money import format_credits
+from gpucredits.core.money import be, count_credits, format_credits
 from gpucredits.core.outcome import AccountSaved, Swept
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, Touches
-from gpucredits.core.rules.credit.funding import allot, funding_invalid, funding_of
+from gpucredits.core.rules.credit.funding import (
+    allot,
+    find,
+    funding_invalid,
+    funding_of,
+    suspension,
+)
 from gpucredits.core.rules.credit.suspensions import shorten_below
 from gpucredits.core.rules.upkeep.budget_periods import note_warnings
 from gpucredits.core.rules.upkeep.roll import roll
-from gpucredits.core.wording import be, count_credits
-
-
-def find(book: Book, path: str) -> Account | Refused:
-    """The account at a path, or the refusal that says it is not there."""
-    account = book.paths.get(path)
-    if account is None:
-        return Refused(Reason.ACCOUNT_UNKNOWN, f"There is no account {path}.", {"account": path})
-    return account
-
-
-def suspended_above(book: Book, path: str) -> str:
-    """The topmost suspended account at or above a path, or an empty string."""
-    above = [each for each in lineage(path) if each in book.suspended]
-    return above[-1] if above else ""
-
-
-def suspension(book: Book, path: str, now: int) -> Refused | None:
-    """Why nothing is admitted at a path: an operator's suspension, or an unpaid statement."""
-    above = suspended_above(book, path)
-    if not above:
-        return None
-    if book.suspended[above]:
-        return Refused(
-            Reason.ACCOUNT_DELINQUENT,
-            f"A statement of {above} is unpaid past its due date, so {above} admits nothing; "
-            "paying what is overdue resumes it.",
-            {"account": above, "as_of": now},
-        )
-    return Refused(
-        Reason.ACCOUNT_SUSPENDED, f"{above} is suspended and admits nothing.", {"account": above}
-    )
 
 
 def create(book: Book, command: CreateAccount, now: int) -> AccountSaved | Refused:

@@ -23,11 +23,11 @@ from gpucredits.core.clock_repair import (
 )
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState
+from gpucredits.core.limits import TokenBucket
 from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rules.upkeep.lots import absorb
 from gpucredits.core.rules.upkeep.roll import next_due
-from gpucredits.core.token_bucket import TokenBucket
 
 
 def is_ahead(clock: int, now: int) -> bool:

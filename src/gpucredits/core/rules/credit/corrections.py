@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpucredits.core import ids
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book
@@ -11,6 +13,7 @@ from gpucredits.core.grant import DEBT, OVERRUN, Grant
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
 from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, invariant
+from gpucredits.core.reconciliation.commands import Reconcile, RefundLostWork
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.funding import own_since, stretches
@@ -183,9 +186,27 @@ def adjust(book: Book, command: Adjust, now: int) -> Adjusted | Refused:
     roll(book, account, now)
     book.touch(lease)
     book.touch(account)
-    covered = min(command.amount, max(account.spendable, 0))
-    taken = consume(book, account, covered) if covered else []
-    overrun = command.amount - covered
+    taken = charge_more(book, account, lease, command.amount, now)
+    lease.adjusted += command.amount
+    return Adjusted(lease.reservation_id, command.amount, tuple(taken))
+
+
+def charge_more(
+    book: Book,
+    account: Account,
+    lease: Reservation,
+    amount: int,
+    now: int,
+    *,
+    restored: Sequence[tuple[int, int]] = (),
+) -> list[tuple[int, int]]:
+    """Charge ``amount`` in addition to what ``restored`` lots pay; returns who paid what.
+
+    The caller has touched both rows and restored the lots.
+    """
+    covered = min(amount, max(account.spendable, 0))
+    taken = [*restored, *(consume(book, account, covered) if covered else [])]
+    overrun = amount - covered
     if overrun:
         book.post(
             EntryType.OVERRUN,
@@ -197,20 +218,19 @@ def adjust(book: Book, command: Adjust, now: int) -> Adjusted | Refused:
         )
         account.overrun += overrun
         taken.append((OVERRUN, overrun))
-    for grant_id, amount in taken:
+    for grant_id, part in taken:
         book.post(
             EntryType.ADJUST,
             account,
-            amount,
+            part,
             at=now,
             grant_id=grant_id,
             reservation_id=lease.reservation_id,
         )
     lease.paid = join_paid(lease.paid, taken, own_since(lease))
-    lease.adjusted += command.amount
-    account.spent += command.amount
+    account.spent += sum(part for _, part in taken)
     account.version += 1
-    return Adjusted(lease.reservation_id, command.amount, tuple(taken))
+    return taken
 
 
 def touches_charges(command: Refund | Adjust) -> Touches:
@@ -219,7 +239,9 @@ def touches_charges(command: Refund | Adjust) -> Touches:
     return Touches(leases=lease, corrected=lease)
 
 
-def charge_before(book: Book, command: Refund | Adjust) -> State | None:
+def charge_before(
+    book: Book, command: Refund | Adjust | Reconcile | RefundLostWork
+) -> State | None:
     """What the lease has cost, and whom the correction concerns."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:

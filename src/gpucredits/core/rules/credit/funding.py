@@ -1,7 +1,7 @@
 """Rules of funding: which accounts may pay for an account's jobs, and which of them does.
 
-Owns: the funding chain, the first allocation of a project, the payer at admission, and the payer
-that takes over a lease when the present one runs short.
+Owns: finding an account and what suspends it, the funding chain, the first allocation of a project,
+the payer at admission, and the payer that takes over a lease when the present one runs short.
 Must not: settle anything; heartbeats settles what is due before another account takes over.
 """
 
@@ -12,13 +12,43 @@ from collections.abc import Sequence
 from gpucredits.core.account import Account, Funding, is_below, lineage, parent_of, scope_of
 from gpucredits.core.book import Book, NotInBook, PayerMove
 from gpucredits.core.entry import EntryType
-from gpucredits.core.money import format_credits
-from gpucredits.core.reasons import Reason, Refused
+from gpucredits.core.money import count_credits, format_credits, is_one
+from gpucredits.core.reasons import Reason, Refused, account_unknown
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.upkeep.roll import roll
-from gpucredits.core.wording import count_credits, is_one
 
 SHARED = Funding.SHARED  # looked up once: draining leases ask
+
+
+def find(book: Book, path: str) -> Account | Refused:
+    """The account at a path, or the refusal that says it is not there."""
+    account = book.paths.get(path)
+    if account is None:
+        return account_unknown(path)
+    return account
+
+
+def suspended_above(book: Book, path: str) -> str:
+    """The topmost suspended account at or above a path, or an empty string."""
+    above = [each for each in lineage(path) if each in book.suspended]
+    return above[-1] if above else ""
+
+
+def suspension(book: Book, path: str, now: int) -> Refused | None:
+    """Why nothing is admitted at a path: an operator's suspension, or an unpaid statement."""
+    above = suspended_above(book, path)
+    if not above:
+        return None
+    if book.suspended[above]:
+        return Refused(
+            Reason.ACCOUNT_DELINQUENT,
+            f"A statement of {above} is unpaid past its due date, so {above} admits nothing; "
+            "paying what is overdue resumes it.",
+            {"account": above, "as_of": now},
+        )
+    return Refused(
+        Reason.ACCOUNT_SUSPENDED, f"{above} is suspended and admits nothing.", {"account": above}
+    )
 
 
 def funding_of(path: str, asked: Funding | None, *, is_allocated: bool) -> Funding:

@@ -12,8 +12,7 @@ from gpucredits.core.outcome import Granted
 from gpucredits.core.period import format_end, format_instant
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, touches_account
-from gpucredits.core.rules.credit.accounts import find
-from gpucredits.core.rules.credit.funding import allot
+from gpucredits.core.rules.credit.funding import allot, find
 from gpucredits.core.rules.upkeep.lots import start
 from gpucredits.core.rules.upkeep.roll import roll
 

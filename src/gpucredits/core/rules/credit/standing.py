@@ -12,7 +12,8 @@ from gpucredits.core.outcome import Reviewed
 from gpucredits.core.reasons import Refused
 from gpucredits.core.risk import Standing
 from gpucredits.core.rule import Rule, State
-from gpucredits.core.rules.credit.accounts import find, note_suspension, touches_lineage
+from gpucredits.core.rules.credit.accounts import note_suspension, touches_lineage
+from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.credit.suspensions import shorten_below
 from gpucredits.core.rules.upkeep.roll import roll
 from gpucredits.core.statement import received_by, standing_of

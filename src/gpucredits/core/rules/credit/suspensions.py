@@ -20,7 +20,8 @@ def shorten_below(book: Book, account: Account, now: int) -> None:
     if not book.counts_anew:
         raise NotInBook
     why = Why.ACCOUNT_DELINQUENT if account.is_overdue else Why.ACCOUNT_SUSPENDED
-    below = [each for each in book.reservations.values() if is_below(each.account, account.path)]
+    live = [each for each in book.reservations.values() if each.state is ReservationState.ACTIVE]
+    below = [each for each in live if is_below(each.account, account.path)]
     for payer_id in sorted({lease.payer_id for lease in below}):
         roll(book, book.accounts[payer_id], now)
     for lease in sorted(below, key=attrgetter("reservation_id")):

@@ -14,7 +14,7 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rule import Rule, State, Touches
-from gpucredits.core.rules.credit.accounts import find
+from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.credit.grants import grants_full, open_grant
 from gpucredits.core.rules.upkeep.lots import consume, draw
 from gpucredits.core.rules.upkeep.roll import roll

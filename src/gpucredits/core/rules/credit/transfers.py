@@ -12,8 +12,8 @@ from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Transferred
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rule import Rule, State, Touches
-from gpucredits.core.rules.credit.accounts import find, insufficient
-from gpucredits.core.rules.credit.funding import allot
+from gpucredits.core.rules.credit.accounts import insufficient
+from gpucredits.core.rules.credit.funding import allot, find
 from gpucredits.core.rules.credit.grants import grants_full
 from gpucredits.core.rules.upkeep.lots import absorb, draw
 from gpucredits.core.rules.upkeep.roll import roll

@@ -19,15 +19,14 @@ from gpucredits.core.money import cost, time_covered_ms
 from gpucredits.core.quota import Counter, Quota
 from gpucredits.core.reservation import BEYOND_AUTHORISED, NO_PART, Reservation, job_cap
 from gpucredits.core.rules.leases.renewals import look_closely
-from gpucredits.core.rules.limits.job_caps import divide
-from gpucredits.core.rules.upkeep.counting import share_of_slice
+from gpucredits.core.rules.upkeep.counting import divide, share_of_slice
 
 
 def within_authorised(  # a report, and what is believed of it so far
     book: Book, payer: Account, lease: Reservation, used_ms: int, flag: str, now: int
 ) -> tuple[int, str]:
     """The use that a report is charged for, and a flag where that is less than was reported."""
-    rate = lease.rate_per_hour
+    rate = lease.rate
     due = cost(rate, used_ms) - lease.settled
     if due <= lease.ahead:
         return used_ms, flag

@@ -12,7 +12,7 @@ from gpucredits.core.book import Book, LateUse
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN, GrantState
 from gpucredits.core.heartbeat import Beat, BeatResult
-from gpucredits.core.money import MS_PER_HOUR, cost
+from gpucredits.core.money import RATE_PER_MS, cost
 from gpucredits.core.reasons import LEASE_UNKNOWN, Refused
 from gpucredits.core.reservation import (
     BEYOND_ELAPSED,
@@ -23,13 +23,13 @@ from gpucredits.core.reservation import (
     Why,
     elapsed_ms,
     lease_end,
+    longest_window,
 )
 from gpucredits.core.rule import Rule, touches_lease
-from gpucredits.core.rules.credit.accounts import suspended_above
-from gpucredits.core.rules.credit.funding import own_since, take_over
+from gpucredits.core.rules.credit.funding import own_since, suspended_above, take_over
 from gpucredits.core.rules.leases.authorised import within_authorised
+from gpucredits.core.rules.leases.extensions import extend
 from gpucredits.core.rules.leases.late_use import late_ms, tell_job
-from gpucredits.core.rules.leases.lease_windows import outlasts, shrink
 from gpucredits.core.rules.leases.renewals import Renewal, renewal
 from gpucredits.core.rules.leases.slices import Plan, carry_out, keep_needed, plan_slice
 from gpucredits.core.rules.upkeep.claims import drop_claims
@@ -75,12 +75,15 @@ def beat(book: Book, command: Beat, now: int) -> BeatResult | Refused:
     used_ms, flag = within_authorised(book, payer, lease, used_ms, flag, now)
     renewed = charge(book, payer, lease, used_ms, now)
     payer = book.accounts[lease.payer_id]
+    lease.extended_ms = lease.reprieve_ms = 0
     end = now if renewed.stops else lease_end(lease, now)
     if renewed.no_longer:
         end = min(end, lease.expires_at)
     if lease.stopping_at:
-        end = min(end, lease.stopping_at)
+        end = max(min(end, lease.stopping_at), now)  # it may have passed during an outage
         let_go(renewed)
+    if now < book.maintenance_until and not (renewed.why or lease.stopping_at or lease.kept):
+        end = extend(book, payer, lease, end, now)
     lease.expires_at = end
     lease.why, lease.clears_at = renewed.why, renewed.clears_at
     if end <= now:
@@ -105,16 +108,15 @@ def renew_in_full(
         or (book.suspended and suspended_above(book, lease.account))
         or lease.max_amount
         or lease.decision is not CONTINUE
-        or lease.promised
-        or lease.kept
-        or book.savepoint is not None
+        or (lease.promised or lease.kept or lease.extended_ms or lease.reprieve_ms)
+        or (book.savepoint is not None or now < book.maintenance_until)
     ):
         return False
     grant = lots[0]
-    rate = lease.gpu_count * lease.price
+    rate = lease.milli_gpus * lease.price
     lease_ms = lease.window_ms * (1 + lease.escrow_windows)
-    settled = rate * used_ms // MS_PER_HOUR
-    held = rate * (used_ms + lease_ms) // MS_PER_HOUR - settled
+    settled = rate * used_ms // RATE_PER_MS
+    held = rate * (used_ms + lease_ms) // RATE_PER_MS - settled
     due = settled - lease.settled
     reserve = held - lease.held + due
     if (
@@ -156,7 +158,7 @@ def renew_in_full(
 
 def charge(book: Book, payer: Account, lease: Reservation, used_ms: int, now: int) -> Renewal:
     """Settle use up to ``used_ms`` and renew the hold as far as every gate lets it."""
-    due = cost(lease.gpu_count * lease.price, used_ms) - lease.settled
+    due = cost(lease.milli_gpus * lease.price, used_ms) - lease.settled
     covered = min(due, lease.held + max(payer.spendable, 0))
     plan = plan_slice(book, payer, lease, used_ms, covered, now)
     renewed = renewal(book, payer, lease, due, used_ms, now, plan)
@@ -308,7 +310,7 @@ def answer(lease: Reservation, now: int, *, duplicate: bool = False, flag: str =
     The signal comes a grace before the end of a lease that drains, and at once to one that was told
     to stop.
     """
-    left_ms = max(lease.expires_at - now, 0) // 1_000
+    left_ms = max(lease.trusted_until - now, 0) // 1_000
     signals_later = lease.decision is Decision.DRAIN and not lease.stopping_at
     return BeatResult(
         lease.decision,
@@ -343,7 +345,7 @@ def charge_late(  # a report, and whose
     book.touch(lease)
     book.touch(payer)
     lease.seq = seq
-    due = cost(lease.rate_per_hour, used_ms) - lease.settled
+    due = cost(lease.rate, used_ms) - lease.settled
     covered = min(due, max(payer.spendable, 0))
     if book.gated:
         count_slice(book, lease, due, 0, now, lease.ended_at)
@@ -352,6 +354,20 @@ def charge_late(  # a report, and whose
         tell_job(book, lease, due, now)
     lease.used_ms = used_ms
     lease.beat_at = lease.ended_at
+
+
+def outlasts(book: Book, lease: Reservation) -> bool:
+    """Whether a lease is longer than the bounds that hold now allow."""
+    return lease.lease_ms > book.lease_bound(lease.account, lease.gpu_type, lease.region)[0]
+
+
+def shrink(book: Book, lease: Reservation) -> None:
+    """Make the window of a lease that is renewed as short as the bounds that hold now."""
+    bound, _ = book.lease_bound(lease.account, lease.gpu_type, lease.region)
+    if lease.lease_ms > bound:
+        book.touch(lease)
+        book.reshaped.add(lease.reservation_id)
+        lease.window_ms = longest_window(bound, lease.escrow_windows)
 
 
 RULES: tuple[Rule, ...] = (Rule(Beat, beat, touches_lease),)

@@ -15,8 +15,7 @@ from gpucredits.core.book import Book, NotInBook
 from gpucredits.core.limits import NO_CAP, LimitChain
 from gpucredits.core.money import time_covered_ms
 from gpucredits.core.reservation import NO_PART, Reservation, ReservationState, elapsed_ms
-from gpucredits.core.rules.limits.job_caps import others, taken_of_cap
-from gpucredits.core.rules.upkeep.counting import job_row, lane_of
+from gpucredits.core.rules.upkeep.counting import job_row, lane_of, others, taken_of_cap
 
 
 def late_ms(  # a report, and whose
@@ -31,7 +30,7 @@ def late_ms(  # a report, and whose
     told_ms = min(used_ms, elapsed_ms(lease, lease.expires_at))
     if now - lease.ended_at > bounds.LATE_USE_US_MAX:
         return told_ms, 0
-    rate = lease.rate_per_hour
+    rate = lease.rate
     if told_ms <= lease.used_ms or not rate:
         return told_ms, told_ms
     most = lease.authorised

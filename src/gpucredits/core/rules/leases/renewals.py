@@ -10,23 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpucredits.core import bounds
 from gpucredits.core.account import Account
 from gpucredits.core.book import Book, NotInBook
-from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.limits import NO_CAP, LimitChain
 from gpucredits.core.money import cost
 from gpucredits.core.reservation import NO_PART, Exhaustion, Reservation, Why, hold_wanted, job_cap
-from gpucredits.core.rules.credit.accounts import suspension
-from gpucredits.core.rules.credit.funding import successor
+from gpucredits.core.rules.credit.funding import successor, suspension
 from gpucredits.core.rules.leases.slices import Plan
-from gpucredits.core.rules.limits.job_caps import part_of_cap
+from gpucredits.core.rules.limits.clearing import drawn_at
 from gpucredits.core.rules.upkeep.counting import (
     GPUS,
     bring_forward,
     is_job_leaving,
     lane_of,
     mark_leaving,
+    part_of_cap,
     share_of_slice,
 )
 from gpucredits.core.rules.upkeep.roll import roll_due
@@ -102,7 +100,7 @@ def renewal(  # what is settled as planned, and what is asked for then
     if lease.exhaustion is Exhaustion.STOP and result.drains:
         return Renewal(0, result.why, stops=True)
     if lane:
-        slow_down(lane, lease, result, due, now)
+        slow_down(book, lane, lease, result, due, now)
     return result
 
 
@@ -152,7 +150,7 @@ def told_to_go(book: Book, lease: Reservation, lane: LimitChain) -> bool:
     for counter, limit, quota in lane.counts:
         staying = counter.count - counter.leaving
         if quota.dimension is GPUS:
-            staying += lease.gpu_count * lease.leaving
+            staying += lease.milli_gpus * lease.leaving
         elif counter.leaving and staying == limit:  # otherwise it makes no difference
             staying += is_job_leaving(book, lease, quota)
         over = over or staying > limit
@@ -173,7 +171,7 @@ def use_overdraft(
     uncovered = max(due - lease.held - max(payer.spendable, 0), 0)
     agreed = lease.overdraft
     if lease.exhaustion is Exhaustion.DRAIN:
-        agreed = min(agreed, cost(lease.rate_per_hour, lease.grace_ms))
+        agreed = min(agreed, cost(lease.rate, lease.grace_ms))
     left = agreed - lease.overdrawn - uncovered
     others = payer.promised - lease.promised
     left = min(left, payer.overdraft_limit - payer.overrun - uncovered - others)
@@ -182,13 +180,16 @@ def use_overdraft(
         result.why = Why.OVERDRAFT
 
 
-def slow_down(lane: LimitChain, lease: Reservation, result: Renewal, due: int, now: int) -> None:
+def slow_down(  # what is renewed as planned, and what is settled then
+    book: Book, lane: LimitChain, lease: Reservation, result: Renewal, due: int, now: int
+) -> None:
     """Go ahead only as far as there are tokens; without them the lease keeps what it has drawn."""
     drawn = lease.ahead - due
     asked = result.held + result.promised - drawn
     if result.held + result.promised <= max(drawn, 0):
         return
-    for bucket, capacity, refill in lane.buckets:
+    instants: list[int | None] = []
+    for bucket, _, _ in lane.buckets:
         if bucket.level >= asked:
             continue
         result.throttled = True
@@ -196,8 +197,8 @@ def slow_down(lane: LimitChain, lease: Reservation, result: Renewal, due: int, n
         most = max(drawn + max(bucket.level, 0), 0)
         result.held = min(result.held, most)
         result.promised = min(result.promised, most - result.held)
-        if refill and asked <= capacity:
-            missing = (asked - bucket.level) * HOUR_US - bucket.fraction
-            result.clears_at = max(result.clears_at, now - (-missing // refill))
-    if result.clears_at > bounds.INSTANT_US_MAX:
-        result.clears_at = 0
+        boosts = book.limits.boosts_of(bucket)
+        instants.append(drawn_at(bucket, boosts, asked, now))
+    known = [at for at in instants if at is not None]
+    if known and len(known) == len(instants):
+        result.clears_at = max(known)

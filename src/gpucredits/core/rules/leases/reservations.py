@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpucredits.core import ids
+from gpucredits.core import bounds, ids
 from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book
 from gpucredits.core.command import Cancel, Explain, Reserve, Settle
 from gpucredits.core.entry import EntryType
 from gpucredits.core.gate import GateReport
 from gpucredits.core.limits import NO_CAP
-from gpucredits.core.money import cost, format_credits
+from gpucredits.core.money import cost, count, format_credits, format_gpus
 from gpucredits.core.outcome import Closed, Explained, Reserved
 from gpucredits.core.period import instant_text
 from gpucredits.core.price import Price, applicable_price, last_end
@@ -22,18 +22,16 @@ from gpucredits.core.reservation import (
     hold_wanted,
     job_cap,
     lease_end,
+    longest_window,
 )
 from gpucredits.core.rule import Rule, State, Touches, touches_lease
-from gpucredits.core.rules.credit.accounts import find, suspension
-from gpucredits.core.rules.credit.funding import allowing, choose, funders_of
+from gpucredits.core.rules.credit.funding import allowing, choose, find, funders_of, suspension
 from gpucredits.core.rules.leases.authorised import within_authorised
 from gpucredits.core.rules.leases.heartbeats import believable, charge_late, post_charge
-from gpucredits.core.rules.leases.lease_windows import with_window
 from gpucredits.core.rules.leases.slices import plan_slice
 from gpucredits.core.rules.limits.gates import evaluate, funder_reports, refusal, who_would_pay
-from gpucredits.core.rules.limits.job_caps import divide, left_of_cap
 from gpucredits.core.rules.upkeep.claims import drop_claims
-from gpucredits.core.rules.upkeep.counting import count_slice, enter, lane_of
+from gpucredits.core.rules.upkeep.counting import count_slice, divide, enter, lane_of, left_of_cap
 from gpucredits.core.rules.upkeep.lots import collect
 from gpucredits.core.rules.upkeep.roll import release, roll, roll_due
 
@@ -134,6 +132,32 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
     return refused or ask_gates(book, command, lease, funders, now)
 
 
+def with_window(book: Book, command: Reserve) -> Reserve | Refused:
+    """The command with the window that its lease will have; refuses one that is too long."""
+    bound, where = book.lease_bound(command.account, command.gpu_type, command.region)
+    longest = longest_window(bound, command.escrow_windows)
+    window_ms = command.window_ms or min(
+        bounds.WINDOW_MS_DEFAULT, max(longest, bounds.WINDOW_MS_MIN)
+    )
+    asked = window_ms * (1 + command.escrow_windows)
+    if asked <= bound:
+        return command if command.window_ms else replace(command, window_ms=window_ms)
+    advice = f"Ask for a window of at most {longest // 1_000} seconds, or for none."
+    if longest < bounds.WINDOW_MS_MIN:
+        most = count(bound // bounds.WINDOW_MS_MIN - 1, "escrow window")
+        advice = f"Ask for at most {most}, and for a window of a second or none."
+    return Refused(
+        Reason.WINDOW_TOO_LONG,
+        f"This lease could last {asked // 1_000} seconds without a report (the window and its "
+        f"escrow windows); {where} allows at most {bound // 1_000}. {advice}",
+        {
+            "requested_seconds": asked // 1_000,
+            "window_max_seconds": bound // 1_000,
+            "set_by": where,
+        },
+    )
+
+
 def no_price(book: Book, command: Reserve, now: int) -> Refused:
     """The refusal where no price is in force; it says when the last one ended."""
     what = {"gpu_type": command.gpu_type, "region": command.region}
@@ -152,7 +176,7 @@ def max_amount_too_small(lease: Reservation, now: int) -> Refused | None:
     return Refused(
         Reason.MAX_AMOUNT_TOO_SMALL,
         f"max_amount {format_credits(lease.max_amount)} does not pay for a millisecond of "
-        f"{lease.gpu_count} {lease.gpu_type}.",
+        f"{format_gpus(lease.milli_gpus)} {lease.gpu_type}.",
         {"max_amount": format_credits(lease.max_amount)},
     )
 
@@ -212,7 +236,7 @@ def draft(
         payer_id=payer.account_id,
         job_id=command.job_id,
         gpu_type=command.gpu_type,
-        gpu_count=command.gpu_count,
+        milli_gpus=command.milli_gpus,
         region=command.region,
         node=command.node,
         price=price.credits_per_gpu_hour,
@@ -249,7 +273,7 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     book.touch(lease)
     book.touch(payer)
     lease.seq = seq
-    due = cost(lease.rate_per_hour, used_ms) - lease.settled
+    due = cost(lease.rate, used_ms) - lease.settled
     covered = min(due, lease.held + max(payer.spendable, 0))
     left = (max(lease.held - due, 0), lease.promised)
     plan = plan_slice(book, payer, lease, used_ms, covered, now)
@@ -323,7 +347,7 @@ def touches_reserve(command: Reserve) -> Touches:
     return Touches(
         paths=owners,
         prices=[(command.gpu_type, command.region, owner) for owner in (*owners, "")],
-        jobs=((command.account, command.job_id),),
+        jobs=((command.account, command.job_id, command.gpu_type),),
         from_cache=True,
     )
 

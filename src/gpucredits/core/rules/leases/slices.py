@@ -91,7 +91,7 @@ def all_pay_throughout(lots: list[Grant], since: int, amount: int) -> bool:
 
 
 def instants_of(payers: list[Grant], untils: dict[int, int]) -> set[int]:
-    """When those who may pay change, or their order does."""
+    """When the grants that may pay change, or their order does."""
     return {
         instant
         for lot in payers
@@ -107,7 +107,7 @@ def cut(
     What a piece costs is what the use up to its end costs, less what was due before: rounding
     changes no bill.
     """
-    began, rate = lease.beat_at, lease.gpu_count * lease.price
+    began, rate = lease.beat_at, lease.milli_gpus * lease.price
     more_ms, span = used_ms - lease.used_ms, end - began
     inside = sorted(instant for instant in instants if began < instant < end)
     pieces: list[tuple[int, int, int]] = []
@@ -164,7 +164,7 @@ def still_claimable(
     now: int,
 ) -> tuple[Kept, ...]:
     """The claims on use that lies ahead: on no more than can be used until then."""
-    rate = lease.gpu_count * lease.price
+    rate = lease.milli_gpus * lease.price
     still: list[Kept] = []
     before = 0
     for until, number, claim in sorted((until, number, claim) for number, claim, until in kept):

@@ -13,7 +13,7 @@ from gpucredits.core.outcome import Resumed, Stopping
 from gpucredits.core.reasons import LEASE_UNKNOWN, Refused
 from gpucredits.core.reservation import Decision, Reservation, ReservationState, Why, lease_end
 from gpucredits.core.rule import Rule, touches_lease
-from gpucredits.core.rules.credit.accounts import suspension
+from gpucredits.core.rules.credit.funding import suspension
 from gpucredits.core.rules.leases.reservations import ended
 from gpucredits.core.rules.upkeep.roll import lapse, roll
 
@@ -37,13 +37,14 @@ def shorten(book: Book, lease: Reservation, stops_at: int, now: int) -> None:
     payer = book.accounts[lease.payer_id]
     book.touch(payer)
     lease.expires_at = min(lease.expires_at, stops_at)
-    payer.due_at = min(payer.due_at, lease.expires_at)
     if lease.decision is not Decision.DRAIN:
         lease.decision, lease.why, lease.clears_at = Decision.DRAIN, Why.PREEMPTED, 0
     if lease.expires_at <= now:
         lease.decision = Decision.STOP
         lapse(book, payer, lease, now, seq=0)
         payer.version += 1
+    else:
+        payer.due_at = min(payer.due_at, lease.expires_at)
 
 
 def resume_lease(book: Book, command: ResumeLease, now: int) -> Resumed | Refused:

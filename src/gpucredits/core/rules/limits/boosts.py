@@ -1,6 +1,7 @@
 """Rules for boosts: raising a limit for a while, and ending that early.
 
-Owns: when a boost is in force. It lapses by itself; ending it early is the same, now.
+Owns: when a boost is in force. It lapses by itself; ending it early is the same, now. A boost of a
+limit that a wider scope has taken over since has no force (``Limits.boosts_of``).
 Must not: change the limit that it raises, or take away what is held.
 """
 
@@ -9,9 +10,9 @@ from __future__ import annotations
 from gpucredits.core import bounds
 from gpucredits.core.authority import refuse_from_below
 from gpucredits.core.book import Book
-from gpucredits.core.boost import Boost, bucket_terms
 from gpucredits.core.command import AddBoost, EndBoost
 from gpucredits.core.limit_states import boost_state
+from gpucredits.core.limits import Boost, TokenBucket, advance, bucket_terms
 from gpucredits.core.outcome import Boosted
 from gpucredits.core.quota import Quota, unit_of
 from gpucredits.core.reasons import Reason, Refused
@@ -19,7 +20,6 @@ from gpucredits.core.rule import Rule, State, Touches, without_nulls
 from gpucredits.core.rules.limits.quotas import find_quota
 from gpucredits.core.rules.limits.setting import too_many
 from gpucredits.core.rules.upkeep.roll import roll_due
-from gpucredits.core.token_bucket import TokenBucket, advance
 
 
 def add_boost(book: Book, command: AddBoost, now: int) -> Boosted | Refused:
@@ -71,14 +71,13 @@ def end_boost(book: Book, command: EndBoost, now: int) -> Boosted | Refused:
     if refused := refuse_from_below(command.by, boost.set_by, path, "The boost", instead):
         return refused
     roll_due(book, now)
-    boosts = book.limits.boosts[command.target_id]
     if isinstance(target, TokenBucket):
         book.touch(target)
-        advance(target, bucket_terms(target, boosts), now)
+        advance(target, bucket_terms(target, book.limits.boosts_of(target)), now)
     book.touch(boost)
     boost.starts_at, boost.ends_at = min(boost.starts_at, now), now
     if isinstance(target, TokenBucket):
-        advance(target, bucket_terms(target, boosts), now)
+        advance(target, bucket_terms(target, book.limits.boosts_of(target)), now)
     book.limits.lanes.clear()
     return told(book, boost, target)
 

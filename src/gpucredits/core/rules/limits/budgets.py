@@ -16,8 +16,7 @@ from gpucredits.core.limit_states import budget_state
 from gpucredits.core.outcome import BudgetSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, touches_account, without_nulls
-from gpucredits.core.rules.credit.accounts import find
-from gpucredits.core.rules.credit.funding import allot
+from gpucredits.core.rules.credit.funding import allot, find
 from gpucredits.core.rules.limits.setting import too_many, zone_unknown
 from gpucredits.core.rules.upkeep.budget_periods import issue_period
 from gpucredits.core.rules.upkeep.roll import roll

@@ -14,24 +14,28 @@ from copy import copy
 
 from gpucredits.core.account import Account, Model, lineage, scope_of
 from gpucredits.core.book import Book
-from gpucredits.core.boost import boosted, bucket_terms
 from gpucredits.core.gate import (
     FairShareVerdict,
     Gate,
     GateReport,
     GateUnit,
     ScopeShare,
-    first_failing,
+    quantity,
 )
 from gpucredits.core.grant import DEBT, GrantState
-from gpucredits.core.money import MS_PER_HOUR, format_credits, time_covered_ms
+from gpucredits.core.limits import TokenBucket, advance, boosted, bucket_terms
+from gpucredits.core.money import RATE_PER_MS, count, format_credits, time_covered_ms
 from gpucredits.core.outcome import Funder
-from gpucredits.core.quota import Counter, Dimension, Quota, reach, window_at
+from gpucredits.core.quota import Dimension, Quota
 from gpucredits.core.reasons import Detail, Reason, Refused, invariant
 from gpucredits.core.reservation import Reservation
-from gpucredits.core.rules.limits.job_caps import taken_of_cap
-from gpucredits.core.token_bucket import TokenBucket, advance, clears_at
-from gpucredits.core.wording import count
+from gpucredits.core.rules.limits.clearing import (
+    drawn_at,
+    funded_at,
+    raised_at,
+    window_clears_at,
+)
+from gpucredits.core.rules.upkeep.counting import taken_of_cap
 
 REASONS = {
     Gate.BUDGET: Reason.INSUFFICIENT_CREDITS,
@@ -80,10 +84,10 @@ def refusal(reports: tuple[GateReport, ...], now: int) -> Refused | None:
     report = first_failing(reports)
     if report is None:
         return None
-    credits_only = report.unit is GateUnit.CREDITS
+    is_counted = report.unit in (GateUnit.JOBS, GateUnit.REQUESTS)
 
     def number(value: int) -> str | int:
-        return format_credits(value) if credits_only else value
+        return value if is_counted else quantity(value, report.unit)
 
     detail: Detail = {"account": report.account, "scope": report.scope}
     if report.gate is Gate.BUDGET:
@@ -104,6 +108,11 @@ def refusal(reports: tuple[GateReport, ...], now: int) -> Refused | None:
     return Refused(REASONS[report.gate], report.sentence, detail, reports)
 
 
+def first_failing(reports: tuple[GateReport, ...]) -> GateReport | None:
+    """The report that a refusal names: reports stand in order of precedence."""
+    return next((report for report in reports if not report.passes), None)
+
+
 def all_clear_at(reports: tuple[GateReport, ...]) -> int | None:
     """When all gates that are closed would be open; None where of one no instant is known."""
     instants = [report.clears_at for report in reports if not report.passes]
@@ -122,7 +131,7 @@ def budget_report(
     passes = payer.spendable >= needed
     clears = None
     if not passes:
-        instants = [funded_at(book, each, needed - each.spendable, now) for each in funders]
+        instants = [funded_at(book, each, needed, now) for each in funders]
         clears = min((at for at in instants if at is not None), default=None)
     if payer.model is Model.POSTPAID:
         return GateReport(
@@ -162,32 +171,10 @@ def funder_reports(
             each.funding,
             each.spendable,
             each.spendable >= needed,
-            None
-            if each.spendable >= needed
-            else funded_at(book, each, needed - each.spendable, now),
+            None if each.spendable >= needed else funded_at(book, each, needed, now),
         )
         for each in funders
     )
-
-
-def funded_at(book: Book, payer: Account, missing: int, now: int) -> int | None:
-    """When credits that are already on their way would make up for what is missing."""
-    coming = [
-        (grant.starts_at, grant.remaining)
-        for grant in book.grants[payer.account_id]
-        if grant.state is GrantState.PENDING
-    ]
-    coming += [
-        (budget.next_at, budget.allowance)
-        for budget in book.budgets.get(payer.account_id, ())
-        if budget.is_open and budget.next_at > now
-    ]
-    missing += payer.overrun
-    for at, amount in sorted(coming):
-        missing -= amount
-        if missing <= 0:
-            return at
-    return None
 
 
 def quota_order(quota: Quota) -> tuple[int, int]:
@@ -209,7 +196,8 @@ def quota_report(
     book: Book, account: Account, quota: Quota, lease: Reservation, now: int
 ) -> GateReport:
     """Whether one quota has room for a lease."""
-    limit = boosted(quota.limit, book.limits.boosts.get(quota.quota_id, ()), now)
+    boosts = book.limits.boosts_of(quota)
+    limit = boosted(quota.limit, boosts, now)
     current, requested, unit = 0, lease.held, GateUnit.CREDITS
     clears = None
     told = ""
@@ -217,11 +205,11 @@ def quota_report(
         case Dimension.CREDITS_PER_JOB:
             current = taken_of_cap(book, lease, quota)
             left = max(limit - current, 0)
-            if lease.rate_per_hour and not time_covered_ms(lease.rate_per_hour, left):
-                requested = -(-lease.rate_per_hour // MS_PER_HOUR)
+            if lease.rate and not time_covered_ms(lease.rate, left):
+                requested = -(-lease.rate // RATE_PER_MS)
                 told = cap_used_up(account, quota, lease, current, limit) if current else ""
         case Dimension.CONCURRENT_GPUS:
-            current, requested = book.limits.counters[quota.quota_id].count, lease.gpu_count
+            current, requested = book.limits.counters[quota.quota_id].count, lease.milli_gpus
             unit = GateUnit.GPUS
         case Dimension.CONCURRENT_JOBS:
             row = book.limits.jobs.get((lease.account_id, lease.job_id, quota.gpu_type))
@@ -230,9 +218,11 @@ def quota_report(
             unit = GateUnit.JOBS
         case Dimension.CREDITS_PER_WINDOW:
             counter = book.limits.counters[quota.quota_id]
-            current = used_at(book, quota, counter, now) + counter.held
+            current = book.limits.used_at(quota, counter, now) + counter.held
             if current + requested > limit:
                 clears = window_clears_at(book, quota, counter, requested, now)
+    if quota.dimension is not Dimension.CREDITS_PER_WINDOW and current + requested > limit:
+        clears = raised_at(quota.limit, boosts, current + requested, now)
     return GateReport(
         Gate.QUOTA,
         scope_of(account.path),
@@ -259,42 +249,13 @@ def cap_used_up(
     )
 
 
-def used_at(book: Book, quota: Quota, counter: Counter, at: int) -> int:
-    """What a window has counted as spent at an instant, if nothing more is spent until then."""
-    if at < counter.ends_at:
-        return counter.used
-    if quota.calendar is not None:
-        return 0
-    oldest = window_at(quota, at)[0] - reach(quota)
-    past = book.limits.tallies.get(quota.quota_id, {}).values()
-    used = sum(tally.used for tally in past if oldest <= tally.starts_at < counter.starts_at)
-    return used + (counter.used - counter.base if counter.starts_at >= oldest else 0)
-
-
-def window_clears_at(
-    book: Book, quota: Quota, counter: Counter, requested: int, now: int
-) -> int | None:
-    """The first instant at which a window has room, if holds stay and nothing more is spent."""
-    boosts = book.limits.boosts.get(quota.quota_id, ())
-    at = now
-    last = max(counter.ends_at, now) + reach(quota)
-    while at <= last:
-        at = window_at(quota, at)[1]
-        used = used_at(book, quota, counter, at)
-        if used + counter.held + requested <= boosted(quota.limit, boosts, at):
-            return at
-        if quota.calendar is not None:
-            return None
-    return None
-
-
 def rate_report(
     book: Book, account: Account, bucket: TokenBucket, needed: int, now: int
 ) -> GateReport:
     """Whether a bucket has tokens for the first hold."""
     seen = copy(bucket)
-    terms = advance(seen, bucket_terms(bucket, book.limits.boosts.get(bucket.bucket_id, ())), now)
-    seen.capacity, seen.refill_per_hour = terms.capacity, terms.refill_per_hour
+    boosts = book.limits.boosts_of(bucket)
+    capacity = advance(seen, bucket_terms(bucket, boosts), now).capacity
     passes = seen.level >= needed
     return GateReport(
         Gate.RATE_LIMIT,
@@ -302,11 +263,11 @@ def rate_report(
         account.path,
         "rate limit",
         GateUnit.CREDITS,
-        seen.capacity,
-        seen.capacity - seen.level,
+        capacity,
+        capacity - seen.level,
         needed,
         passes,
-        None if passes else clears_at(seen, needed, now),
+        None if passes else drawn_at(bucket, boosts, needed, now),
     )
 
 

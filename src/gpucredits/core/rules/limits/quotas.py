@@ -10,10 +10,10 @@ from gpucredits.core import bounds
 from gpucredits.core.account import Account, is_below
 from gpucredits.core.authority import refuse_from_below
 from gpucredits.core.book import Book, NotInBook
-from gpucredits.core.boost import boosted
 from gpucredits.core.command import EndQuota, ReplaceQuotas, SetQuota
 from gpucredits.core.gate import quantity
 from gpucredits.core.limit_states import quota_state
+from gpucredits.core.limits import boosted
 from gpucredits.core.outcome import QuotaSaved
 from gpucredits.core.quota import (
     Counter,
@@ -27,10 +27,10 @@ from gpucredits.core.quota import (
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.rule import Rule, State, Touches, without_nulls
-from gpucredits.core.rules.credit.accounts import find
+from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.limits.gates import quota_name
-from gpucredits.core.rules.limits.job_caps import begin_anew
 from gpucredits.core.rules.limits.setting import too_many, zone_unknown
+from gpucredits.core.rules.upkeep.counting import begin_anew
 from gpucredits.core.rules.upkeep.roll import roll_due
 
 WINDOW = Dimension.CREDITS_PER_WINDOW
@@ -129,7 +129,7 @@ def same_quota(book: Book, account: Account, command: SetQuota) -> Quota | None:
 def higher_than_above(book: Book, account: Account, command: SetQuota, now: int) -> Refused | None:
     """Refuse a quota that promises more than one which was set above it."""
     for quota in alike_quotas(book, account, command):
-        limit = boosted(quota.limit, book.limits.boosts.get(quota.quota_id, ()), now)
+        limit = boosted(quota.limit, book.limits.boosts_of(quota), now)
         if quota.set_by < command.by and command.limit > limit:
             most = quantity(limit, unit_of(quota.dimension))
             instead = f"This key may set {most} or less beside it."
@@ -146,8 +146,8 @@ def count_anew(book: Book, account: Account, quota: Quota) -> Counter:
     for lease in live_below(book, account, quota.gpu_type):
         counter.held += lease.ahead if quota.dimension is WINDOW else 0
         if quota.dimension is Dimension.CONCURRENT_GPUS:
-            counter.count += lease.gpu_count
-            counter.leaving += lease.gpu_count if lease.leaving else 0
+            counter.count += lease.milli_gpus
+            counter.leaving += lease.milli_gpus if lease.leaving else 0
         elif quota.dimension is Dimension.CONCURRENT_JOBS:
             key = (lease.account_id, lease.job_id, quota.gpu_type)
             row = jobs.setdefault(key, JobLeases(*key))

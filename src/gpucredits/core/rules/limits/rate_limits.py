@@ -11,16 +11,15 @@ from copy import copy
 from gpucredits.core.account import Account
 from gpucredits.core.authority import Authority, refuse_from_below
 from gpucredits.core.book import Book
-from gpucredits.core.boost import bucket_terms
 from gpucredits.core.change import is_named, merged
 from gpucredits.core.command import EndRateLimit, SetRateLimit
 from gpucredits.core.limit_states import rate_limit_state
+from gpucredits.core.limits import TokenBucket, advance, bucket_terms
 from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, Touches, touches_account, without_nulls
-from gpucredits.core.rules.credit.accounts import find
+from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.upkeep.roll import roll_due
-from gpucredits.core.token_bucket import TokenBucket, advance
 
 
 def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSaved | Refused:
@@ -52,12 +51,12 @@ def set_rate_limit(book: Book, command: SetRateLimit, now: int) -> RateLimitSave
         book.add(bucket)
         return RateLimitSaved(bucket, account.path)
     book.touch(bucket)
-    boosts = book.limits.boosts.get(bucket.bucket_id, ())
-    advance(bucket, bucket_terms(bucket, boosts), now)
+    advance(bucket, bucket_terms(bucket, book.limits.boosts_of(bucket)), now)
     terms = merged(command, bucket, command.named)
     bucket.capacity = terms.capacity
     bucket.refill_per_hour = terms.refill_per_hour
     bucket.set_by = command.by
+    boosts = book.limits.boosts_of(bucket)  # without those from below its new scope
     advance(bucket, bucket_terms(bucket, boosts), now)  # what no longer fits is gone
     book.limits.lanes.clear()
     return RateLimitSaved(bucket, account.path)
@@ -80,7 +79,7 @@ def first_level(book: Book, account: Account, capacity: int, now: int) -> int:
     if before is None:
         return capacity
     before = copy(before)
-    boosts = book.limits.boosts.get(before.bucket_id, ())
+    boosts = book.limits.boosts_of(before)
     advance(before, bucket_terms(before, boosts), now)
     return min(before.level, capacity)
 

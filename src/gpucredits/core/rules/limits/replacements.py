@@ -19,7 +19,7 @@ from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced, QuotaSaved, Qu
 from gpucredits.core.quota import Quota
 from gpucredits.core.reasons import Reason, Refused, invariant
 from gpucredits.core.rule import Rule, State, touches_account, without_nulls
-from gpucredits.core.rules.credit.accounts import find
+from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.limits.budgets import check_budget, end_budget, set_budget
 from gpucredits.core.rules.limits.quotas import (
     check_quota,

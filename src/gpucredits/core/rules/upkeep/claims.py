@@ -30,7 +30,7 @@ Kept = tuple[int, int, int]  # grant, claim, until when the use lies that it may
 def unreported(lease: Reservation, at: int) -> int:
     """The cost of what a lease may have used by an instant and not reported, within its hold."""
     elapsed_ms = max(at - lease.beat_at, 0) // 1_000
-    used = cost(lease.gpu_count * lease.price, lease.used_ms + elapsed_ms)
+    used = cost(lease.milli_gpus * lease.price, lease.used_ms + elapsed_ms)
     return max(min(used - lease.settled, lease.held), 0)
 
 

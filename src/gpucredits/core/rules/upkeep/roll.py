@@ -15,7 +15,7 @@ from gpucredits.core.budget import Budget
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.reasons import invariant
-from gpucredits.core.reservation import Reservation, ReservationState
+from gpucredits.core.reservation import Reservation, ReservationState, lives_until
 from gpucredits.core.rules.upkeep.budget_periods import issue_period, next_issue, roll_over
 from gpucredits.core.rules.upkeep.claims import drop_claims, end, would_pay
 from gpucredits.core.rules.upkeep.counting import leave
@@ -42,7 +42,7 @@ def roll(book: Book, account: Account, now: int) -> None:
         made = None
         match row:
             case Reservation():
-                lapse(book, account, row, now, seq=0)
+                reprieve_or_lapse(book, account, row, events, now)
             case Grant() if kind == END:
                 made = finish(book, account, row, at)
             case Grant():
@@ -116,6 +116,34 @@ def roll_due(book: Book, now: int) -> None:
     for account in list(book.accounts.values()):
         roll(book, account, now)
     book.rolled_at = now
+
+
+def reprieve_or_lapse(
+    book: Book, account: Account, lease: Reservation, events: list[Event], now: int
+) -> None:
+    """End a lease whose time is over, unless an outage kept it from reporting and it still may."""
+    if not reprieve(book, lease):
+        lapse(book, account, lease, now, seq=0)
+    elif lease.expires_at <= now:
+        heappush(events, (lease.expires_at, LAPSE, lease.reservation_id, lease))
+
+
+def reprieve(book: Book, lease: Reservation) -> bool:
+    """Let a lease live that could not report during an outage, if it still has time for that.
+
+    What is kept of ended grants up to the lease's end is kept as long as the lease lives.
+    """
+    before = lease.expires_at
+    more_ms = (lives_until(lease, book.outages) - before) // 1_000
+    if more_ms <= 0:
+        return False
+    book.touch(lease)
+    lease.reprieve_ms += more_ms
+    lease.expires_at = end = before + more_ms * 1_000
+    lease.kept = tuple(
+        (number, claim, end if until == before else until) for number, claim, until in lease.kept
+    )
+    return True
 
 
 def lapse(book: Book, account: Account, lease: Reservation, now: int, *, seq: int) -> None:

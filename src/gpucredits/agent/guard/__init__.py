@@ -1,0 +1,5 @@
+"""What ends a job where its trust ends, and pays its bill, whoever else dies.
+
+Processes of their own, without the rest of the product: the warden, its child the guardian, and
+the settler.
+"""

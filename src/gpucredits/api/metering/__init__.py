@@ -1,0 +1,1 @@
+"""HTTP operations of the metering pipeline: dead letters, events and their readers."""

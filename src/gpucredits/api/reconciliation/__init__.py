@@ -1,0 +1,1 @@
+"""Handlers of the reconciler: comparisons, alarms, unmatched use, lost work."""

@@ -1,0 +1,1 @@
+"""Commands of the metering pipeline: dead letters, events and their readers."""

@@ -1,0 +1,1 @@
+"""Commands of a node: running jobs under leases."""

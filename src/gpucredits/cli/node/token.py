@@ -1,0 +1,230 @@
+"""``token``: signed lease tokens, and the keys that sign them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from gpucredits.cli.terminal import output, values
+from gpucredits.cli.terminal.grammar import Command, Group
+from gpucredits.cli.terminal.session import Session, Write, calls, writes
+from gpucredits.client import calls as client_calls
+from gpucredits.client.tokens import LEEWAY_S, verify_token
+from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.tokens.shapes import (
+    LeaseClaims,
+    RedeemAnswer,
+    SigningKeyAnswer,
+    SigningKeyList,
+    TokenAnswer,
+    TokenRefused,
+)
+
+STDIN: Final = "-"
+SECOND_US: Final = 1_000_000
+_TOKEN = click.argument("token", envvar="GPUCREDITS_LEASE_TOKEN")
+_RESERVATION = click.option("--reservation", help="The lease that the token must be for.")
+_NODE = click.option("--node", help="The node that the token must be for.")
+
+
+@click.group(cls=Group)
+def token() -> None:
+    """Lease tokens: proof that a lease lets a job run on a node."""
+
+
+@token.command("issue")
+@click.argument("reservation_id")
+@calls
+def issue(session: Session, reservation_id: str) -> None:
+    """Get a token for a live lease, good until the lease ends as it stands."""
+    session.run(client_calls.lease_token(reservation_id), show_token)
+
+
+@token.command("verify", cls=Command)
+@_TOKEN
+@click.option(
+    "--jwks",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The published keys, as gpucredits token jwks printed them.",
+)
+@_RESERVATION
+@_NODE
+@click.option("--at", type=values.instant, help="Check as of this instant. Default: now.")
+@click.option(
+    "--leeway",
+    type=click.IntRange(0, 300),
+    default=LEEWAY_S,
+    show_default=True,
+    help="Seconds that clocks may differ.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON.")
+def verify(
+    *,
+    token: str,
+    jwks: Path,
+    reservation: str | None,
+    node: str | None,
+    at: Any,
+    leeway: int,
+    as_json: bool,
+) -> None:
+    """Check a token without asking a server; exit code 1 if it is no good. - reads stdin."""
+    now_s = int(time.time() if at is None else _seconds(at))
+    try:
+        claims = verify_token(
+            read_token(token),
+            jwks.read_bytes(),
+            now_s=now_s,
+            reservation_id=reservation,
+            node=node,
+            leeway_s=leeway,
+        )
+    except TokenRefused as refused:
+        if as_json:
+            told = {"reason": refused.reason, "detail": str(refused)}
+            output.print_json(msgspec.json.encode(told))
+        else:
+            output.say(f"Refused: {refused} ({refused.reason})", err=True)
+        raise click.exceptions.Exit(output.EXIT_REFUSED) from refused
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"token verify needs {error.name}: pip install 'gpucredits[tokens]'"
+        ) from error
+    if as_json:
+        output.print_json(msgspec.json.encode(claims))
+    else:
+        show_claims(claims)
+
+
+@token.command("redeem")
+@_TOKEN
+@_RESERVATION
+@_NODE
+@writes
+def redeem(
+    session: Session, token: str, *, reservation: str | None, node: str | None, write: Write
+) -> None:
+    """Use a token up before its job starts; the server knows whether it was used before."""
+    call = client_calls.redeem_token(
+        read_token(token), reservation_id=reservation, node=node, **write
+    )
+    session.run(call, show_redeemed)
+
+
+@token.command("jwks")
+@calls
+def jwks(session: Session) -> None:
+    """Print the public keys, for verify --jwks."""
+    with session.client() as client:
+        output.print_json(client.fetch(client_calls.jwks()).body)
+
+
+@token.command("keys")
+@calls
+def keys(session: Session) -> None:
+    """Signing keys, the latest first."""
+    session.run(client_calls.signing_keys(), show_keys)
+
+
+@token.command("rotate")
+@click.option(
+    "--signs-in",
+    "signs_in_ms",
+    type=values.duration,
+    default="10m",
+    show_default=True,
+    help="Publish the new key, and let it sign after so long; 0s for at once.",
+)
+@writes
+def rotate(session: Session, *, signs_in_ms: int, write: Write) -> None:
+    """Make the key that signs next; tokens of the old one stay good until they expire."""
+    call = client_calls.rotate_signing_key(signs_in_seconds=signs_in_ms // 1_000, **write)
+    session.run(call, show_key)
+
+
+@token.command("revoke-key")
+@click.argument("signing_key_id")
+@writes
+def revoke_key(session: Session, signing_key_id: str, *, write: Write) -> None:
+    """Take a stolen signing key back: none of its tokens is good any more."""
+    session.run(client_calls.revoke_signing_key(signing_key_id, **write), show_keys)
+
+
+def read_token(text: str) -> str:
+    """The token that was given, or the one on stdin."""
+    return (sys.stdin.read(100_000) if text == STDIN else text).strip()
+
+
+def _seconds(at: Any) -> float:
+    moment = at.at(datetime.fromtimestamp(time.time()).astimezone()) if hasattr(at, "at") else at
+    return float(moment.timestamp())
+
+
+def show_token(answer: TokenAnswer) -> None:
+    """The token alone, as scripts want it; --json has the rest."""
+    click.echo(answer.token)
+
+
+def show_claims(claims: LeaseClaims) -> None:
+    """What a good token says."""
+    output.print_facts(
+        [
+            ("reservation", claims.sub),
+            ("account", claims.account),
+            ("job", claims.job_id),
+            ("node", claims.node),
+            ("GPUs", f"{claims.gpu_count} x {claims.gpu_type}"),
+            ("credits an hour", claims.rate_per_hour),
+            ("expires", output.instant(format_instant(claims.exp * SECOND_US))),
+        ]
+    )
+
+
+def show_redeemed(answer: RedeemAnswer) -> None:
+    """What a token that is used up was for."""
+    output.print_facts(
+        [
+            ("reservation", answer.reservation_id),
+            ("account", answer.account),
+            ("job", answer.job_id),
+            ("node", answer.node),
+            ("GPUs", f"{answer.gpu_count} x {answer.gpu_type}"),
+            ("credits an hour", answer.rate_per_hour),
+        ]
+    )
+
+
+def show_key(answer: SigningKeyAnswer) -> None:
+    """A new key."""
+    output.print_facts(
+        [
+            ("signing key", answer.key_id),
+            ("state", answer.state),
+            ("signs from", output.instant(answer.signs_from)),
+        ]
+    )
+
+
+def show_keys(answer: SigningKeyList) -> None:
+    """Signing keys."""
+    output.print_table(
+        ["signing key", "state", "made", "signs from", "revoked"],
+        [
+            [
+                each.key_id,
+                each.state,
+                output.instant(each.created_at),
+                output.instant(each.signs_from),
+                output.instant(each.revoked_at),
+            ]
+            for each in answer.signing_keys
+        ],
+        empty="No signing keys: the first token makes one.",
+    )

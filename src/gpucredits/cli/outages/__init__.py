@@ -1,0 +1,1 @@
+"""Commands about outages: exposure, and planned stops."""

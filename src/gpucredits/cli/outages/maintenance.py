@@ -1,0 +1,68 @@
+"""``gpucredits maintenance``: extend leases ahead of a planned stop, and see who is not covered."""
+
+from __future__ import annotations
+
+import click
+
+from gpucredits.cli.terminal import output, values
+from gpucredits.cli.terminal.grammar import Command
+from gpucredits.cli.terminal.session import Session, Write, writes
+from gpucredits.client import calls as client_calls
+from gpucredits.wire.outages.maintenance import MaintenanceAnswer
+
+
+@click.command(cls=Command)
+@click.argument("action", type=values.Words(["status", "end"]), required=False)
+@click.option("--for", "for_ms", type=values.duration, help="How long leases are to last: 30m.")
+@click.option("--reason", help="Why, for the audit log.")
+@writes
+def maintenance(
+    session: Session, action: str | None, *, for_ms: int | None, reason: str | None, write: Write
+) -> None:
+    """Announce a planned stop with --for; `status` shows who is covered, `end` takes it back."""
+    if (for_ms is None) is (action is None):
+        raise click.UsageError("Give --for 30m to announce a stop, or one of: status, end.")
+    if action == "status":
+        session.run(client_calls.maintenance(), show_maintenance)
+    elif action == "end":
+        session.run(client_calls.end_maintenance(**write), show_maintenance)
+    else:
+        seconds = values.whole_seconds(for_ms, "--for") or 0
+        call = client_calls.announce_maintenance(seconds, reason=reason, **write)
+        session.run(call, show_maintenance)
+
+
+def show_maintenance(answer: MaintenanceAnswer) -> None:
+    """What is announced, and the leases that do not last to its end."""
+    if answer.state == "none":
+        output.say(f"No maintenance is announced. Live leases: {answer.live}.")
+        return
+    output.print_facts(
+        [
+            ("until", output.instant(answer.until)),
+            ("reason", answer.reason),
+            ("live leases", str(answer.live)),
+            ("covered", str(answer.covered)),
+            ("not reported yet", str(answer.waiting)),
+            ("cannot be covered", str(answer.short)),
+        ]
+    )
+    output.print_table(
+        ["reservation", "account", "payer", "ends", ">credits missing"],
+        [
+            [row.reservation_id, row.account, row.payer, output.instant(row.ends_at), row.missing]
+            for row in answer.leases
+        ],
+        empty=all_clear(answer),
+    )
+
+
+def all_clear(answer: MaintenanceAnswer) -> str:
+    """What is said where no lease falls short; with none covered yet, that is no all-clear."""
+    if not answer.live:
+        return "No lease is live."
+    if not answer.covered:
+        return "No lease has reported yet: look again after a third of a window."
+    if answer.waiting:
+        return "Every lease that has reported lasts to the end."
+    return "Every live lease lasts to the end."

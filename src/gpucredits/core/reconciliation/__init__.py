@@ -1,0 +1,1 @@
+"""Nouns of the reconciler: measured use beside the bill, and lost work."""

@@ -1,0 +1,47 @@
+"""An event of the outbox as it is delivered: a CloudEvent, on the bus as over HTTP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from gpucredits.core import ids
+from gpucredits.metering.bus import Message
+from gpucredits.store.metering.events import StoredEvent
+from gpucredits.wire.metering.event import EventAnswer
+from gpucredits.wire.scalars import format_instant
+
+# The kind of id that names the subject of an event, by the first word of the event's type.
+SUBJECTS: Final = {
+    "account": ids.ACCOUNT,
+    "budget": ids.BUDGET,
+    "grant": ids.GRANT,
+    "request": ids.REQUEST,
+    "reservation": ids.RESERVATION,
+    "spend": ids.ANOMALY,
+    "statement": ids.STATEMENT,
+    "topup": ids.TOPUP,
+}
+_ENCODER = msgspec.json.Encoder()
+
+
+def event_to_wire(event: StoredEvent) -> EventAnswer:
+    """The envelope of an event."""
+    noun = event.type.partition(".")[0]
+    prefix = SUBJECTS.get(noun, ids.EVENT)
+    return EventAnswer(
+        id=ids.format_id(ids.EVENT, event.org_id, event.event_id),
+        source=f"/gpucredits/{event.org}",
+        type=event.type,
+        time=format_instant(event.recorded_at),
+        subject=ids.format_id(prefix, event.org_id, event.subject_id),
+        position=event.position,
+        data=msgspec.json.decode(event.payload, type=dict[str, str | int]),
+    )
+
+
+def message_of(event: StoredEvent) -> Message:
+    """An event as a message of its org."""
+    shown = event_to_wire(event)
+    return Message(event.org_id, shown.id, _ENCODER.encode(shown))

@@ -1,0 +1,262 @@
+"""Keys that sign lease tokens: making, rotating and revoking them, and which of them sign now.
+
+Owns: the seal on private halves, and the overlap of keys. A key signs from an instant until the
+next one does; its tokens stay good for as long as one may live after that. Servers of one database
+share the sealing secret, and so the keys; a row that the secret does not open signs nothing and is
+not published, whoever wrote it.
+Must not: show a private half to anybody, or write one down unsealed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from gpucredits.core.bounds import HOUR_US
+from gpucredits.metering.usage_message import prover_of
+from gpucredits.service.write.acts import Act, perform
+from gpucredits.store.access import signing_keys
+from gpucredits.store.access.audit import SYSTEM, AuditNote
+from gpucredits.store.access.signing_keys import SigningKeyRow
+from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.store.database.connections import session
+from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.tokens.lease_token import published, thumbprint
+from gpucredits.wire.tokens.shapes import JwkSet, SigningState
+
+TOKEN_LIFE_US: Final = HOUR_US  # the longest that a token lives, however long its lease is
+MEMORY_S: Final = 5.0
+SECRET_BYTES: Final = 32
+KEYS_MAX: Final = 1_000  # made in all; one a day for almost three years
+NONCE_BYTES: Final = 12
+SIGNER: Final = f"{SYSTEM}signing"
+
+logger = logging.getLogger(__name__)
+
+
+class SigningKeysFull(Exception):  # noqa: N818  # it states what happened
+    """There are as many signing keys as there may be."""
+
+
+class SigningKeyUnknown(Exception):  # noqa: N818  # it states what happened
+    """There is no such signing key that is not revoked."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenKey:
+    """A stored key with its private half; None where this server's secret does not open it."""
+
+    row: SigningKeyRow
+    private: Ed25519PrivateKey | None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it took over from the key before it, or will: not if it was revoked earlier."""
+        return self.private is not None and (
+            not self.row.revoked_at or self.row.revoked_at > self.row.signs_from
+        )
+
+
+def seal(secret: bytes, private: Ed25519PrivateKey, *, signs_from: int) -> bytes:
+    """A private half as it is stored. The seal holds for this public half and this instant only."""
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    about = _about(private.public_key().public_bytes_raw(), signs_from)
+    return nonce + AESGCM(secret).encrypt(nonce, private.private_bytes_raw(), about)
+
+
+def unseal(secret: bytes, row: SigningKeyRow) -> Ed25519PrivateKey | None:
+    """The private half of a stored key; None where it is not one that this secret has sealed."""
+    nonce, sealed = row.sealed[:NONCE_BYTES], row.sealed[NONCE_BYTES:]
+    about = _about(row.public_key, row.signs_from)
+    try:
+        private = Ed25519PrivateKey.from_private_bytes(AESGCM(secret).decrypt(nonce, sealed, about))
+    except (InvalidTag, ValueError):
+        return None
+    public = private.public_key().public_bytes_raw()
+    is_whole = public == row.public_key and row.key_id == thumbprint(public)
+    return private if is_whole else None
+
+
+def signer_at(keys: Sequence[OpenKey], now: int) -> OpenKey | None:
+    """The key that signs at an instant: the last that has begun, unless it was revoked.
+
+    A key that another has followed never signs again.
+    """
+    begun = [each for each in keys if each.has_begun and each.row.signs_from <= now]
+    return begun[-1] if begun and not begun[-1].row.revoked_at else None
+
+
+def state_at(keys: Sequence[OpenKey], key: OpenKey, now: int) -> SigningState:
+    """How a key stands at an instant; ``keys`` are all keys in order."""
+    if key.row.revoked_at:
+        return "revoked"
+    if key.private is None:
+        return "sealed"
+    if key.row.signs_from > now:
+        return "next"
+    later = [each for each in keys[keys.index(key) + 1 :] if each.has_begun]
+    if not later or later[0].row.signs_from > now:
+        return "signing"
+    return "overlap" if now < later[0].row.signs_from + TOKEN_LIFE_US else "retired"
+
+
+class SigningKeys:
+    """The keys of a database as one server sees them, read again every few seconds."""
+
+    def __init__(self, pool: Pool, secret: bytes) -> None:
+        self._pool = pool
+        self._secret = secret
+        self._keys: tuple[OpenKey, ...] = ()
+        self._read_until = 0.0
+        self._published: JwkSet | None = None
+
+    @property
+    def prover(self) -> bytes:
+        """What servers that share the secret prove messages of measured use with."""
+        return prover_of(self._secret)
+
+    async def signer(self, now: int) -> OpenKey:
+        """The key that signs at an instant, made if there is none."""
+        found = signer_at(await self._read(), now)
+        if found is None:
+            await self._make_first()
+            found = signer_at(await self._read(), max(now, await self._now()))
+        if found is None:
+            raise SigningKeyUnknown
+        return found
+
+    async def public(self, now: int) -> dict[str, Ed25519PublicKey]:
+        """The public halves whose tokens are good at an instant, or will be, by their ids."""
+        keys = await self._read()
+        good = ("next", "signing", "overlap")
+        return {
+            each.row.key_id: Ed25519PublicKey.from_public_bytes(each.row.public_key)
+            for each in keys
+            if state_at(keys, each, now) in good
+        }
+
+    async def published(self) -> JwkSet:
+        """The public keys as everybody may read them; made anew every few seconds."""
+        if self._published is None or self._read_until <= time.monotonic():
+            now = await self._now()
+            await self.signer(now)  # a key is known before its first token is signed
+            raws = await self.public(now)
+            self._published = published(each.public_bytes_raw() for each in raws.values())
+        return self._published
+
+    async def listed(self, now: int) -> list[tuple[SigningKeyRow, SigningState]]:
+        """Every key with how it stands, the latest first."""
+        self._forget()
+        keys = await self._read()
+        return [(each.row, state_at(keys, each, now)) for each in reversed(keys)]
+
+    async def rotate(self, act: Act, *, signs_in_us: int) -> tuple[SigningKeyRow, bool]:
+        """Make the key that signs next; and whether an earlier call has made it."""
+
+        async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            row = await self._insert(db, signs_in_us=signs_in_us)
+            return msgspec.json.encode(replace(row, sealed=b"")), note_of(act, row)
+
+        done = await perform(self._pool, act, work)
+        self._forget()
+        return msgspec.json.decode(done.answer, type=SigningKeyRow), done.is_replay
+
+    async def revoke(self, act: Act, key_id: str) -> bool:
+        """Take a key back at once: its tokens are good no more. Whether it is a replay."""
+
+        async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            now = await signing_keys.ledger_now(db)
+            if not await signing_keys.revoke(db, key_id, at=now):
+                raise SigningKeyUnknown
+            new = {"revoked_at": format_instant(now)}
+            return b'"revoked"', act.note("signing_key.revoke", key_id, new=new)
+
+        done = await perform(self._pool, act, work)
+        self._forget()
+        return done.is_replay
+
+    async def _make_first(self) -> None:
+        """Make a key that signs at once, unless another server was faster."""
+        act = Act(org_id=0, actor=SIGNER)
+
+        async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            keys = self._opened(await signing_keys.list_all(db))
+            if signer_at(keys, await signing_keys.ledger_now(db)) is not None:
+                return b"", None
+            if shut := sum(each.private is None for each in keys):
+                logger.warning(
+                    "%d signing keys of this database do not open with this server's signing "
+                    "secret, and a new one is made: servers of one database must share the file",
+                    shut,
+                )
+            row = await self._insert(db, signs_in_us=0)
+            return b"", note_of(act, row)
+
+        await perform(self._pool, act, work)
+        self._forget()
+
+    async def _insert(self, db: Connection, *, signs_in_us: int) -> SigningKeyRow:
+        if len(await signing_keys.list_all(db)) >= KEYS_MAX:
+            raise SigningKeysFull
+        private = Ed25519PrivateKey.generate()
+        public = private.public_key().public_bytes_raw()
+        now = await signing_keys.ledger_now(db)
+        row = SigningKeyRow(
+            key_id=thumbprint(public),
+            public_key=public,
+            sealed=seal(self._secret, private, signs_from=now + signs_in_us),
+            created_at=now,
+            signs_from=now + signs_in_us,
+        )
+        await signing_keys.insert(db, row)
+        return row
+
+    async def _read(self) -> tuple[OpenKey, ...]:
+        if self._read_until <= time.monotonic():
+            async with session(self._pool) as db:
+                self._keys = self._opened(await signing_keys.list_all(db))
+            self._read_until = time.monotonic() + MEMORY_S
+            self._published = None
+        return self._keys
+
+    async def _now(self) -> int:
+        async with session(self._pool) as db:
+            return await signing_keys.ledger_now(db)
+
+    def _opened(self, rows: Sequence[SigningKeyRow]) -> tuple[OpenKey, ...]:
+        known = {each.row: each for each in self._keys}
+        return tuple(known.get(row) or OpenKey(row, unseal(self._secret, row)) for row in rows)
+
+    def _forget(self) -> None:
+        self._read_until = 0.0
+        self._published = None
+
+
+def note_of(act: Act, row: SigningKeyRow) -> AuditNote:
+    """What the audit log says of a new key: all that its power comes from."""
+    new = {
+        "public_key": row.public_key.hex(),
+        "sealed": hash_of_seal(row.sealed),
+        "created_at": format_instant(row.created_at),
+        "signs_from": format_instant(row.signs_from),
+    }
+    return act.note("signing_key.create", row.key_id, new=new)
+
+
+def hash_of_seal(sealed: bytes) -> str:
+    """What the audit log says of a sealed half: a row whose seal was replaced is another key."""
+    return hashlib.sha256(sealed).hexdigest()
+
+
+def _about(public_key: bytes, signs_from: int) -> bytes:
+    return b"gpucredits signing key" + public_key + signs_from.to_bytes(8, "big")

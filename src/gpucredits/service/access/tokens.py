@@ -1,0 +1,108 @@
+"""Lease tokens: issuing one for a live lease, and using one up, once.
+
+Owns: what a token says of a lease, and that a token starts one job. Tokens are signed when a lease
+is made or somebody asks, never with a heartbeat: a signature costs more than a beat.
+Must not: know HTTP, or decide who may ask.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from gpucredits.core import ids
+from gpucredits.core.bounds import SECOND_US
+from gpucredits.core.money import format_gpus
+from gpucredits.core.reservation import Reservation
+from gpucredits.service.access.signing import TOKEN_LIFE_US, SigningKeys
+from gpucredits.service.write.acts import Act, perform
+from gpucredits.store.access import audit
+from gpucredits.store.access.audit import AuditNote
+from gpucredits.store.database.connection import Connection, Pool
+from gpucredits.wire.reservation import format_hour_rate
+from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.tokens.lease_token import ISSUER, LeaseClaims, TokenRefused, sign, verify
+from gpucredits.wire.tokens.shapes import TokenAnswer
+
+__all__ = ["LeaseClaims", "TokenLease", "TokenRefused", "check", "issue", "redeem"]
+
+TOKEN_ID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLease:
+    """The lease that a token is for, as it is at ``now``."""
+
+    org_id: int
+    lease: Reservation
+    account: str
+    now: int
+
+    @property
+    def reservation_id(self) -> str:
+        """Its id."""
+        return ids.format_id(ids.RESERVATION, self.org_id, self.lease.reservation_id)
+
+
+async def issue(keys: SigningKeys, of: TokenLease) -> TokenAnswer:
+    """A token for a live lease: good until the lease ends as it stands, or for an hour."""
+    signer = await keys.signer(of.now)
+    ends = min(of.lease.expires_at, of.now + TOKEN_LIFE_US)
+    claims = claims_of(of, ends)
+    assert signer.private is not None  # only what opens signs
+    return TokenAnswer(
+        token=sign(claims, signer.private, signer.row.key_id),
+        token_id=claims.jti,
+        key_id=signer.row.key_id,
+        reservation_id=claims.sub,
+        node=claims.node,
+        expires_at=format_instant(claims.exp * SECOND_US),
+        expires_in_ms=max(claims.exp * SECOND_US - of.now, 0) // 1_000,
+    )
+
+
+def claims_of(of: TokenLease, ends: int) -> LeaseClaims:
+    """What a token says of a lease."""
+    lease = of.lease
+    return LeaseClaims(
+        iss=ISSUER,
+        sub=of.reservation_id,
+        jti=secrets.token_urlsafe(TOKEN_ID_BYTES),
+        iat=of.now // SECOND_US,
+        exp=ends // SECOND_US,
+        node=lease.node,
+        account=of.account,
+        job_id=lease.job_id,
+        gpu_type=lease.gpu_type,
+        gpu_count=format_gpus(lease.milli_gpus),
+        rate_per_hour=format_hour_rate(lease.rate),
+    )
+
+
+async def check(
+    keys: SigningKeys, token: str, *, now: int, reservation_id: str | None, node: str | None
+) -> LeaseClaims:
+    """What a good token of these servers says; TokenRefused for any other."""
+    known = await keys.public(now)
+    now_s = now // SECOND_US
+    return verify(token, known, now_s=now_s, reservation_id=reservation_id, node=node)
+
+
+async def redeem(pool: Pool, act: Act, claims: LeaseClaims) -> bool:
+    """Use a token up; whether the answer is that of an earlier call with the same key.
+
+    TokenRefused when another call has used the token.
+    """
+
+    async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+        if await audit.is_redeemed(db, act.org_id, claims.jti):
+            raise TokenRefused("token_replayed", "The token was used before: ask for a new one.")
+        note = act.note(
+            "token.redeem",
+            claims.jti,
+            old={"account": claims.account},
+            new={"reservation_id": claims.sub, "node": claims.node},
+        )
+        return b'"redeemed"', note
+
+    return (await perform(pool, act, work)).is_replay

@@ -1,0 +1,1 @@
+"""Use cases of the metering pipeline: dead letters, events and their readers."""

@@ -1,0 +1,26 @@
+-- Tables whose rows are written once and never changed.
+CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
+BEGIN
+    RAISE EXCEPTION '% is insert-only: % is not allowed', TG_TABLE_NAME, TG_OP
+        USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+
+CREATE OR REPLACE TRIGGER entries_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER clock_repairs_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON clock_repairs
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER list_prices_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON list_prices
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER discounts_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON discounts
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER usage_events_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON usage_events
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER blocks_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON blocks
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER audit_log_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_log
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER outages_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON outages
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE OR REPLACE TRIGGER statements_insert_only BEFORE UPDATE OR DELETE OR TRUNCATE ON statements
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();

@@ -1,0 +1,1 @@
+"""The metering pipeline on the wire: messages, dead letters, events and their readers."""

@@ -1,0 +1,1 @@
+"""Shapes of what concerns outages: exposure, and planned stops."""

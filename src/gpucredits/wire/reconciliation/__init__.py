@@ -1,0 +1,1 @@
+"""The reconciler on the wire: comparisons, alarms, unmatched use, lost work."""

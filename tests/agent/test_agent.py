@@ -1,0 +1,190 @@
+"""``gpucredits agent``: jobs of a real agent that is killed, restarted and asked."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from gpucredits.client import Client
+from gpucredits.wire.reservation import ReservationAnswer
+from support.launchers import Launchers, end, is_alive
+from support.waiting import HANGS_S, until
+
+WAITS = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+
+
+def when_paid(client: Client, org: str) -> ReservationAnswer:
+    """The only lease of an org once it has ended and its use is paid."""
+
+    def lease() -> ReservationAnswer:
+        (found,) = client.reservation_page(account=org).reservations
+        return found
+
+    until(lambda: lease().state != "active" and lease().used_ms > 0)
+    return lease()
+
+
+def is_exact(lease: ReservationAnswer) -> bool:
+    """Whether a lease of one GPU cost a credit for each second of its use."""
+    return Decimal(lease.settled) == Decimal(lease.used_ms) / 1_000
+
+
+def test_a_job_runs_through_the_agent(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """Output, exit code and receipt are those of ``run`` without an agent."""
+    launchers.agent(state)
+    words = ("--agent", str(state))
+    launched = launchers.python(org, *words, script="print('ran'); raise SystemExit(7)")
+    assert launched.line() == "ran"
+    exit_code, receipt, _ = launched.end()
+    assert exit_code == receipt["exit_code"] == 7
+    lease = when_paid(client, org)
+    assert is_exact(lease)
+    assert (lease.state, lease.settled) == ("settled", receipt["credits"])
+    assert lease.node
+    assert list((state / "jobs").iterdir()) == []
+
+
+def test_many_jobs_share_an_agent(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """Each is reported and billed for itself; one that is refused harms nobody."""
+    launchers.agent(state)
+    words = ("--agent", str(state), "--window", "2s")
+    started = [launchers.python(org, *words, script=WAITS) for _ in range(4)]
+    pids = [int(each.line()) for each in started]
+    missing = launchers.start(org, *words, command=["/no/such/command"])
+    exit_code, receipt, said = missing.end()
+    assert (exit_code, receipt) == (127, {})
+    assert "No such file or directory" in said
+    assert "nothing was charged" in said
+    leases = client.reservation_page(account=org, state="active").reservations
+    assert len(leases) == 4
+    until(lambda: all(client.reservation(each.reservation_id).seq > 2 for each in leases))
+    for pid in pids:
+        end(pid)
+    assert [each.end()[0] for each in started] == [137] * 4
+    assert all(is_exact(client.reservation(each.reservation_id)) for each in leases)
+
+
+def test_a_restarted_agent_adopts_its_jobs(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """Killed with -9, started again: the same process goes on, is renewed, and is billed whole."""
+    first = launchers.agent(state)
+    launched = launchers.python(org, "--agent", str(state), "--window", "30s", script=WAITS)
+    pid = int(launched.line())
+    end(first.pid)
+    first.wait(HANGS_S)
+    assert is_alive(pid)
+    launchers.agent(state)
+    (lease,) = client.reservation_page(account=org).reservations
+    before = client.reservation(lease.reservation_id).seq
+    until(lambda: client.reservation(lease.reservation_id).seq > before)
+    assert is_alive(pid)
+    end(pid)
+    paid = when_paid(client, org)
+    assert paid.state == "settled"
+    assert is_exact(paid)
+
+
+def test_a_job_that_ended_without_an_agent_is_billed_to_its_end(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """The guardian wrote the end down; the next agent pays. Control: nothing was paid before."""
+    first = launchers.agent(state)
+    launched = launchers.python(org, "--agent", str(state), script=WAITS)
+    pid = int(launched.line())
+    end(first.pid)
+    first.wait(HANGS_S)
+    end(pid)
+    events = next((state / "jobs").iterdir()) / "events"
+    until(lambda: "ended" in events.read_text())
+    lines = [line.split() for line in events.read_text().splitlines()]
+    lived_ms = int(lines[-1][1]) - int(lines[0][1])
+    (lease,) = client.reservation_page(account=org).reservations
+    assert lease.state == "active"
+    launchers.agent(state)
+    paid = when_paid(client, org)
+    assert (paid.state, paid.used_ms) == ("settled", lived_ms)
+    assert is_exact(paid)
+
+
+def test_a_job_without_an_agent_ends_at_its_deadline(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """No job outlives its trust; the use up to the end of the lease is billed late."""
+    first = launchers.agent(state)
+    launched = launchers.python(org, "--agent", str(state), "--window", "2s", script=WAITS)
+    pid = int(launched.line())
+    end(first.pid)
+    first.wait(HANGS_S)
+    until(lambda: not is_alive(pid))
+    until(lambda: client.reservation_page(account=org).reservations[0].state == "expired")
+    launchers.agent(state)
+    paid = when_paid(client, org)
+    assert paid.state == "expired"
+    assert is_exact(paid)
+
+
+def test_doctor_says_what_is_wrong(launchers: Launchers, state: Path) -> None:
+    """Without an agent the doctor says so, and with one all is well."""
+    doctor = [sys.executable, "-m", "gpucredits", "agent", "doctor", "--state-dir", str(state)]
+
+    def ask() -> tuple[int, str]:
+        done = subprocess.run(
+            doctor, env=launchers.env, capture_output=True, text=True, timeout=HANGS_S, check=False
+        )
+        return done.returncode, done.stdout
+
+    code, text = ask()
+    assert (code, "no agent listens" in text) == (1, True)
+    launchers.agent(state)
+    code, text = ask()
+    assert (code, "bad" in text) == (0, False)
+
+
+def test_a_job_too_large_for_the_node_does_not_wait(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """It is told how many GPUs the node has, and takes no lease; over the socket as well."""
+    launchers.agent(state, "--meter", "simulated:4")
+    words = ("--agent", str(state), "--gpus", "5", "--wait")
+    launched = launchers.start(org, *words, command=["true"])
+    assert "needs 5 GPUs of the node, and it has 4 h100 devices" in launched.line()
+    assert launched.end()[0] == 1
+    answer = asked(state, org, gpus=5, wait=True)
+    assert answer["event"] == "refused"
+    assert "it has 4 h100 devices" in answer["detail"]
+    assert client.reservation_page(account=org).reservations == []
+
+
+def test_a_job_that_cannot_start_leaves_no_lease(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """Its folder is not there: refused, the lease is given back, and the agent keeps nothing."""
+    launchers.agent(state)
+    answer = asked(state, org, cwd="/no/such/folder")
+    assert (answer["event"], answer["errno"]) == ("refused", 2)
+    (lease,) = client.reservation_page(account=org).reservations
+    assert (lease.state, lease.settled) == ("canceled", "0")
+    assert list((state / "jobs").iterdir()) == []
+
+
+def asked(state: Path, org: str, *, gpus: int = 1, **fields: Any) -> dict[str, Any]:
+    """The first answer of an agent's socket to a run."""
+    job = {"gpu_type": "h100", "gpu_count": gpus, "job_id": "asked"}
+    message = {"do": "run", "account": org, "fields": job, "argv": ["true"], "env": {}, "cwd": "/"}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
+        link.settimeout(HANGS_S)
+        link.connect(str(state / "agent.sock"))
+        packet = json.dumps({**message, "signal": 15, **fields}).encode()
+        socket.send_fds(link, [packet], [0, 1, 2])
+        answer: dict[str, Any] = json.loads(link.recv(1 << 17))
+        return answer
