@@ -1,7 +1,8 @@
 """Lease tokens: issuing one for a live lease, and using one up, once.
 
-Owns: what a token says of a lease, and that a token starts one job. Tokens are signed when a lease
-is made or somebody asks, never with a heartbeat: a signature costs more than a beat.
+Owns: what a token says of a lease, and that a lease starts one job, however many tokens it has.
+Tokens are signed when a lease is made or somebody asks, never with a heartbeat: a signature costs
+more than a beat.
 Must not: know HTTP, or decide who may ask.
 """
 
@@ -89,19 +90,23 @@ async def check(
 
 
 async def redeem(pool: Pool, act: Act, claims: LeaseClaims) -> bool:
-    """Use a token up; whether the answer is that of an earlier call with the same key.
+    """Use the tokens of a lease up; whether the answer is that of an earlier call with the key.
 
-    TokenRefused when another call has used the token.
+    TokenRefused when another call has used a token of the lease.
     """
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        if await audit.is_redeemed(db, act.org_id, claims.jti):
-            raise TokenRefused("token_replayed", "The token was used before: ask for a new one.")
+        if await audit.is_redeemed(db, act.org_id, (claims.sub, claims.jti)):
+            raise TokenRefused(
+                "token_replayed",
+                f"A token of {claims.sub} was used before, and a lease starts one job. Send the "
+                "first call again with its Idempotency-Key, or reserve again.",
+            )
         note = act.note(
             "token.redeem",
-            claims.jti,
+            claims.sub,  # an index on it holds that a lease has one
             old={"account": claims.account},
-            new={"reservation_id": claims.sub, "node": claims.node},
+            new={"token_id": claims.jti, "node": claims.node},
         )
         return b'"redeemed"', note
 
