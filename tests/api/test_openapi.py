@@ -153,7 +153,13 @@ def test_closed_lists_of_words_are_whole(http: httpx.Client) -> None:
     reasons = schemas["Problem"]["properties"]["reason"]["enum"]
     assert set(reasons) == {*EDGE_REASONS, *(reason.value for reason in Reason)}
     beat = schemas["BeatAnswer"]["properties"]
-    assert set(beat["flagged"]["enum"]) == {"", WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED, SEQ_TAKEN}
+    assert set(beat["flagged"]["enum"]) == {
+        "",
+        WENT_BACK,
+        BEYOND_ELAPSED,
+        BEYOND_AUTHORISED,
+        SEQ_TAKEN,
+    }
     told = set(beat["reason"]["enum"])
     assert told >= {*Why, "expired", "settled", "canceled"}
     assert told - {*reasons, *Why} == {"expired", "settled", "canceled"}

@@ -35,10 +35,8 @@ def test_a_block_is_billed_whoever_else_reports_for_its_lease(direct: Client, or
     direct.issue(org, "1000")
     with direct.lease(account=org, gpu_type="h100", window_seconds=1) as lease:
         direct.heartbeats([(lease.reservation_id, 1_000_000, 0)])
-        row = until(
-            lambda: (each := direct.reservation(lease.reservation_id)).used_ms > 1_000 and each
-        )
-        assert row.seq > 1_000_000
+        until(lambda: direct.reservation(lease.reservation_id).used_ms > 1_000)
+        assert direct.reservation(lease.reservation_id).seq > 1_000_000
     assert is_exact(direct, lease, 1)
 
 

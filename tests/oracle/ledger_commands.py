@@ -258,10 +258,8 @@ class ModelLedger(Corrections):
             return self.told(lease, "stop", reason=lease.phase)
         if seq <= lease.seq:
             was_cut = lease.used >= (lease.beat - lease.admitted) // 1_000
-            taken = "seq_taken" if used > lease.used and not was_cut else ""
-            return self.told(
-                lease, lease.decision, reason=lease.reason, duplicate=True, flag=taken
-            )
+            flag = "seq_taken" if used > lease.used and not was_cut else ""
+            return self.told(lease, lease.decision, reason=lease.reason, duplicate=True, flag=flag)
         lease.seq, payer = seq, lease.payer
         believed, flag = self.believe(lease, used)
         due = lease.cost(believed) - lease.cost(lease.used)

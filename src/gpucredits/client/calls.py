@@ -1292,8 +1292,8 @@ def redeem_token(
 ) -> Call[RedeemAnswer]:
     """Use up a lease token, as whoever is about to start its job does.
 
-    A token is good once. It must be for the lease and the node that are named, for the caller's
-    own node if the caller has one, and its lease must be live.
+    A lease starts one job: one of its tokens is good, once. It must be for the lease and the node
+    that are named, for the caller's own node if the caller has one, and its lease must be live.
     """
     return write("/v1/tokens:redeem", RedeemAnswer, locals(), shape=RedeemRequest)
 

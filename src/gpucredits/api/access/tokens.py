@@ -85,8 +85,8 @@ async def post_token(call: ApiRequest[None, NoQuery]) -> TokenAnswer:
 async def post_redeem(call: ApiRequest[RedeemRequest, NoQuery]) -> RedeemAnswer:
     """Use up a lease token, as whoever is about to start its job does.
 
-    A lease starts one job: one of its tokens is good, once. It must be for the lease and the node that are named, for the caller's own
-    node if the caller has one, and its lease must be live.
+    A lease starts one job: one of its tokens is good, once. It must be for the lease and the node
+    that are named, for the caller's own node if the caller has one, and its lease must be live.
     """
     now = await call.services.run(read_clock)
     wanted = call.body.reservation_id
