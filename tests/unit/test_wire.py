@@ -17,6 +17,7 @@ from gpucredits.wire.scalars import (
     Amount,
     Credits,
     HourPrice,
+    Name,
     decoder_of,
     format_instant,
     from_wire,
@@ -130,3 +131,13 @@ def test_from_and_to_are_the_words_of_a_transfer() -> None:
 def test_a_rate_per_second_is_exact_where_it_can_be(per_hour: int, text: str) -> None:
     """Cut after twelve decimals, never rounded up."""
     assert format_rate(per_hour) == text
+
+
+@pytest.mark.parametrize(
+    "hidden", "\u00ad\u034f\u115f\u1160\u17b4\u180e\u200b\u202e\u2060\u3164\uffa0\ufffb"
+)
+def test_two_names_that_look_alike_are_one(hidden: str) -> None:
+    """A name has no character that nobody sees; those that are seen stay."""
+    with pytest.raises(ValueError, match="printable"):
+        from_wire(Name, f"train{hidden}7")
+    assert from_wire(Name, "träin-7 日本 ❤️") == "träin-7 日本 ❤️"

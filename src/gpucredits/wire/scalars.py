@@ -33,7 +33,8 @@ NOTE_LENGTH_MAX: Final = 500
 
 # Control characters, line separators and marks that reorder or hide text are not printable.
 _UNPRINTABLE = (
-    r"\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff"
+    r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb"
 )
 _NAME_PATTERN = rf"[^{_UNPRINTABLE}]{{1,{bounds.NAME_LENGTH_MAX}}}"
 _PART_PATTERN = rf"(?!\.{{1,2}} *(/|$))[^{_UNPRINTABLE}/]*[^{_UNPRINTABLE}/ ][^{_UNPRINTABLE}/]*"
