@@ -25,7 +25,6 @@ from gpucredits.wire.reservation import ReservationAnswer
 
 US: Final = 1_000_000
 BEATS_A_REPORT: Final = 1_000
-QUEUE_PAGE: Final = 100
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 ARRIVAL, END, BEAT, LEAVE = range(4)  # kinds of events, in their order at one instant

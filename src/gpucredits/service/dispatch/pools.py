@@ -15,11 +15,11 @@ from typing import Final
 
 import msgspec
 
+from gpucredits.core.bounds import WindowBounds
 from gpucredits.core.change import Named, merged
 from gpucredits.core.fairshare.decisions import Decisions, as_told, shares_of, verdict_of
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import FairShareVerdict
-from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.service.dispatch.snapshot import (
     decided,
     granted,

@@ -22,8 +22,7 @@ from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
 from gpucredits.store.reconciliation import comparisons, measured_use
-from gpucredits.store.reconciliation.comparisons import DueLease
-from gpucredits.store.reconciliation.terms import POLICIES
+from gpucredits.store.reconciliation.comparisons import POLICIES, DueLease
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
 from gpucredits.store.database.org_rows import TermsByAccount
-from gpucredits.store.reconciliation.terms import LOSS_TERMS, POLICIES
+from gpucredits.store.reconciliation.comparisons import POLICIES
+from gpucredits.store.reconciliation.lost_work import LOSS_TERMS
 
 __all__ = ["LossTerms", "Mode", "ReconcilePolicy"]
 

@@ -39,12 +39,6 @@ async def list_unmatched(pool: Pool, which: UnmatchedFilter) -> list[UnmatchedRo
         return await UNMATCHED.page(db, which, state=which.state)
 
 
-async def read_unmatched(pool: Pool, org_id: int, number: int) -> UnmatchedRow | None:
-    """One row of the queue."""
-    async with session(pool) as db:
-        return await UNMATCHED.find(db, org_id, number)
-
-
 async def decide_unmatched(
     pool: Pool, act: Act, number: int, *, reservation_id: int, note: str
 ) -> tuple[UnmatchedRow, bool]:

@@ -95,14 +95,6 @@ async def last_position(db: Connection) -> int:
     return position
 
 
-async def first_position(db: Connection) -> int:
-    """The position of the oldest event that is still there; one after the last if none is."""
-    position: int = await db.fetchval(
-        "SELECT least((SELECT min(event_id) FROM outbox), position + 1) FROM event_stream"
-    )
-    return position
-
-
 async def page(
     db: Connection, *, org_id: int | None, after: int, limit: int, kind: str | None = None
 ) -> list[StoredEvent]:

@@ -1,7 +1,7 @@
 """Leases with measured use at rest, and how each compared with its bill.
 
-Owns: the rows of reconciliations and reconcile_progress. New events make their lease due; a pass
-claims due leases, so that two servers seldom compare the same one.
+Owns: the rows of reconciliations, reconcile_progress and reconcile_policies. New events make their
+lease due; a pass claims due leases, so that two servers seldom compare the same one.
 Must not: compare anything, or move money.
 """
 
@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from gpucredits.core.bounds import DAY_US, MINUTE_US, NEVER_US, SECOND_US
-from gpucredits.core.reconciliation.comparison import QUIET_MS_DEFAULT, Comparison
+from gpucredits.core.reconciliation.comparison import (
+    QUIET_MS_DEFAULT,
+    Comparison,
+    Mode,
+    ReconcilePolicy,
+)
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.org_rows import OrgFilter, OrgRows
+from gpucredits.store.database.org_rows import OrgFilter, OrgRows, TermsByAccount
 from gpucredits.store.database.where import Where
 
 WAITING, AGREES, DIFFERS, POSTED, UNMEASURED, FINAL = range(6)
@@ -111,6 +116,13 @@ class DueLease(NamedTuple):
     org_id: int
     reservation_id: int
     seen_at: int
+
+
+def _policy(mode: int, **terms: int) -> ReconcilePolicy:
+    return ReconcilePolicy(Mode(mode), **terms)
+
+
+POLICIES = TermsByAccount("reconcile_policies", ReconcilePolicy, _policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Claims of lost work at rest, and the checkpoints that prove them.
 
-Owns: the rows of lost_work and checkpoints.
+Owns: the rows of lost_work, checkpoints and loss_terms.
 Must not: judge a claim.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.bounds import DAY_US
+from gpucredits.core.reconciliation.lost_work import LossTerms
 from gpucredits.core.reservation import Reservation
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.org_rows import OrgRows
+from gpucredits.store.database.org_rows import OrgRows, TermsByAccount
 from gpucredits.store.database.where import Where
 
 CLAIMED, REFUNDED, REFUSED = range(3)
@@ -48,6 +49,7 @@ class LostRow:
 
 
 CLAIMS = OrgRows("lost_work", LostRow, "reservation_id")
+LOSS_TERMS = TermsByAccount("loss_terms", LossTerms, LossTerms)
 
 
 async def report_checkpoint(
