@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
-
-from msgspec import Struct
+from typing import Final
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.paging import (
-    PageQuery,
+    OneAccountQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -45,8 +44,7 @@ from gpucredits.wire.anomaly import (
 )
 from gpucredits.wire.boost import AUTHORITY_NAMES
 from gpucredits.wire.change import given, named_in
-from gpucredits.wire.documented import doc
-from gpucredits.wire.scalars import AccountPath, Credits, format_instant
+from gpucredits.wire.scalars import Credits, format_instant
 
 _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "refused")
 
@@ -54,22 +52,8 @@ _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "r
 route = Routes("anomalies")
 
 
-class AnomalyQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Whose unusual hours to list: those of an account and of all below it."""
-
-    account: Annotated[
-        AccountPath | None, doc("Only hours of this account and of those below it.")
-    ] = None
-
-
-class TermsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose terms to show."""
-
-    account: Annotated[AccountPath, doc("The account whose terms to show.")]
-
-
 @route("GET /v1/anomalies", Permission.READ, reasons=NO_ACCOUNT, client="anomaly_page(account)")
-async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
+async def get_anomalies(call: ApiRequest[None, TreePageQuery]) -> AnomalyPage:
     """List hours of unusual spending, the latest first.
 
     ``account`` means the account and everything below it; without it, the scope of the key.
@@ -84,7 +68,7 @@ async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
 @route(
     "GET /v1/anomaly-terms", Permission.READ, reasons=NO_ACCOUNT, client="anomaly_terms(account)"
 )
-async def get_anomaly_terms(call: ApiRequest[None, TermsQuery]) -> AnomalyTermsAnswer:
+async def get_anomaly_terms(call: ApiRequest[None, OneAccountQuery]) -> AnomalyTermsAnswer:
     """Get when an hour's spending of an account is unusual, and whether that suspends it."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)

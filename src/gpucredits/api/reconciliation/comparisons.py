@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Struct
-
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.paging import (
-    PageQuery,
+    OneAccountQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -50,7 +49,7 @@ from gpucredits.wire.reconciliation.comparison import (
     RunAnswer,
     RunRequest,
 )
-from gpucredits.wire.scalars import AccountPath, Credits, format_instant
+from gpucredits.wire.scalars import Credits, format_instant
 
 MODES: tuple[ModeName, ...] = ("off", "report", "post")
 LOOKS_MAX = 20  # at new events, before a pass on demand
@@ -58,19 +57,10 @@ LOOKS_MAX = 20  # at new events, before a pass on demand
 route = Routes("reconciliation")
 
 
-class ComparisonQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+class ComparisonQuery(TreePageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose compared leases to list, and in which state."""
 
-    account: Annotated[
-        AccountPath | None, doc("Only leases of this account and of those below it.")
-    ] = None
     state: Annotated[ComparedState | None, doc("Only leases in this state.")] = None
-
-
-class PolicyQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose policy it is about."""
-
-    account: Annotated[AccountPath, doc("The account whose policy it is.")]
 
 
 @route(
@@ -149,7 +139,9 @@ async def post_reconciler_run(call: ApiRequest[RunRequest, NoQuery]) -> RunAnswe
     reasons=NO_ACCOUNT,
     client="reconciliation_policy(account)",
 )
-async def get_reconciliation_policy(call: ApiRequest[None, PolicyQuery]) -> ReconcilePolicyAnswer:
+async def get_reconciliation_policy(
+    call: ApiRequest[None, OneAccountQuery],
+) -> ReconcilePolicyAnswer:
     """Get the policy that governs an account: its own, or that of the nearest account above."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
@@ -208,7 +200,7 @@ async def patch_reconciliation_policy(
     client="end_reconciliation_policy(account)",
 )
 async def delete_reconciliation_policy(
-    call: ApiRequest[None, PolicyQuery],
+    call: ApiRequest[None, OneAccountQuery],
 ) -> ReconcilePolicyAnswer:
     """End an account's own policy: that of the nearest account above holds again."""
     account = visible(call, call.query.account)

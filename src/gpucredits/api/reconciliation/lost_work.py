@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from msgspec import Struct
-
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import (
-    PageQuery,
+    OneAccountQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -40,7 +37,6 @@ from gpucredits.service.reconciliation.lost_work import (
 )
 from gpucredits.service.reconciliation.terms import LOSS, LossTerms
 from gpucredits.wire.change import given, named_in
-from gpucredits.wire.documented import doc
 from gpucredits.wire.reconciliation.lost_work import (
     CAUSES,
     CLAIM_STATES,
@@ -53,7 +49,6 @@ from gpucredits.wire.reconciliation.lost_work import (
     LostWorkPage,
     LostWorkRequest,
 )
-from gpucredits.wire.scalars import AccountPath
 
 ENDED = Refused(
     Reason.RESERVATION_ENDED, "The reservation has ended: a checkpoint is reported while it runs."
@@ -65,20 +60,6 @@ NODE_FAILURE = (
 )
 
 route = Routes("reconciliation")
-
-
-class ClaimQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Whose claims to list."""
-
-    account: Annotated[
-        AccountPath | None, doc("Only claims of this account and of those below it.")
-    ] = None
-
-
-class LossTermsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose terms it is about."""
-
-    account: Annotated[AccountPath, doc("The account whose terms they are.")]
 
 
 @route(
@@ -130,7 +111,7 @@ async def post_lost_work(call: ApiRequest[LostWorkRequest, NoQuery]) -> LostWork
 
 
 @route("GET /v1/lost-work", Permission.READ, reasons=NO_ACCOUNT, client="lost_work_page(account)")
-async def get_lost_work(call: ApiRequest[None, ClaimQuery]) -> LostWorkPage:
+async def get_lost_work(call: ApiRequest[None, TreePageQuery]) -> LostWorkPage:
     """List claims of lost work, the newest lease first."""
     query = call.query
     which = await filter_of(call, OrgFilter)
@@ -145,7 +126,7 @@ async def get_lost_work(call: ApiRequest[None, ClaimQuery]) -> LostWorkPage:
     reasons=NO_ACCOUNT,
     client="lost_work_terms(account)",
 )
-async def get_lost_work_terms(call: ApiRequest[None, LossTermsQuery]) -> LossTermsAnswer:
+async def get_lost_work_terms(call: ApiRequest[None, OneAccountQuery]) -> LossTermsAnswer:
     """Get the terms of lost work that govern an account."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
@@ -193,7 +174,7 @@ async def patch_lost_work_terms(call: ApiRequest[LossTermsChange, NoQuery]) -> L
     reasons=NO_ACCOUNT,
     client="end_lost_work_terms(account)",
 )
-async def delete_lost_work_terms(call: ApiRequest[None, LossTermsQuery]) -> LossTermsAnswer:
+async def delete_lost_work_terms(call: ApiRequest[None, OneAccountQuery]) -> LossTermsAnswer:
     """End an account's own terms: those of the nearest account above hold again."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
