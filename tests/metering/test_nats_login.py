@@ -163,7 +163,9 @@ def test_no_password_goes_to_a_server_without_tls(authority: TestAuthority) -> N
     with listening() as (port, told):
         said = refusal(f"tls://gpucredits:pw0@127.0.0.1:{port}")
         assert "the server offers none" in said
-        assert "the server offers none" in refusal(f"nats://u:pw0@127.0.0.1:{port}?ca_file={authority.file}")
+        assert "the server offers none" in refusal(
+            f"nats://u:pw0@127.0.0.1:{port}?ca_file={authority.file}"
+        )
         assert not any(b"pw0" in each for each in told)
         refusal(f"nats://gpucredits:pw0@127.0.0.1:{port}")
         assert any(b"pw0" in each for each in told)

@@ -43,8 +43,8 @@ from gpucredits.wire.anomaly import (
     AnomalyTermsRequest,
 )
 from gpucredits.wire.boost import AUTHORITY_NAMES
-from gpucredits.wire.change import given, named_in
-from gpucredits.wire.scalars import Credits, format_instant
+from gpucredits.wire.change import filled, named_in
+from gpucredits.wire.scalars import format_instant
 
 _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "refused")
 
@@ -86,9 +86,7 @@ async def get_anomaly_terms(call: ApiRequest[None, OneAccountQuery]) -> AnomalyT
 )
 async def put_anomaly_terms(call: ApiRequest[AnomalyTermsRequest, NoQuery]) -> AnomalyTermsAnswer:
     """Replace all terms by which an account's spending is unusual."""
-    body = call.body
-    terms = TermsRow(body.ratio_percent, int(body.floor), body.auto_suspend)
-    return await _set(call, body.account, terms, None)
+    return await _set(call, call.body, None)
 
 
 @route(
@@ -99,17 +97,12 @@ async def put_anomaly_terms(call: ApiRequest[AnomalyTermsRequest, NoQuery]) -> A
 )
 async def patch_anomaly_terms(call: ApiRequest[AnomalyTermsChange, NoQuery]) -> AnomalyTermsAnswer:
     """Change some of the terms by which an account's spending is unusual."""
-    body, default = call.body, TermsRow()
-    terms = TermsRow(
-        given(body.ratio_percent, default.ratio_percent),
-        int(given(body.floor, Credits(default.floor))),
-        given(body.auto_suspend, default.auto_suspend),
-    )
-    return await _set(call, body.account, terms, named_in(body))
+    return await _set(call, filled(call.body, AnomalyTermsRequest), named_in(call.body))
 
 
-async def _set(call: AnyCall, path: str, terms: TermsRow, named: Named) -> AnomalyTermsAnswer:
-    account = visible(call, path)
+async def _set(call: AnyCall, body: AnomalyTermsRequest, named: Named) -> AnomalyTermsAnswer:
+    terms = TermsRow(body.ratio_percent, int(body.floor), body.auto_suspend)
+    account = visible(call, body.account)
     require_wider(call, account)
     org_id = await org_number(call, account)
     saved, call.replayed = await call.services.run(

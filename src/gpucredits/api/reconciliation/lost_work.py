@@ -36,7 +36,7 @@ from gpucredits.service.reconciliation.lost_work import (
     report_checkpoint,
 )
 from gpucredits.service.reconciliation.terms import LOSS, LossTerms
-from gpucredits.wire.change import given, named_in
+from gpucredits.wire.change import filled, named_in
 from gpucredits.wire.reconciliation.lost_work import (
     CAUSES,
     CLAIM_STATES,
@@ -143,11 +143,7 @@ async def get_lost_work_terms(call: ApiRequest[None, OneAccountQuery]) -> LossTe
 )
 async def put_lost_work_terms(call: ApiRequest[LossTermsRequest, NoQuery]) -> LossTermsAnswer:
     """Replace the terms of an account; they govern the accounts below that have none."""
-    body = call.body
-    terms = LossTerms(
-        body.hours_per_job, body.window_hours, body.unreported_hours, body.hours_per_account
-    )
-    return await _set(call, body.account, terms, None)
+    return await _set(call, call.body, None)
 
 
 @route(
@@ -158,14 +154,7 @@ async def put_lost_work_terms(call: ApiRequest[LossTermsRequest, NoQuery]) -> Lo
 )
 async def patch_lost_work_terms(call: ApiRequest[LossTermsChange, NoQuery]) -> LossTermsAnswer:
     """Change some of the terms of an account."""
-    body, default = call.body, LossTerms()
-    terms = LossTerms(
-        given(body.hours_per_job, default.hours_per_job),
-        given(body.window_hours, default.window_hours),
-        given(body.unreported_hours, default.unreported_hours),
-        given(body.hours_per_account, default.hours_per_account),
-    )
-    return await _set(call, body.account, terms, named_in(body))
+    return await _set(call, filled(call.body, LossTermsRequest), named_in(call.body))
 
 
 @route(
@@ -182,8 +171,11 @@ async def delete_lost_work_terms(call: ApiRequest[None, OneAccountQuery]) -> Los
     return terms_to_wire(account, terms, owner)
 
 
-async def _set(call: AnyCall, path: str, terms: LossTerms, named: Named) -> LossTermsAnswer:
-    account = visible(call, path)
+async def _set(call: AnyCall, body: LossTermsRequest, named: Named) -> LossTermsAnswer:
+    terms = LossTerms(
+        body.hours_per_job, body.window_hours, body.unreported_hours, body.hours_per_account
+    )
+    account = visible(call, body.account)
     org_id = await org_number(call, account)
     act = act_of(call, org_id)
     saved, call.replayed = await call.services.run(LOSS.set, act, account, terms, named)

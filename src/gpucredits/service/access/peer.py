@@ -23,7 +23,6 @@ class Peer:
     """The other end. ``asks``: the server asks for certificates. ``node``: empty for no node."""
 
     asks: bool = False
-    has_certificate: bool = False
     node: str = ""
 
 
@@ -39,7 +38,7 @@ def peer_of(certificate: Mapping[str, Any] | None, *, asks: bool) -> Peer:
     """The other end of a connection, from its certificate as Python's ssl module tells it."""
     if not asks or not certificate:
         return Peer(asks=asks)
-    return Peer(asks=True, has_certificate=True, node=node_of(certificate))
+    return Peer(asks=True, node=node_of(certificate))
 
 
 def node_of(certificate: Mapping[str, Any]) -> str:
