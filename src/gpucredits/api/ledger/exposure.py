@@ -1,4 +1,4 @@
-"""Handlers of exposure: the most that could still be used without the server's say."""
+"""Handlers of exposure: the most that live leases could still cost if no server answered."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ route = Routes("ledger")
 
 @route("GET /v1/exposure", Permission.READ, reasons=NO_ACCOUNT, client="exposure_page()")
 async def get_exposure(call: ApiRequest[None, TreePageQuery]) -> ExposurePage:
-    """Get the most that live leases could still use without another answer of the server.
+    """Get the most that live leases could still cost without another answer of the server.
 
-    In total, and for each account that pays for leases.
+    The total, and the exposure of each account that pays for leases.
     """
     query = call.query
     account = account_filter(call, query.account)

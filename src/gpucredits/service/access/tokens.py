@@ -1,8 +1,8 @@
-"""Lease tokens: issuing one for a live lease, and using one up, once.
+"""Lease tokens: issuing one for a live lease, and redeeming it once.
 
-Owns: what a token says of a lease, and that a token starts one job. Tokens are signed when a lease
-is made or somebody asks, never with a heartbeat: a signature costs more than a beat.
-Must not: know HTTP, or decide who may ask.
+Owns: the claims about a lease, and the rule that a token starts one job. Tokens are signed when a
+lease is made or on request, never with a heartbeat: a signature costs more than a heartbeat.
+Must not: know HTTP, or decide who may ask for a token.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOKEN_ID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class TokenLease:
-    """The lease that a token is for, as it is at ``now``."""
+    """The lease of a token, as of ``now``."""
 
     org_id: int
     lease: Reservation
@@ -40,12 +40,12 @@ class TokenLease:
 
     @property
     def reservation_id(self) -> str:
-        """Its id."""
+        """The id of the lease."""
         return ids.format_id(ids.RESERVATION, self.org_id, self.lease.reservation_id)
 
 
 async def issue(keys: SigningKeys, of: TokenLease) -> TokenAnswer:
-    """A token for a live lease: good until the lease ends as it stands, or for an hour."""
+    """A token for a live lease; it expires at the lease's present end, or after an hour."""
     signer = await keys.signer(of.now)
     ends = min(of.lease.expires_at, of.now + TOKEN_LIFE_US)
     claims = claims_of(of, ends)
@@ -62,7 +62,7 @@ async def issue(keys: SigningKeys, of: TokenLease) -> TokenAnswer:
 
 
 def claims_of(of: TokenLease, ends: int) -> LeaseClaims:
-    """What a token says of a lease."""
+    """The claims of a token about a lease."""
     lease = of.lease
     return LeaseClaims(
         iss=ISSUER,
@@ -82,16 +82,16 @@ def claims_of(of: TokenLease, ends: int) -> LeaseClaims:
 async def check(
     keys: SigningKeys, token: str, *, now: int, reservation_id: str | None, node: str | None
 ) -> LeaseClaims:
-    """What a good token of these servers says; TokenRefused for any other."""
+    """The claims of a valid token of these servers; TokenRefused for any other."""
     known = await keys.public(now)
     now_s = now // SECOND_US
     return verify(token, known, now_s=now_s, reservation_id=reservation_id, node=node)
 
 
 async def redeem(pool: Pool, act: Act, claims: LeaseClaims) -> bool:
-    """Use a token up; whether the answer is that of an earlier call with the same key.
+    """Redeem a token; whether an earlier call with the same key has done so.
 
-    TokenRefused when another call has used the token.
+    Raises TokenRefused if another call has redeemed the token.
     """
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
