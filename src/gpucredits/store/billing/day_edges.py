@@ -111,14 +111,14 @@ async def by_days(connection: Connection, org_id: int, since: int, until: int) -
     until = min(until, clock + 1)  # nothing was recorded later
     if since >= until:
         return TimeByDays(since, since, clock, next_lease)
-    asked = {
-        place
-        for at in (since, until)
-        for place in (at, at - at % HOUR_US, at - at % DAY_US, at - at % DAY_US + DAY_US)
-    }
-    past = sorted(at for at in asked if at <= clock)
+    asked = {since, until}
+    for at in (since, until):
+        if at % DAY_US and at <= clock:
+            start = at - at % DAY_US
+            asked |= {at - at % HOUR_US, start, start + DAY_US}
+    past = sorted(at for at in asked if 0 < at <= clock)
     rows = await connection.fetch(ENTRIES_AT, org_id, past) if past else []
-    places = dict.fromkeys(asked, next_entry)
+    places = {at: next_entry if at > clock else 1 for at in asked}
     places |= {at: row[0] for at, row in zip(past, rows, strict=True)}
     first, beyond = places[since], places[until]
     day = since // DAY_US
