@@ -125,7 +125,7 @@ async def by_days(connection: Connection, org_id: int, since: int, until: int) -
     sum_days = range(day, until // DAY_US + (until > clock and until % DAY_US > 0))
     parts = (*_part(places, since, clock, -1), *_part(places, until, clock, 1))
     begins, ends = _cut(places, since, clock, -1), _cut(places, until, clock, 1)
-    cuts = (begins, ends)
+    cuts = (begins, ends) if begins.middle > 1 else (ends,)  # nothing was charged before it
     if begins.day == ends.day:
         if beyond - first <= sum(part.entries for part in parts):
             sum_days, parts = range(0), (PartOfDay(day, 1, NO_HOUR, first, beyond),)

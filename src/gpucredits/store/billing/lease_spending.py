@@ -187,10 +187,11 @@ async def lease_time(
     """Find the leases that were the first after the bounds of a time."""
     day_start = time.since - time.since % DAY_US
     asked = (day_start, time.until)
-    past = sorted({at for at in asked if at <= time.clock})
+    past = sorted({at for at in asked if 0 < at <= time.clock})
     rows = await connection.fetch(LEASES_AT, org_id, past) if past else []
-    found = {at: row[0] for at, row in zip(past, rows, strict=True)}
-    return LeaseTime(org_id, accounts, time, *(found.get(at, time.next_lease) for at in asked))
+    found = {at: time.next_lease if at > time.clock else 1 for at in asked}
+    found |= {at: row[0] for at, row in zip(past, rows, strict=True)}
+    return LeaseTime(org_id, accounts, time, *(found[at] for at in asked))
 
 
 async def list_leases(
