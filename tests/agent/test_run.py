@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from gpucredits.cli.main import main
 from gpucredits.client import Client
 from gpucredits.client.leases import clock_ms
 from gpucredits.wire.reservation import ReservationAnswer
@@ -75,9 +77,29 @@ def test_the_job_sees_its_lease_and_its_gpus(
         "import os; e = os.environ; "
         "print(e['GPUCREDITS_RESERVATION_ID'], e['CUDA_VISIBLE_DEVICES'])"
     )
-    launched = launchers.python(org, "--device", "GPU-1", "--device", "GPU-2", script=script)
+    devices = ("--device", "GPU-1", "--device", "GPU-2")
+    launched = launchers.python(org, "--gpus", "2", *devices, script=script)
     assert launched.line() == f"{lease_of(client, org).reservation_id} GPU-1,GPU-2"
     assert launched.end()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("gpus", "devices"),
+    [
+        ("1", ["GPU-1", "GPU-2"]),
+        ("0.5", ["GPU-1", "GPU-2"]),
+        ("1.5", ["GPU-1"]),
+        ("2", ["GPU-1", "GPU-1"]),
+        ("2", ["GPU-1,GPU-2", "GPU-3"]),
+        ("1", [""]),
+    ],
+)
+def test_a_job_names_as_many_gpus_as_it_pays_for(gpus: str, devices: list[str]) -> None:
+    """More, fewer, the same twice, or two in one name: wrong usage, before a lease is taken."""
+    named = [word for each in devices for word in ("--device", each)]
+    words = ["run", "--account", "acme", "--type", "h100", "--gpus", gpus, *named, "--", "true"]
+    told = CliRunner().invoke(main, words)
+    assert (told.exit_code, "--device" in told.output) == (2, True)
 
 
 def test_a_job_without_credits_does_not_start(launchers: Launchers, client: Client) -> None:

@@ -23,7 +23,7 @@ from gpucredits.api.routes import routes
 from gpucredits.api.system import Description
 from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.reasons import Reason
-from gpucredits.core.reservation import BEYOND_AUTHORISED, BEYOND_ELAPSED, WENT_BACK, Why
+from gpucredits.core.reservation import BEYOND_AUTHORISED, BEYOND_ELAPSED, SEQ_TAKEN, WENT_BACK, Why
 from gpucredits.wire import scalars
 from gpucredits.wire.problem import Problem
 from gpucredits.wire.scalars import AccountPath, CreditsText, schema_of
@@ -153,7 +153,13 @@ def test_closed_lists_of_words_are_whole(http: httpx.Client) -> None:
     reasons = schemas["Problem"]["properties"]["reason"]["enum"]
     assert set(reasons) == {*EDGE_REASONS, *(reason.value for reason in Reason)}
     beat = schemas["BeatAnswer"]["properties"]
-    assert set(beat["flagged"]["enum"]) == {"", WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED}
+    assert set(beat["flagged"]["enum"]) == {
+        "",
+        WENT_BACK,
+        BEYOND_ELAPSED,
+        BEYOND_AUTHORISED,
+        SEQ_TAKEN,
+    }
     told = set(beat["reason"]["enum"])
     assert told >= {*Why, "expired", "settled", "canceled"}
     assert told - {*reasons, *Why} == {"expired", "settled", "canceled"}

@@ -85,7 +85,10 @@ def test_published_keys_need_no_api_key(admin: Caller, reserve: Callable[..., An
 
 
 def test_a_token_starts_one_job(admin: Caller, reserve: Callable[..., Any]) -> None:
-    """The same request again is a replay of its answer; another is refused, and audited."""
+    """The same request again is a replay of its answer; another is refused, and audited.
+
+    A fresh token of the lease is refused as well: the lease has started its job.
+    """
     lease = reserve(token=True)
     body = {"token": lease["token"], "reservation_id": lease["reservation_id"], "node": "gpu-7"}
     key = fresh_name("redeem")
@@ -97,15 +100,18 @@ def test_a_token_starts_one_job(admin: Caller, reserve: Callable[..., Any]) -> N
     [row] = until(lambda: refusals(admin, lease["reservation_id"]))
     assert (row["reason"], row["count"]) == ("token_replayed", 1)
     fresh = issue(admin, lease["reservation_id"])["token"]
-    admin.made(REDEEM, {**body, "token": fresh})
+    assert problem(admin.post(REDEEM, {**body, "token": fresh})) == (409, "token_replayed")
+    other = reserve(token=True)["token"]
+    admin.made(REDEEM, {"token": other})
 
 
 def test_of_many_who_redeem_a_token_one_does(admin: Caller, reserve: Callable[..., Any]) -> None:
-    """However close they are."""
-    token = reserve(token=True)["token"]
+    """However close they are, and whether or not each has a token of the lease for itself."""
+    lease = reserve(token=True)
+    tokens = [lease["token"], *(issue(admin, lease["reservation_id"])["token"] for _ in range(3))]
 
-    def redeem(_: int) -> int:
-        return admin.post(REDEEM, {"token": token}).status_code
+    def redeem(place: int) -> int:
+        return admin.post(REDEEM, {"token": tokens[place % len(tokens)]}).status_code
 
     with ThreadPoolExecutor(8) as threads:
         told = sorted(threads.map(redeem, range(8)))

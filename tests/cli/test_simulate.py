@@ -43,6 +43,13 @@ def test_a_fleet_with_faults_pays_what_the_oracle_says(tmp_path: Path) -> None:
     assert picture.read_text().startswith("<svg")
 
 
+def test_a_picture_that_cannot_be_written_is_refused_before_the_simulation(tmp_path: Path) -> None:
+    """Not after the minutes that it takes, and with the place."""
+    picture = tmp_path / "nowhere" / "fleet.svg"
+    done = CliRunner().invoke(main, ["simulate", "--jobs", "1", "--picture", str(picture)])
+    assert (done.exit_code, "nowhere/fleet.svg cannot be written" in done.output) == (2, True)
+
+
 def test_a_workload_follows_from_its_seed() -> None:
     """The same seed gives the same jobs, tenants and faults; another seed gives others."""
     once, again = (made_up(seed=3, jobs=40, hours=5, orgs=4) for _ in range(2))

@@ -30,6 +30,26 @@ def test_a_block_is_reported_renewed_and_settled(direct: Client, org: str) -> No
     assert is_exact(direct, lease, 2)
 
 
+def test_a_block_is_billed_whoever_else_reports_for_its_lease(direct: Client, org: str) -> None:
+    """Reports of no use with high seqs do not hide its own."""
+    direct.issue(org, "1000")
+    with direct.lease(account=org, gpu_type="h100", window_seconds=1) as lease:
+        direct.heartbeats([(lease.reservation_id, 1_000_000, 0)])
+        until(lambda: direct.reservation(lease.reservation_id).used_ms > 1_000)
+        assert direct.reservation(lease.reservation_id).seq > 1_000_000
+    assert is_exact(direct, lease, 1)
+
+
+def test_a_lease_without_free_seqs_ends_and_is_billed(direct: Client, org: str) -> None:
+    """Whoever uses all of them up ends the work, and its use is charged."""
+    direct.issue(org, "1000")
+    with direct.lease(account=org, gpu_type="h100", window_seconds=3) as lease:
+        direct.heartbeats([(lease.reservation_id, 2**53 - 1, 0)])
+        assert lease.over.wait(HANGS_S)
+        assert lease.reason == "seq_taken"
+    assert is_exact(direct, lease, 1)
+
+
 def test_a_block_that_fails_is_settled_and_its_error_comes_through(
     direct: Client, org: str
 ) -> None:

@@ -257,7 +257,9 @@ class ModelLedger(Corrections):
             self.charge_late(lease, seq, used)
             return self.told(lease, "stop", reason=lease.phase)
         if seq <= lease.seq:
-            return self.told(lease, lease.decision, reason=lease.reason, duplicate=True)
+            was_cut = lease.used >= (lease.beat - lease.admitted) // 1_000
+            flag = "seq_taken" if used > lease.used and not was_cut else ""
+            return self.told(lease, lease.decision, reason=lease.reason, duplicate=True, flag=flag)
         lease.seq, payer = seq, lease.payer
         believed, flag = self.believe(lease, used)
         due = lease.cost(believed) - lease.cost(lease.used)

@@ -47,9 +47,9 @@ class NodeDevices:
         self, holder: str, milli_gpus: int, gpu_type: str, wanted: Sequence[str] = ()
     ) -> Shares:
         """Give a job the devices that it names, or any that fit; NoDevicesError if none do."""
+        self.require_possible(milli_gpus, gpu_type, wanted)
         if not self.is_known:
             return {}
-        self.require_possible(milli_gpus, gpu_type, wanted)
         fitting = self._allowed(gpu_type, wanted)
         shares = chosen({uuid: self.free(uuid) for uuid in fitting}, milli_gpus)
         if shares is None:
@@ -85,6 +85,11 @@ class NodeDevices:
     def require_possible(self, milli_gpus: int, gpu_type: str, wanted: Sequence[str] = ()) -> None:
         """Raise NoDevicesError if not even an idle node could run the job."""
         if not self.is_known:
+            if self.gpu_type not in ("", gpu_type):
+                raise NoDevicesError(
+                    f"the node is for {self.gpu_type}, and nothing reads its devices: a job for "
+                    f"{gpu_type} can never start here. Start it on another node."
+                )
             return
         fitting = self._fitting(gpu_type)
         unknown = [each for each in wanted if each not in fitting]

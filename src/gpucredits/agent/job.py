@@ -27,7 +27,7 @@ from gpucredits.agent.job_files import JobFiles
 from gpucredits.agent.run_time import RunTime
 from gpucredits.client import AsyncClient
 from gpucredits.client.leases import clock_ms
-from gpucredits.client.standing import BEAT_MS_MIN, EXPIRED, Standing, heard
+from gpucredits.client.standing import BEAT_MS_MIN, EXPIRED, Standing, heard, seq_after
 from gpucredits.wire.heartbeat import BeatAnswer
 
 GUARDIAN_END_S: Final = 10.0
@@ -171,6 +171,7 @@ class SupervisedJob:
     def hear(self, answer: BeatAnswer, sent_at_ms: int) -> None:
         """Apply the server's answer to the report that was sent at ``sent_at_ms``."""
         self.standing = heard(self.standing, answer, sent_at_ms)
+        self.seq = seq_after(self.seq, answer)
         self._is_unheard = answer.decision is None
         self._order_standing()
 

@@ -1292,8 +1292,9 @@ def redeem_token(
 ) -> Call[RedeemAnswer]:
     """Redeem a lease token before its job starts.
 
-    A token can be redeemed once. It must be for the named lease and node, and for the caller's own
-    node if the caller has one. Its lease must be live.
+    A lease starts one job, so one of its tokens can be redeemed, once. The token must be for the
+    named lease and node, and for the caller's own node if the caller has one. Its lease must be
+    live.
     """
     return write("/v1/tokens:redeem", RedeemAnswer, locals(), shape=RedeemRequest)
 

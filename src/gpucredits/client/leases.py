@@ -22,7 +22,7 @@ from gpucredits.client import calls
 from gpucredits.client.errands import Errands
 from gpucredits.client.errors import CallError, Undecided
 from gpucredits.client.methods import AsyncSender, Sender
-from gpucredits.client.standing import BEAT_MS_MIN, Act, Standing, admitted, heard
+from gpucredits.client.standing import BEAT_MS_MIN, Act, Standing, admitted, heard, seq_after
 from gpucredits.wire.closing import ClosedAnswer
 from gpucredits.wire.heartbeat import BeatAnswer
 from gpucredits.wire.reservation import ReservationAnswer
@@ -112,6 +112,7 @@ class LeaseView:
 
     def _hear(self, answer: BeatAnswer, sent_at_ms: int) -> None:
         self._standing = heard(self._standing, answer, sent_at_ms)
+        self._seq = seq_after(self._seq, answer)
 
     def _unheard(self) -> None:
         self._standing = replace(self._standing, beat_at_ms=clock_ms() + 4 * BEAT_MS_MIN)

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from gpucredits.wire.heartbeat import BeatAnswer
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.reservation import SEQ_MAX, ReservationAnswer
 
 MARGIN_PARTS: Final = 100  # a hundredth of the granted time: clocks drift, and killing takes time
 MARGIN_MS_MIN: Final = 50
@@ -21,6 +21,9 @@ MARGIN_MS_MAX: Final = 2_000
 BEATS_IN_WINDOW: Final = 3  # so that two may be lost before a window ends, and escrow begins
 BEAT_MS_MIN: Final = 250
 BEAT_MS_MAX: Final = 60_000
+SEQ_TAKEN: Final = "seq_taken"  # somebody else reports for the lease
+SEQ_LEAP: Final = 2**40
+SEQ_FREE_MAX: Final = SEQ_MAX // 4  # above it there is no room to report with higher ones
 EXPIRED: Final = "expired"  # the reason of a stop where a lease ran to its end
 
 
@@ -73,6 +76,8 @@ def heard(before: Standing, answer: BeatAnswer, sent_at_ms: int) -> Standing:
         return replace(before, beat_at_ms=sent_at_ms + BEAT_MS_MIN)
     if answer.decision == "stop":
         return Standing(ends_at_ms=sent_at_ms, reason=_why_stopped(before, answer))
+    if (answer.last_seq or 0) > SEQ_FREE_MAX:
+        return Standing(ends_at_ms=sent_at_ms, reason=SEQ_TAKEN)
     granted_ms = answer.expires_in_ms
     if answer.deadline_in_ms is not None:
         granted_ms = min(granted_ms, answer.deadline_in_ms)
@@ -83,6 +88,8 @@ def heard(before: Standing, answer: BeatAnswer, sent_at_ms: int) -> Standing:
         signal_at_ms = min(sent_at_ms + (answer.signal_in_ms or 0), ends_at_ms)
     elif answer.decision == "throttle" and answer.clears_in_ms:
         every_ms = min(every_ms, max(answer.clears_in_ms, BEAT_MS_MIN))
+    if answer.last_seq:  # nothing was charged
+        every_ms = BEAT_MS_MIN
     return Standing(
         ends_at_ms=ends_at_ms,
         signal_at_ms=signal_at_ms,
@@ -91,6 +98,14 @@ def heard(before: Standing, answer: BeatAnswer, sent_at_ms: int) -> Standing:
         reason=answer.reason,
         escrow_windows=before.escrow_windows,
     )
+
+
+def seq_after(seq: int, answer: BeatAnswer) -> int:
+    """The last seq that counts as used: those of somebody else who reports are left far behind.
+
+    So such a race ends: a job whose seqs are used up stops and settles.
+    """
+    return max(seq, min(answer.last_seq, SEQ_FREE_MAX) + SEQ_LEAP) if answer.last_seq else seq
 
 
 def _why_stopped(before: Standing, answer: BeatAnswer) -> str:

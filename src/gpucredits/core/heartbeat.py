@@ -25,6 +25,7 @@ class BeatResult:
 
     The lease ends in ``expires_in_ms``: for one that drains that is the kill, and the job is
     politely told in ``signal_in_ms``. One that is throttled could go on in ``clears_in_ms``.
+    ``last_seq`` is the last that was accepted, where that is why nothing was charged.
     """
 
     decision: Decision
@@ -37,3 +38,4 @@ class BeatResult:
     flagged: str = ""
     signal_in_ms: int = 0
     clears_in_ms: int = 0
+    last_seq: int = 0

@@ -17,6 +17,7 @@ NO_PART = -1  # of a job's cap: the lease has it to itself
 WENT_BACK = "used_ms_went_back"  # why the use that counts is not the one that was reported
 BEYOND_ELAPSED = "used_ms_beyond_elapsed"
 BEYOND_AUTHORISED = "used_ms_beyond_authorised"
+SEQ_TAKEN = "seq_taken"  # somebody else has reported with this seq or a later one
 
 
 class ReservationState(IntEnum):

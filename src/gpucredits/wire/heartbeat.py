@@ -74,10 +74,10 @@ class BeatAnswer(Struct, omit_defaults=True):
         doc(
             "Why the accepted use differs from the reported use. used_ms_went_back: the "
             "report is less than was accepted before, which stands. used_ms_beyond_elapsed:"
-            " the report is more than the time since admission and was cut to it; up to two"
-            " seconds more are cut without a flag. used_ms_beyond_authorised: the report is"
-            " more than hold, promised overdraft and every other bound pay for and was cut;"
-            " a later report may charge the rest. Absent otherwise."
+            " more than the time since admission, and cut to it; up to two seconds more are cut"
+            " without a flag. used_ms_beyond_authorised: cut to what every bound pays for; a"
+            " later report may charge the rest. seq_taken: more use than was accepted, with a"
+            " seq that somebody else has used. Absent otherwise."
         ),
     ] = ""
     deadline_in_ms: Annotated[int | None, doc("Time until the job must have stopped.")] = None
@@ -86,6 +86,9 @@ class BeatAnswer(Struct, omit_defaults=True):
     ] = None
     clears_in_ms: Annotated[
         int | None, doc("Time until a throttled job could continue; absent if unknown.")
+    ] = None
+    last_seq: Annotated[
+        int | None, doc("With seq_taken: the last seq. Report again at once with a higher one.")
     ] = None
 
 

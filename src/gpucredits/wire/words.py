@@ -15,6 +15,7 @@ from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import (
     BEYOND_AUTHORISED,
     BEYOND_ELAPSED,
+    SEQ_TAKEN,
     WENT_BACK,
     ReservationState,
     Why,
@@ -26,7 +27,7 @@ BEAT_REASONS: Final = (
     *(why.value for why in Why if why),
     *("wrong_node", "busy", "unavailable", "internal"),
 )
-BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED)
+BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED, SEQ_TAKEN)
 
 BeatReason = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_REASONS]})]
 BeatFlag = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_FLAGS]})]

@@ -103,6 +103,16 @@ def test_a_node_without_known_devices_gives_none() -> None:
     assert devices.could_give(8_000, "h100")
 
 
+def test_a_node_without_known_devices_refuses_jobs_of_another_type() -> None:
+    """A cheap type is no way to its GPUs; a node without a type takes all."""
+    devices = NodeDevices(gpu_type="h100")
+    assert devices.give("a", 8_000, "h100") == {}
+    with pytest.raises(NoDevicesError, match="the node is for h100"):
+        devices.give("b", 1_000, "t4")
+    with pytest.raises(NoDevicesError, match="the node is for h100"):
+        devices.require_possible(1_000, "t4")
+
+
 def test_a_node_whose_meter_shows_no_device_refuses() -> None:
     """A driver that lost its GPUs must not let jobs run without any."""
     with pytest.raises(NoDevicesError, match="0 h100 devices"):

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.agent.run_time import RunTime
-from gpucredits.client.standing import Act, Standing, heard, margin_ms
+from gpucredits.client.standing import (
+    BEAT_MS_MIN,
+    Act,
+    Standing,
+    heard,
+    margin_ms,
+    seq_after,
+)
 from gpucredits.wire.heartbeat import BeatAnswer
-from gpucredits.wire.reservation import DecisionName
+from gpucredits.wire.reservation import SEQ_MAX, DecisionName
 
 SENT = 1_000_000
 BEFORE = Standing(ends_at_ms=SENT + 500, beat_at_ms=SENT)
@@ -58,6 +65,23 @@ def test_the_reason_of_a_drain_outlives_the_lease() -> None:
     assert heard(BEFORE, lapse, SENT).reason == "expired"
     lapse.reason = "suspended"
     assert heard(told, lapse, SENT).reason == "suspended"
+
+
+def test_a_job_reports_at_once_beyond_the_seqs_of_somebody_else() -> None:
+    """Each time it leaves them further behind; where no seq is left, it ends and settles."""
+    taken = answer("continue")
+    assert seq_after(7, taken) == 7
+    taken.flagged, taken.last_seq = "seq_taken", 1_000
+    standing = heard(BEFORE, taken, SENT)
+    assert (standing.beat_at_ms, standing.act(SENT)) == (SENT + BEAT_MS_MIN, Act.RUN)
+    seq, races = 1, 0
+    while heard(BEFORE, taken, SENT).act(SENT) is Act.RUN:
+        seq, races = seq_after(seq, taken), races + 1
+        assert taken.last_seq < seq < SEQ_MAX - 1_000
+        taken.last_seq = seq + 1
+    assert races < 2_100
+    assert seq_after(seq, taken) < SEQ_MAX - 1_000
+    assert heard(BEFORE, taken, SENT).reason == "seq_taken"
 
 
 def test_trust_ends_before_the_lease_whatever_its_length() -> None:

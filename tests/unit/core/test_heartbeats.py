@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpucredits.core import bounds
 from gpucredits.core.account import Model, Status
 from gpucredits.core.book import Book
 from gpucredits.core.command import Command, Settle, UpdateAccount
@@ -185,6 +186,34 @@ def test_a_duplicate_beat_renews_nothing(ledger: Ledger, seq: int) -> None:
     assert (again.duplicate, again.decision, again.settled) == (True, "continue", 50_000)
     assert again.expires_in_ms == 115_000
     assert ledger.dump() == before
+
+
+def test_a_report_of_more_use_under_a_used_seq_is_told_the_last_seq(ledger: Ledger) -> None:
+    """Somebody else has reported: nothing is charged until the node goes beyond that seq."""
+    ledger.grant("acme", 10 * CREDIT)
+    lease = ledger.lease("acme").reservation_id
+    ledger.wait(s=10)
+    beat(ledger, lease, 1_000, 0)
+    ledger.wait(s=20)
+    told = beat(ledger, lease, 1, 30_000)
+    assert (told.duplicate, told.flagged, told.last_seq, told.settled) == (
+        True,
+        "seq_taken",
+        1_000,
+        0,
+    )
+    again = beat(ledger, lease, 1_001, 30_000)
+    assert (again.duplicate, again.flagged, again.settled) == (False, "", 300_000)
+
+
+def test_a_repeated_report_is_not_taken_for_somebody_else_s(ledger: Ledger) -> None:
+    """Its use may be ahead of the server's time by as much as clocks may differ."""
+    ledger.grant("acme", 10 * CREDIT)
+    lease = ledger.lease("acme").reservation_id
+    ledger.wait(s=5)
+    for _ in range(2):
+        assert beat(ledger, lease, 2, 5_000 + bounds.CLOCK_TOLERANCE_MS).flagged == ""
+    assert beat(ledger, lease, 1, 4_000).flagged == ""
 
 
 def test_a_lapsed_lease_stays_lapsed(ledger: Ledger) -> None:

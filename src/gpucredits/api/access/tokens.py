@@ -85,8 +85,9 @@ async def post_token(call: ApiRequest[None, NoQuery]) -> TokenAnswer:
 async def post_redeem(call: ApiRequest[RedeemRequest, NoQuery]) -> RedeemAnswer:
     """Redeem a lease token before its job starts.
 
-    A token can be redeemed once. It must be for the named lease and node, and for the caller's own
-    node if the caller has one. Its lease must be live.
+    A lease starts one job, so one of its tokens can be redeemed, once. The token must be for the
+    named lease and node, and for the caller's own node if the caller has one. Its lease must be
+    live.
     """
     now = await call.services.run(read_clock)
     wanted = call.body.reservation_id

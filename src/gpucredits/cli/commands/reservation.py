@@ -26,6 +26,7 @@ _NOTES: Final = {
     "used_ms_went_back": "less than was reported before: the last report stands",
     "used_ms_beyond_elapsed": "more than can have passed: charged up to now",
     "used_ms_beyond_authorised": "more than was authorised: charged as far as every bound allows",
+    "seq_taken": "somebody else has reported with this seq or a later one: use a higher one",
     "lapsed": "the lease had lapsed: charged up to its end, and to what was authorised",
 }
 
@@ -232,10 +233,7 @@ def show_beat(answer: BeatAnswer) -> None:
             ("lease ends in", format_ms(answer.expires_in_ms)),
             ("signal it in", _span(answer.signal_in_ms)),
             ("clears in", _span(answer.clears_in_ms)),
-            (
-                "note",
-                _DUPLICATE if answer.duplicate else _NOTES.get(answer.flagged, answer.flagged),
-            ),
+            ("note", _NOTES.get(answer.flagged) or (_DUPLICATE if answer.duplicate else "")),
         ]
     )
 

@@ -35,6 +35,7 @@ from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.job_options import job_options
 from gpucredits.cli.terminal.session import Session, calls
 from gpucredits.client.calls import ReserveFields
+from gpucredits.core.money import MILLI_PER_GPU, format_gpus, parse_gpus
 
 AGENT_SOCKET: Final = "agent.sock"
 
@@ -91,6 +92,7 @@ def run(  # noqa: PLR0913  # each is an option
         fields["deadline"] = deadline
     env = dict(os.environ)
     if devices:
+        require_devices(devices, parse_gpus(str(job["gpu_count"])))
         env[VISIBLE] = ",".join(devices)
     if agent_dir is not None:
         message = local_api.RunMessage(
@@ -179,6 +181,20 @@ def echo(text: str) -> None:
         output.say(text, err=True)
     except OSError:
         return
+
+
+def require_devices(devices: tuple[str, ...], milli_gpus: int) -> None:
+    """A job sees as many devices as it pays for: one for each GPU, and one for a part of one."""
+    for each in devices:
+        if not each or "," in each or each.split() != [each]:
+            text = f"{each!r} is not the UUID of one GPU: repeat --device for each."
+            raise click.BadParameter(text, param_hint="--device")
+    wanted = -(-milli_gpus // MILLI_PER_GPU)
+    if len(set(devices)) != wanted or len(devices) != wanted:
+        raise click.UsageError(
+            f"--device names {len(set(devices))} GPUs, and --gpus asks for "
+            f"{format_gpus(milli_gpus)}: name {wanted}, each once."
+        )
 
 
 def signal_number(name: str) -> int:

@@ -94,6 +94,8 @@ def simulate(  # noqa: PLR0913  # one argument for each option
     """
     if all_jobs and trace is None:
         raise click.UsageError("--all needs --trace: a made-up workload has no end.")
+    if picture is not None:
+        _require_drawable(picture)
     workload = _workload(trace, seed=seed, orgs=orgs, jobs=None if all_jobs else jobs, hours=hours)
     interval_s = interval_seconds or (300 if trace is None else 3_600)
     terms = Terms(
@@ -116,6 +118,16 @@ def simulate(  # noqa: PLR0913  # one argument for each option
         show_verification(verification)
     if not (summary.is_right and verification.is_clean):
         raise SystemExit(output.EXIT_REFUSED)
+
+
+def _require_drawable(picture: Path) -> None:
+    """Refuse a place where no file can be made, before the hours that the simulation may take."""
+    try:
+        with picture.open("ab"):
+            return
+    except OSError as error:
+        text = f"{picture} cannot be written: {error.strerror}"
+        raise click.BadParameter(text, param_hint="--picture") from error
 
 
 def _workload(

@@ -1,7 +1,8 @@
 """Lease tokens: issuing one for a live lease, and redeeming it once.
 
-Owns: the claims about a lease, and the rule that a token starts one job. Tokens are signed when a
-lease is made or on request, never with a heartbeat: a signature costs more than a heartbeat.
+Owns: the claims about a lease, and the rule that a lease starts one job, however many tokens it
+has. Tokens are signed when a lease is made or on request, never with a heartbeat: a signature costs
+more than a heartbeat.
 Must not: know HTTP, or decide who may ask for a token.
 """
 
@@ -89,19 +90,23 @@ async def check(
 
 
 async def redeem(pool: Pool, act: Act, claims: LeaseClaims) -> bool:
-    """Redeem a token; whether an earlier call with the same key has done so.
+    """Redeem a token of a lease; whether an earlier call with the same key has done so.
 
-    Raises TokenRefused if another call has redeemed the token.
+    Raises TokenRefused if another call has redeemed a token of the lease.
     """
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
-        if await audit.is_redeemed(db, act.org_id, claims.jti):
-            raise TokenRefused("token_replayed", "The token was used before: ask for a new one.")
+        if await audit.is_redeemed(db, act.org_id, (claims.sub, claims.jti)):
+            raise TokenRefused(
+                "token_replayed",
+                f"A token of {claims.sub} was used before, and a lease starts one job. Send the "
+                "first call again with its Idempotency-Key, or reserve again.",
+            )
         note = act.note(
             "token.redeem",
-            claims.jti,
+            claims.sub,  # an index on it holds that a lease has one
             old={"account": claims.account},
-            new={"reservation_id": claims.sub, "node": claims.node},
+            new={"token_id": claims.jti, "node": claims.node},
         )
         return b'"redeemed"', note
 

@@ -176,6 +176,8 @@ def beaten_to_wire(reservation_id: str, outcome: BeatResult) -> BeatAnswer:
     )
     if decision is not CONTINUE:
         _add_deadlines(answer, outcome)
+    if outcome.last_seq:
+        answer.last_seq = outcome.last_seq
     return answer
 
 

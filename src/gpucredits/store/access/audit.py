@@ -5,6 +5,7 @@ Owns: the rows of audit_log. A row is written in the transaction of the act it r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,13 +137,13 @@ async def who_ended(db: Connection, org_id: int, resources: list[str]) -> dict[s
     return {row["resource"]: row["actor"] for row in rows}
 
 
-async def is_redeemed(db: Connection, org_id: int, token: str) -> bool:
-    """Whether a lease token of an org was used up."""
+async def is_redeemed(db: Connection, org_id: int, names: Sequence[str]) -> bool:
+    """Whether a token of a lease was used up: by the lease's id, or the token's in older rows."""
     found = await db.fetchval(
-        "SELECT EXISTS (SELECT FROM audit_log WHERE org_id = $1 AND resource = $2"
-        " AND action = 'token.redeem')",
+        "SELECT EXISTS (SELECT FROM audit_log WHERE org_id = $1"
+        " AND resource = ANY($2::text[]) AND action = 'token.redeem')",
         org_id,
-        token,
+        list(names),
     )
     return bool(found)
 

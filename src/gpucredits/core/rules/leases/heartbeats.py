@@ -16,6 +16,7 @@ from gpucredits.core.money import RATE_PER_MS, cost
 from gpucredits.core.reasons import LEASE_UNKNOWN, Refused
 from gpucredits.core.reservation import (
     BEYOND_ELAPSED,
+    SEQ_TAKEN,
     WENT_BACK,
     Decision,
     Reservation,
@@ -55,7 +56,7 @@ def beat(book: Book, command: Beat, now: int) -> BeatResult | Refused:
         charge_late(book, payer, lease, command.seq, command.used_ms, now)
         return over(lease)
     if command.seq <= lease.seq:
-        return answer(lease, now, duplicate=True)
+        return repeated(lease, command.used_ms, now)
     used_ms, flag = believable(lease, command.used_ms, now)
     if renew_in_full(book, payer, lease, command.seq, used_ms, now):
         return BeatResult(
@@ -302,6 +303,19 @@ def believable(lease: Reservation, used_ms: int, now: int) -> tuple[int, str]:
     if used_ms > elapsed:
         return elapsed, BEYOND_ELAPSED if used_ms > elapsed + bounds.CLOCK_TOLERANCE_MS else ""
     return used_ms, ""
+
+
+def repeated(lease: Reservation, used_ms: int, now: int) -> BeatResult:
+    """What a report is told whose seq was used before: the same again, and nothing is charged.
+
+    One that tells of more use than was accepted is no repetition, unless its use was cut to the
+    server's time: somebody else reports for the lease. The node is told the last seq, and reports
+    again with a higher one.
+    """
+    result = answer(lease, now, duplicate=True)
+    if used_ms > lease.used_ms < elapsed_ms(lease, lease.beat_at):
+        result.flagged, result.last_seq = SEQ_TAKEN, lease.seq
+    return result
 
 
 def answer(lease: Reservation, now: int, *, duplicate: bool = False, flag: str = "") -> BeatResult:
