@@ -266,9 +266,7 @@ def query_of(text: str, which: LeaseTime, where: Where, leases: str, places: dic
         f"{where.value(column)}::{kind}[]"
         for column, kind in zip(which.time.cut_columns, kinds, strict=True)
     )
-    query = where.into(
-        text.replace("[leases]", leases), cuts=cuts, org=where.value(which.org_id)
-    )
+    query = where.into(text.replace("[leases]", leases), cuts=cuts, org=where.value(which.org_id))
     for name, place in places.items():
         query = query.replace(f"[{name}]", place)
     return query
