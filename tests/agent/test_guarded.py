@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from gpucredits.agent.devices import NodeDevices
+from gpucredits.agent.guard.guardian import LOOK_MS
 from gpucredits.agent.job import Place, SupervisedJob, Throttle
 from gpucredits.agent.launcher import ServerAddress
 from gpucredits.agent.meters.reading import DeviceReading, MeterError
@@ -58,6 +59,36 @@ async def throttled(
     await soon(lambda: job.is_over)
     await job.dismiss()
     return job
+
+
+def test_a_paused_job_that_somebody_lets_go_on_is_stopped_and_billed() -> None:
+    """Its time counts from then on, as long as it is to be paused; nobody knows what it does."""
+    seen: list[int] = []
+
+    async def act(job: SupervisedJob) -> None:
+        seen.append(job.used_ms())
+        os.kill(job.run_time.pid, signal.SIGCONT)
+        await soon(lambda: job.used_ms() > seen[0])
+        await soon(lambda: state_of(job.run_time.pid) == "T")
+        assert job.run_time.is_paused
+        seen.append(job.used_ms())
+        await soon(lambda: job.used_ms() > seen[1])
+
+    job = asyncio.run(throttled(None, act))
+    assert job.used_ms() > seen[1]
+
+
+def test_a_paused_job_that_stands_still_is_not_billed() -> None:
+    """Control: however often the guardian looks."""
+    seen: list[int] = []
+
+    async def act(job: SupervisedJob) -> None:
+        seen.append(job.used_ms())
+        began_ms = clock_ms()
+        await soon(lambda: clock_ms() > began_ms + 3 * LOOK_MS)
+        assert job.used_ms() == seen[0]
+
+    asyncio.run(throttled(None, act))
 
 
 def test_a_command_throttles_instead_of_a_signal(tmp_path: Path) -> None:

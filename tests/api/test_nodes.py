@@ -149,6 +149,14 @@ def test_a_node_measures_its_own_leases_only(fleet: Fleet) -> None:
     ]
     results = fleet.node.made("/v1/usage", {"events": events})["results"]
     assert [each["status"] for each in results] == ["stored", "unknown", "unknown"]
+    unknown = {"reservation_id": "rsv_1_zzzzz", "seq": 1, **times}
+    fleet.node.made("/v1/usage", {"node": "gpu-8", "events": [{**unknown, "seq": 2}, *events]})
+    fleet.node.made("/v1/usage", {"events": [{**unknown, "node": "gpu-8"}, unknown]})
+    kept = fleet.admin.read(f"/v1/unmatched-use?account={fleet.org}")["unmatched_use"]
+    assert {(each["job_id"], each["node"]) for each in kept} == {
+        (fleet.there, "gpu-7"),
+        ("rsv_1_zzzzz", "gpu-7"),
+    }
     apart = {"account": fleet.org, "job_id": "j", "seq": 1, **times}
     for fields in ({}, {"node": "gpu-8"}):
         answer = fleet.node.post("/v1/usage", {"events": [{**apart, **fields}]})

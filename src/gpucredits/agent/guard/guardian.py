@@ -35,6 +35,8 @@ WRITE_AGAIN_S: Final = 5.0
 THROTTLE_MS_MAX: Final = 30_000  # a command that takes longer has failed, and SIGSTOP follows
 SHELL: Final = "/bin/sh"
 FOREVER: Final = -1
+LOOK_MS: Final = 500  # how often it is seen that a paused job stands still
+STILL: Final = b"TtZXD"  # what waits for a disk stops when it has waited
 
 
 def clock_ms() -> int:
@@ -50,9 +52,9 @@ def start_of(pid: int) -> int:
         return 0
 
 
-def descendants() -> set[int]:
-    """The pids of all processes below this one, whatever their process groups."""
-    parents: dict[int, int] = {}
+def descendants() -> dict[int, bytes]:
+    """The pids and states of all processes below this one, whatever their process groups."""
+    parents: dict[int, tuple[int, bytes]] = {}
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
             try:
@@ -60,12 +62,12 @@ def descendants() -> set[int]:
             except OSError:
                 continue
             if fields[0] != b"Z":
-                parents[int(place.name)] = int(fields[1])
-    found: set[int] = set()
+                parents[int(place.name)] = int(fields[1]), fields[0]
+    found: dict[int, bytes] = {}
     fresh = {os.getpid()}
     while fresh:
-        fresh = {pid for pid, parent in parents.items() if parent in fresh} - found
-        found |= fresh
+        fresh = {pid for pid, (parent, _) in parents.items() if parent in fresh} - found.keys()
+        found |= {pid: parents[pid][1] for pid in fresh}
     return found
 
 
@@ -94,7 +96,8 @@ class Guardian:
         self.throttle: dict[str, str] | None = terms.get("throttle")
         self.throttling = 0  # the pid of a throttle command that runs
         self.throttle_ends_at = FOREVER
-        self.is_slowed = False
+        self.is_slowed = False  # paused, and its time counts
+        self.looks_at = FOREVER
         self.is_done = False
         self.used_ms = 0
         self.runs_since = 0
@@ -189,7 +192,19 @@ class Guardian:
         self.is_paused, self.is_slowed = True, False
         now = clock_ms()
         self.used_ms += now - self.runs_since
+        self.looks_at = now + LOOK_MS
         self.tell("paused", now)
+
+    def look(self) -> None:
+        """Stop a paused job again that somebody else lets go on; from here on its time counts."""
+        self.looks_at = now = clock_ms()
+        if any(state not in STILL for state in descendants().values()):
+            self.broadcast(signal.SIGSTOP)
+            if not self.is_slowed:
+                self.is_slowed, self.runs_since = True, now
+                self.tell("resumed", now)
+                self.tell("slowed", now)
+        self.looks_at += LOOK_MS
 
     def resume(self) -> None:
         """Let a paused job go on."""
@@ -198,14 +213,14 @@ class Guardian:
         now = clock_ms()
         if self.is_slowed:
             self.used_ms += now - self.runs_since
-        self.is_paused = False
-        self.runs_since = now
+        is_stopped = self.looks_at != FOREVER
+        self.is_paused = self.is_slowed = False
+        self.runs_since, self.looks_at = now, FOREVER
         self.tell("resumed", now)
-        if self.is_slowed:
-            self.is_slowed = False
-            self.run_throttle((self.throttle or {})["resume"])
-        else:
+        if is_stopped:
             self.broadcast(signal.SIGCONT)
+        else:
+            self.run_throttle((self.throttle or {})["resume"])
 
     def run_throttle(self, command: str) -> None:
         """Start a throttle command of the user; end the one before if it still runs."""
@@ -309,7 +324,8 @@ class Guardian:
         """The seconds until the next deadline."""
         if self.is_over:
             return WRITE_AGAIN_S
-        dues = [self.ends_at, self.throttle_ends_at] + [self.signal_at] * (not self.is_signaled)
+        dues = [self.ends_at, self.throttle_ends_at, self.looks_at]
+        dues += [self.signal_at] * (not self.is_signaled)
         return max(min(at for at in dues if at != FOREVER) - clock_ms(), 0) / 1_000
 
     def watch(self) -> None:
@@ -359,6 +375,8 @@ class Guardian:
             self.ends_at = now + 100  # and again, should something have been born meanwhile
         elif self.signal_at != FOREVER and now >= self.signal_at and not self.is_signaled:
             self.drain()
+        if self.looks_at != FOREVER and now >= self.looks_at:
+            self.look()
         if self.throttle_ends_at != FOREVER and now >= self.throttle_ends_at:
             self.end_throttle()
             self.throttled(1)

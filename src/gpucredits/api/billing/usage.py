@@ -239,7 +239,8 @@ def _job_usage(org_id: int, used: LeaseUsage) -> JobUsage:
 async def _keep_unknown(call: ApiRequest[UsageRequest, NoQuery], positions: list[int]) -> set[int]:
     """Keep use of leases that do not exist, for people to look at (api/reconciliation).
 
-    It is kept in the caller's own org, or for a key of the system in the org that the id names.
+    It is kept in the caller's own org, or for a key of the system in the org that the id names. A
+    caller of one node has none kept in the name of another, whose word it is not.
     Gives the positions of events for which the org has no room.
     """
     rows: list[UsageRow] = []
@@ -247,9 +248,10 @@ async def _keep_unknown(call: ApiRequest[UsageRequest, NoQuery], positions: list
     for position in positions:
         event = call.body.events[position]
         number = None if event.reservation_id is None else lease_number(event.reservation_id)
-        if number is not None:
+        own = call.principal.node
+        node = str(event.node or call.body.node or own)
+        if number is not None and node == (own or node):
             org_id = number[0] if call.principal.is_system else call.principal.org_id
-            node = str(event.node or call.body.node or "")
             found = (org_id, str(event.reservation_id), node, 0, 0)
             rows.append(_row(event, found, is_attested=attests(call.principal)))
             kept.append(position)
