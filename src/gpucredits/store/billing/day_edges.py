@@ -27,10 +27,11 @@ NO_DAY = -1
 class Cut(NamedTuple):
     """Where a time begins (sign -1) or ends (sign 1), for sums by lease.
 
-    Entries of ``day`` go from ``first`` up to before ``beyond``, and those before the instant ``at``
-    up to before ``middle``. What a lease had been charged then is what it had been before the day
-    and its entries up to ``middle``; or what it had been before the next day, less its entries from
-    ``middle`` on. With NO_DAY it is a time of its own, from ``at`` on: its entries up to ``middle``.
+    Entries of ``day`` go from ``first`` up to before ``beyond``; those before the instant ``at``
+    end before ``middle``. What a lease had been charged at the instant is what it had been charged
+    before the day, and its entries up to ``middle``. Or it is what the lease had been charged
+    before the next day, less its entries from ``middle`` on. With NO_DAY the cut is a whole time,
+    which begins at ``at``: the entries from ``first`` up to ``middle``.
     """
 
     sign: int
