@@ -28,7 +28,7 @@ BUILD = ROOT / "build" / "compiled"
 HOT = {
     "api": "http/asgi http/scope http/throttle",
     "core": "account book bounds decide entry grant heartbeat ids limits money quota"
-    " reservation rule window_bounds rules/*/* fairshare/decay fairshare/decide"
+    " reservation rule rules/*/* fairshare/decay fairshare/decide"
     " fairshare/decisions fairshare/filling fairshare/room fairshare/tree",
     "store": "book/book_cache book/cached_book book/changes book/codecs book/fill"
     " book/needs book/rows book/save book/spending_rows",

@@ -52,9 +52,8 @@ from gpucredits.service.write.ledger import Ledger, WriteOptions
 from gpucredits.store.book.book_cache import LEASES_MAX
 from gpucredits.store.clock import read_offset
 from gpucredits.store.database.connection import Pool
-from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.connections import Notifier, PoolOptions, open_pool
 from gpucredits.store.database.migrate import migrate, read_schema
-from gpucredits.store.database.notifier import Notifier
 from gpucredits.store.database.primary import Primary, open_note, socket_directory
 from gpucredits.store.dispatch import pools, queue
 from gpucredits.store.embedded import private

@@ -1,31 +1,4 @@
 """The engine of the time-based library under its public name, ``gpucredits.timeline``."""
 
-from gpucredits.library.timeline import (
-    Consumption,
-    Effort,
-    Grant,
-    Order,
-    Shortage,
-    Shortfall,
-    Timeline,
-    Window,
-    active_credits,
-    audit_trail,
-    balances,
-    soonest_expiry,
-)
-
-__all__ = [
-    "Consumption",
-    "Effort",
-    "Grant",
-    "Order",
-    "Shortage",
-    "Shortfall",
-    "Timeline",
-    "Window",
-    "active_credits",
-    "audit_trail",
-    "balances",
-    "soonest_expiry",
-]
+from gpucredits.library.timeline import *  # noqa: F403  # what that room offers, and nothing else
+from gpucredits.library.timeline import __all__ as __all__  # noqa: PLC0414  # a re-export

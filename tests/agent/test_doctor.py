@@ -48,7 +48,7 @@ def test_the_meter_is_examined(tmp_path: Path) -> None:
     assert "no GPUs are read or given to jobs: --meter none" in doctor.meter("none")
     with pytest.raises(MeterError, match="shows no GPU"):
         doctor.meter("simulated:0")
-    with pytest.raises(MeterError, match="is no meter"):
+    with pytest.raises(MeterError, match="there is no meter"):
         doctor.meter("rocm")
     with pytest.raises(MeterError, match="start dcgm-exporter"):
         doctor.meter("dcgm:http://127.0.0.1:1/metrics")

@@ -250,9 +250,9 @@ def test_two_agents_share_no_folder(launchers: Launchers, state: Path) -> None:
         assert done.returncode
         return done.stderr
 
-    assert "another agent works in" in second()
+    assert "another agent uses" in second()
     (state / SOCKET).unlink()
-    assert "another agent works in" in second()
+    assert "another agent uses" in second()
 
 
 def test_a_file_in_the_place_of_the_socket_stays(launchers: Launchers, state: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_file_in_the_place_of_the_socket_stays(launchers: Launchers, state: Pa
         serve, env=launchers.env, capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert done.returncode
-    assert "is no socket: move it away" in done.stderr
+    assert "is not a socket: move it away" in done.stderr
     assert place.read_text() == "mine"
 
 

@@ -167,7 +167,7 @@ def test_nobody_waits_for_a_bill_that_waits_for_the_server(
             launched.signal(signal.SIGTERM)
             code, receipt, said = launched.end()  # control: the server is still away
             assert (code, receipt) == (0, {})
-            assert "is settled as soon as the server answers" in said
+            assert "will be settled as soon as the server answers" in said
         mortal.start()
         until(lambda: lease_of(client, org, "late").state == "settled")
         lease = lease_of(client, org, "late")

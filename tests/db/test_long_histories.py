@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import asyncpg
@@ -26,6 +27,7 @@ from gpucredits.store.ledger.entries import EntryFilter, list_entries
 from gpucredits.store.ledger.history import sums_at, take_snapshots
 from gpucredits.store.ledger.orgs import find_org
 from gpucredits.store.ledger.reservations import ReservationFilter, list_reservations
+from support.gated import until_midnight
 from support.postgres import TestServer
 from support.scene import CREDIT, Scene, play
 from support.waiting import HANGS_S
@@ -86,9 +88,12 @@ async def run_jobs(stage: Scene, jobs: list[Reserve]) -> list[int]:
     return numbers
 
 
-@pytest.fixture(scope="module")
-def history(postgres: TestServer) -> Iterator[History]:
-    """Two accounts: one has been idle since the first hour, the other has been busy ever since."""
+@contextmanager
+def long_history(postgres: TestServer, *, midnight_s: float) -> Iterator[History]:
+    """Two accounts: one has been idle since the first hour, the other has been busy ever since.
+
+    The first of the rounds begins so long before midnight, or after it if negative.
+    """
     told = History()
 
     async def act(stage: Scene) -> None:
@@ -101,6 +106,7 @@ def history(postgres: TestServer) -> Iterator[History]:
         lease = await stage.reserve("acme/busy", job_id="lapsed")
         told.lapsed = lease.reservation.reservation_id
         await stage.advance(4_000)  # the lease lapses, and is written down when others begin
+        await until_midnight(stage, before_s=midnight_s)
         for number in range(ROUNDS):
             told.rounds.append((await stage.balance()).as_of)
             await run_jobs(
@@ -116,6 +122,20 @@ def history(postgres: TestServer) -> Iterator[History]:
 
     with postgres.database() as told.dsn:
         play(told.dsn, act)
+        yield told
+
+
+@pytest.fixture(scope="module")
+def history(postgres: TestServer) -> Iterator[History]:
+    """A history all of which lies in the morning of a day."""
+    with long_history(postgres, midnight_s=-9 * 3_600) as told:
+        yield told
+
+
+@pytest.fixture(scope="module")
+def night(postgres: TestServer) -> Iterator[History]:
+    """A history with midnight soon after the eighth of its rounds began."""
+    with long_history(postgres, midnight_s=7 * 60 + 30) as told:
         yield told
 
 
@@ -239,8 +259,7 @@ def test_usage_from_midday_reads_an_hour_of_entries(postgres: TestServer, table:
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=2_000_000)
-        now = (await stage.balance()).as_of
-        await stage.advance((DAY_US - now % DAY_US) / 1_000_000 + 60)
+        await until_midnight(stage, before_s=-60)
         for hour in range(8):
             told.rounds.append((await stage.balance()).as_of)
             await run_jobs(stage, [job("acme", f"job-{hour}-{each}") for each in range(AT_ONCE)])
@@ -285,17 +304,64 @@ def test_leases_and_jobs_of_a_time_are_found_without_others(
     assert read < FEW * 4, read
 
 
-def test_leases_until_an_hour_read_entries_since_they_began(history: History) -> None:
-    """Of a day that is cut in two, entries are read from the first of the page's leases on."""
-    until = history.rounds[6]
+@pytest.mark.parametrize("name", ["history", "night"])
+@pytest.mark.parametrize("place", [1, 6])
+def test_leases_until_an_instant_are_listed_without_the_entries_around_it(
+    request: pytest.FixtureRequest, name: str, place: int
+) -> None:
+    """Leases that ended before it need no entry, however many their day has before or after it."""
+    told: History = request.getfixturevalue(name)
+    until = told.rounds[place]
 
     async def ask(connection: Connection, org_id: int) -> int:
         time = await by_days(connection, org_id, 0, until)
         which = await lease_time(connection, org_id, None, time)
-        return len(await list_leases(connection, which, before=2**62, limit=10))
+        leases = await list_leases(connection, which, before=2**62, limit=10)
+        jobs, _ = await list_jobs(connection, which, before=2**62, limit=10)
+        assert [each.amount for each in (*leases, *jobs)] == [30 * CREDIT] * 20
+        return len(leases)
 
-    read = rows_read(history, "entries", ask)
-    assert read < FEW * 3, read
+    read = rows_read(told, "entries", ask)
+    assert read < FEW, read
+
+
+@pytest.mark.parametrize("payer", ["acme/idle", "acme/busy"])
+@pytest.mark.parametrize("place", [1, 5], ids=["soon after it began", "late on its day"])
+def test_a_lease_across_an_instant_reads_its_payers_entries_on_the_shorter_side(
+    database: str, payer: str, place: int
+) -> None:
+    """What was spent before and after it, where another account or its own has many entries."""
+    told, rounds = History(dsn=database), 6
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", "acme/busy", "acme/idle", credits_each=2_000_000)
+        await until_midnight(stage, before_s=rounds * 60 + 30)
+        long = await stage.reserve(payer, job_id="long", window_ms=2 * HOUR_MS)
+        told.settled = long.reservation.reservation_id
+        for number in range(rounds):
+            if number == place:
+                told.rounds.append((await stage.balance()).as_of)
+            await run_jobs(
+                stage, [job("acme/busy", f"j-{number}-{each}") for each in range(AT_ONCE)]
+            )
+            await stage.beat(long, number + 1, (number + 1) * 10_000)
+        await stage.advance(60)  # over midnight
+        await stage.beat(long, rounds + 1, (rounds + 1) * 10_000)
+
+    async def ask(connection: Connection, org_id: int) -> int:
+        spent = []
+        for time in ((0, told.rounds[0]), (told.rounds[0], 2**62)):
+            days = await by_days(connection, org_id, *time)
+            which = await lease_time(connection, org_id, None, days)
+            [lease] = await list_leases(connection, which, before=told.settled + 1, limit=10)
+            spent.append(lease.amount)
+        assert spent == [place * 10 * CREDIT, (rounds + 1 - place) * 10 * CREDIT]
+        return len(spent)
+
+    play(database, act)
+    read = rows_read(told, "entries", ask)
+    of_round = 0 if payer == "acme/idle" else 3 * AT_ONCE
+    assert read < FEW + 2 * of_round, read
 
 
 @pytest.mark.parametrize(

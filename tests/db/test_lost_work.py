@@ -131,7 +131,7 @@ def test_jobs_of_an_account_and_below_share_its_cap_of_30_days(database: str) ->
         assert (await ask(stage, second)).lost_ms == 1_600_000  # what is left of the hour
         refused = await ask(stage, third)
         assert isinstance(refused, Refused)
-        assert "3600000 ms were given back to acme" in refused.message
+        assert "3600000 ms were refunded to acme" in refused.message
         assert "30 days; its cap is 1 h" in refused.message
         await terms(stage, unreported_hours=1, hours_per_account=2)
         assert (await ask(stage, third)).lost_ms == 2_000_000

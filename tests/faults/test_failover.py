@@ -18,11 +18,10 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.service.reads.verify import verify
 from gpucredits.service.write.ledger import Ledger, Request
 from gpucredits.store.book import changes
-from gpucredits.store.database.connections import PoolOptions, open_pool
+from gpucredits.store.database.connections import Notifier, PoolOptions, open_pool
 from gpucredits.store.database.durability import UnsafeDatabaseError
 from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.database.migrate import migrate, read_schema
-from gpucredits.store.database.notifier import Notifier
 from gpucredits.store.database.primary import Primary, open_note
 from gpucredits.store.embedded.cluster import ROLE
 from gpucredits.store.embedded.server import DATABASE

@@ -1,7 +1,7 @@
-"""Whose reading it is: what each job did on its devices, from what the meter says of the devices.
+"""What each job did on its devices, worked out from the meter's readings of the devices.
 
-A job that has a device whole did what the device did. Of a device that jobs share, a job did what
-its own processes did; where the meter cannot tell processes apart, nobody knows.
+A whole device's reading belongs to the job that has the device. On a shared device, a job is
+credited with its own processes; where the meter cannot tell processes apart, its use is unknown.
 Owns: that split. Must not: read a GPU or a clock.
 """
 
@@ -31,7 +31,7 @@ def gpus_of_job(
 
 
 def sample_of(reading: DeviceReading, milli_gpus: int, owns: Owns) -> GpuSample:
-    """What a job did on one device, of which it has so many thousandths."""
+    """What a job did on one device, given its thousandths of the device."""
     processes, work, held = reading.processes, reading.utilization, reading.memory_bytes
     if milli_gpus < MILLI_PER_GPU:
         if processes is None:
@@ -49,25 +49,25 @@ def sample_of(reading: DeviceReading, milli_gpus: int, owns: Owns) -> GpuSample:
 
 
 def work_of(processes: tuple[ProcessReading, ...]) -> int | None:
-    """The utilisation of processes together; None where one is unknown."""
+    """The total utilisation of some processes; None if one of them is unknown."""
     known = [each.utilization for each in processes if each.utilization is not None]
     return min(sum(known), 100) if len(known) == len(processes) else None
 
 
 def held_by(processes: tuple[ProcessReading, ...]) -> int | None:
-    """The memory of processes together; None where one is unknown."""
+    """The total memory of some processes; None if one of them is unknown."""
     known = [each.memory_bytes for each in processes if each.memory_bytes is not None]
     return sum(known) if len(known) == len(processes) else None
 
 
 def utilization_of(gpus: tuple[GpuSample, ...]) -> int | None:
-    """The mean over the GPUs of a job; None where one is unknown."""
+    """The mean utilisation of a job's GPUs; None if one of them is unknown."""
     known = [each.utilization for each in gpus if each.utilization is not None]
     return round(sum(known) / len(known)) if known and len(known) == len(gpus) else None
 
 
 def family_of(job_pid: int) -> Owns:
-    """Whether a process belongs to a job: it stands below the job's first process or guardian."""
+    """Whether a process belongs to a job: it descends from the job's first process or guardian."""
     roots = {job_pid, parent_of(job_pid)} - {0, 1, os.getpid()}
 
     def owns(pid: int) -> bool:

@@ -26,7 +26,7 @@ class NoDevicesError(Exception):
 class NodeDevices:
     """The devices of a node and who has them; a node without known devices gives none.
 
-    ``gpu_type`` is the type of the node's whole GPUs; empty: a job of any type may have them.
+    ``gpu_type`` is the type of the node's whole GPUs. Empty means any type.
     """
 
     devices: dict[str, Device] = field(default_factory=dict)
@@ -35,18 +35,18 @@ class NodeDevices:
     is_known: bool = False  # whether a meter has told the devices, be they none
 
     def know(self, devices: Iterable[Device]) -> None:
-        """Take in which devices the node has; from here on jobs get those only."""
+        """Learn which devices the node has; from now on, jobs get only these."""
         self.devices = {each.uuid: each for each in devices}
         self.is_known = True
 
     def free(self, uuid: str) -> int:
-        """How many thousandths of a device nobody has."""
+        """How many thousandths of a device are free."""
         return MILLI_PER_GPU - sum(shares.get(uuid, 0) for shares in self.given.values())
 
     def give(
         self, holder: str, milli_gpus: int, gpu_type: str, wanted: Sequence[str] = ()
     ) -> Shares:
-        """Give a job its devices, those that it names if it names any; NoDevicesError if not."""
+        """Give a job the devices that it names, or any that fit; NoDevicesError if none do."""
         self.require_possible(milli_gpus, gpu_type, wanted)
         if not self.is_known:
             return {}
@@ -64,26 +64,26 @@ class NodeDevices:
         return shares
 
     def hold(self, holder: str, shares: Shares) -> None:
-        """A job that runs already has these devices."""
+        """Record the devices of a job that runs already."""
         if shares:
             self.given[holder] = dict(shares)
 
     def rename(self, holder: str, name: str) -> None:
-        """Devices that were kept for a request belong to its lease."""
+        """Pass the devices that were kept for a request on to its lease."""
         if holder in self.given:
             self.given[name] = self.given.pop(holder)
 
     def take_back(self, holder: str) -> None:
-        """A job has ended."""
+        """Free the devices of a job that has ended."""
         self.given.pop(holder, None)
 
     def could_give(self, milli_gpus: int, gpu_type: str, wanted: Sequence[str] = ()) -> bool:
-        """Whether a job could have its devices now."""
+        """Whether the devices that a job needs are free now."""
         free = {uuid: self.free(uuid) for uuid in self._allowed(gpu_type, wanted)}
         return not self.is_known or chosen(free, milli_gpus) is not None
 
     def require_possible(self, milli_gpus: int, gpu_type: str, wanted: Sequence[str] = ()) -> None:
-        """NoDevicesError for a job that the node could not have even if nobody else were here."""
+        """Raise NoDevicesError if not even an idle node could run the job."""
         if not self.is_known:
             if self.gpu_type not in ("", gpu_type):
                 raise NoDevicesError(
@@ -103,11 +103,11 @@ class NodeDevices:
             which = f"the job names {len(allowed)} of its" if wanted else f"it has {len(fitting)}"
             raise NoDevicesError(
                 f"the job needs {gpus_text(milli_gpus)} of the node, and {which} {gpu_type} "
-                "devices: it can never start here. Ask for less, or start it on another node."
+                "devices: the job can never start here. Ask for less, or use another node."
             )
 
     def _allowed(self, gpu_type: str, wanted: Sequence[str]) -> list[str]:
-        """The devices of a type that a job may have: those that it names, if it names any."""
+        """The devices of a type that a job may have: the ones it names, or else all of them."""
         return [each for each in self._fitting(gpu_type) if not wanted or each in wanted]
 
     def _fitting(self, gpu_type: str) -> list[str]:
@@ -138,10 +138,10 @@ def chosen(free: Mapping[str, int], milli_gpus: int) -> Shares | None:
 
 
 def visible(shares: Shares) -> dict[str, str]:
-    """The environment that shows a job its devices only; nothing where none are known."""
+    """The environment that limits a job to its devices; empty if the node's devices are unknown."""
     return {VISIBLE: ",".join(shares)} if shares else {}
 
 
 def gpus_text(milli_gpus: int) -> str:
-    """A number of GPUs for people."""
+    """A number of GPUs, for messages to people."""
     return f"{milli_gpus / MILLI_PER_GPU:g} GPUs"

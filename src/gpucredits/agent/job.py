@@ -1,8 +1,8 @@
-"""One supervised job: its guardian, what it used, and what the server last said of its lease.
+"""One supervised job: its guardian, its use, and the server's last answer about its lease.
 
 ``run`` and the agent share it. Owns: starting the guardian, giving it the orders that follow from
 a standing, and following its events.
-Must not: report; whoever does hands the answers in.
+Must not: report. The caller reports, and passes the server's answers to ``hear``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_ANSWER: Final = "no_answer"  # why a job ended whose lease ran out while no s
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a job runs, if not where its launcher does: its folder and its three streams."""
+    """The folder and the three streams of a job that does not share its launcher's."""
 
     cwd: str
     stdin: int
@@ -54,13 +54,13 @@ class Throttle:
     resume: str
 
     def terms(self) -> dict[str, str]:
-        """As the guardian is told."""
+        """The form in which the guardian takes it."""
         return {"pause": self.pause, "resume": self.resume}
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyEnd:
-    """An end that the node itself has set, before that of the lease: when to signal and to end."""
+    """An end that the node has set, earlier than the lease's: when to signal and when to end."""
 
     signal_at_ms: int
     ends_at_ms: int
@@ -68,7 +68,7 @@ class EarlyEnd:
 
 
 def quiet_stdin() -> int | None:
-    """A job reads no terminal: its group is not the one in front."""
+    """Give the job no terminal as stdin: its process group is in the background."""
     return subprocess.DEVNULL if os.isatty(0) else None
 
 
@@ -107,10 +107,10 @@ class SupervisedJob:
         return self.run_time.used_ms(clock_ms())
 
     def certain_ms(self) -> int:
-        """What the job has used for certain: what its guardian will say is not less.
+        """The least use that the job can have: its guardian will report no less.
 
-        A job that is seen alive after the clock was read had not ended then. One that is not, or
-        that is about to pause, has used at least what was certain before.
+        A job that is alive after the clock was read has used the time until then. A job that has
+        ended, or is about to pause, has used at least what was certain before.
         """
         used_ms = self.used_ms()
         is_exact = self.run_time.runs_since_ms is None
@@ -126,7 +126,7 @@ class SupervisedJob:
         terms: Mapping[str, Any],
         place: Place | None = None,
     ) -> None:
-        """Start the job below a guardian; return when it runs, or is known not to."""
+        """Start the job below a guardian; return once the job runs or has failed to start."""
         ours, theirs = socket.socketpair()
         with theirs:
             script = [sys.executable, "-I", "-S", warden.__file__]
@@ -154,7 +154,7 @@ class SupervisedJob:
             raise OSError(number, os.strerror(number), command)
 
     async def adopt(self, path: Path) -> None:
-        """Go on with a job whose guardian listens at ``path``; it tells everything so far.
+        """Take over a job whose guardian listens at ``path``; it repeats its events so far.
 
         The guardian keeps its deadline until the next answer of the server.
         """
@@ -169,38 +169,38 @@ class SupervisedJob:
         self._changed.clear()
 
     def hear(self, answer: BeatAnswer, sent_at_ms: int) -> None:
-        """Take in what the server answered to a report that was sent at ``sent_at_ms``."""
+        """Apply the server's answer to the report that was sent at ``sent_at_ms``."""
         self.standing = heard(self.standing, answer, sent_at_ms)
         self.seq = seq_after(self.seq, answer)
         self._is_unheard = answer.decision is None
         self._order_standing()
 
     def unheard(self, now_ms: int) -> None:
-        """A report got no answer: report again soon. Trust runs out as it would have."""
+        """Note that a report got no answer: report again soon. The job's deadline stays."""
         self.standing = replace(self.standing, beat_at_ms=now_ms + 4 * BEAT_MS_MIN)
         self._is_unheard = True
 
     def order(self, *words: object) -> None:
-        """Give the guardian an order; one that is gone is noticed where it is followed."""
+        """Give the guardian an order. ``_follow`` notices if the guardian is gone."""
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write((" ".join(map(str, words)) + "\n").encode())
 
     async def run_errands(self, client: AsyncClient) -> str:
-        """Tell of the job's last checkpoint and renew its token; what went wrong, if anything."""
+        """Report the job's last checkpoint and renew its token; the text says what failed."""
         if self.files is None:
             return ""
         self.files.look(self.used_ms(), self.run_time.ended_at_ms or clock_ms())
         return await self.files.run_errands(client)
 
     async def leave(self) -> None:
-        """Hang up: the guardian pays the bill of a job that is over, as if we had died."""
+        """Disconnect from the guardian: it pays the bill when the job ends, as if we had died."""
         if self._writer is not None:
             self._writer.close()
         if self._follower is not None:
             await self._follower
 
     async def dismiss(self) -> None:
-        """Let the guardian go: the bill is paid, or will be by whoever calls this."""
+        """End the guardian: the bill is paid, or the caller will pay it."""
         self.order("done")
         if self._writer is not None:
             await self._drained(self._writer)
@@ -219,12 +219,12 @@ class SupervisedJob:
 
     @property
     def reason(self) -> str:
-        """Why the job drains, pauses or has stopped; empty while it just goes on."""
+        """Why the job drains, pauses or has stopped; empty while the job runs normally."""
         return self.drain.reason if self.drain else self.standing.reason
 
     @property
     def ended_because(self) -> str:
-        """Why the job had to end; empty for one that ended by itself."""
+        """Why the job had to end; empty if the job ended by itself."""
         if self.run_time.is_signaled and self.reason:
             return self.reason
         if not self._was_at_deadline(self.run_time.ended_at_ms):
@@ -232,10 +232,10 @@ class SupervisedJob:
         return self.reason or (NO_ANSWER if self._is_unheard else EXPIRED)
 
     def _was_at_deadline(self, at_ms: int) -> bool:
-        """Whether a deadline that the guardian may have had in force then was over.
+        """Whether the job ended at or after a deadline that its guardian may have had then.
 
-        An answer that comes while the job is killed moves the deadline too late: so one that was
-        replaced then, or just before, counts.
+        An answer that arrives while the job is being killed moves the deadline too late. So the
+        deadline that this answer replaced counts too.
         """
         replaced_ms = [*[given_ms for given_ms, _ in self._given][1:], at_ms]
         return any(
@@ -244,12 +244,12 @@ class SupervisedJob:
         )
 
     def end_early(self, drain: EarlyEnd) -> None:
-        """Drain the job for a reason of the node's own, whatever its lease would still allow."""
+        """Drain the job for a reason of the node's own, although its lease would allow more."""
         self.drain = drain
         self._order_standing()
 
     def _deadlines(self) -> tuple[int | None, int]:
-        """When the job is signaled, if it is, and when it ends: by its lease, or earlier."""
+        """When the job is signaled, if at all, and when it ends: at the lease's end or earlier."""
         signal_at, ends_at = self.standing.signal_at_ms, self.standing.ends_at_ms
         if self.drain is None:
             return signal_at, ends_at
@@ -265,7 +265,7 @@ class SupervisedJob:
             self.order("pause" if self.standing.is_paused else "resume")
 
     async def _follow(self, reader: asyncio.StreamReader) -> None:
-        """Follow the guardian's events to its end; one that was killed took the job with it."""
+        """Follow the guardian's events to its end; the job of a killed guardian has ended too."""
         try:
             while line := await reader.readline():
                 text = line.decode().strip()
@@ -281,7 +281,7 @@ class SupervisedJob:
         self._changed.set()
 
     def _end_rest(self) -> None:
-        """See that nothing is left of a job whose guardian was killed: its warden ends the rest."""
+        """End what the warden leaves of a job whose guardian was killed."""
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(GUARDIAN_END_S)

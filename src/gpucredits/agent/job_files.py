@@ -47,12 +47,12 @@ class JobFiles:
         return self.folder / "checkpoint"
 
     def env(self) -> dict[str, str]:
-        """What the job finds its files by."""
+        """The environment variables that name the job's files."""
         named = {CHECKPOINT_FILE: str(self.checkpoint)}
         return {**named, TOKEN_FILE: str(self.token)} if self.errands.wants_token else named
 
     async def make(self, client: AsyncClient, lease: ReservationAnswer, sent_at_ms: int) -> None:
-        """Make the files before the job starts; CallError if there is no token for it."""
+        """Make the files before the job starts; CallError if the server gives no token."""
         self.errands.admitted(lease, sent_at_ms)
         os.close(os.open(self.checkpoint, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         os.utime(self.checkpoint, ns=(NEVER_NS, NEVER_NS))
@@ -62,10 +62,10 @@ class JobFiles:
         self._write_token()
 
     def look(self, used_ms: int, at_ms: int) -> None:
-        """See whether the job has saved its work since the last look, and when.
+        """Check whether the job has saved its work since the last look, and note when.
 
-        ``used_ms`` is what it had used at ``at_ms``. The file's time is by the wall clock, which
-        may jump: the work was saved after the last look.
+        ``used_ms`` is the job's use at ``at_ms``. The file's time comes from the wall clock, which
+        may jump; so the checkpoint counts as no earlier than the last look.
         """
         now_ms, since_ms = clock_ms(), self._looked_at_ms
         try:
@@ -80,7 +80,7 @@ class JobFiles:
         self.errands.saved(max(used_ms - min(max(ago_ms, 0), max(at_ms - since_ms, 0)), 0))
 
     async def run_errands(self, client: AsyncClient) -> str:
-        """Tell and ask the server what is due; what went wrong is said, and is due again."""
+        """Do the errands that are due; the text says what failed, and that errand stays due."""
         try:
             async with asyncio.timeout(ERRAND_S_MAX):
                 await self._send(client)
@@ -94,7 +94,7 @@ class JobFiles:
             self.errands.heard(await client.send(call), sent_at_ms)
 
     def _write_token(self) -> None:
-        """Put the token in the place of the last one, whole."""
+        """Replace the token's file in one step."""
         if not self.errands.token or self._is_written():
             return
         fresh = self.folder / "token.new"

@@ -1,4 +1,4 @@
-"""The journal of a node: which leases its agent holds, and what it last reported of each.
+"""The journal of a node: the leases that its agent holds, and the last report of each.
 
 Records: ``start`` (a lease was taken for a job, with its devices), ``beat`` (what a report says,
 before it is sent), ``drain`` (the node itself ends a job), ``end`` (a job ended; from here on only
@@ -23,7 +23,7 @@ RECORDS_MAX: Final = 10_000  # then the file is written anew, with what is open 
 
 
 class NodeJournal:
-    """The open bills of a node: ``starts`` by reservation, and ``used``: last seq and use."""
+    """The open bills of a node. ``starts`` and ``used`` (last seq and use) are by reservation."""
 
     def __init__(self, path: Path) -> None:
         self.starts: dict[str, dict[str, Any]] = {}
@@ -44,7 +44,7 @@ class NodeJournal:
             self._tidy()
 
     def _replay(self, record: dict[str, Any]) -> None:
-        """Know what a record says."""
+        """Apply a record that was read."""
         match record["kind"]:
             case "start":
                 self.starts[record["id"]] = record
@@ -61,7 +61,7 @@ class NodeJournal:
                 return
 
     def _tidy(self) -> None:
-        """Write the file anew with what is open only; on a full disk it stays as it is."""
+        """Rewrite the file with open bills only; on a full disk the file stays as it is."""
         with suppress(OSError):
             self._compact()
 
@@ -74,7 +74,7 @@ class NodeJournal:
 def last_words(events: Path, reported_ms: int, mark: str) -> RunTime:
     """The life of a job whose guardian is gone: exact if it told the end, else as last reported.
 
-    What is left of the job is ended, by the mark that its processes carry.
+    The processes that still carry the job's mark are ended.
     """
     life = RunTime()
     text = events.read_text() if events.exists() else ""

@@ -1,6 +1,6 @@
 """``gpucredits run``: one command under one lease, without an agent.
 
-Owns: the order of things: admit, start, report, settle, receipt; and what signals mean meanwhile.
+Owns: the steps admit, start, report, settle and receipt, and the meaning of signals on the way.
 Must not: know options or print tables (``cli`` does).
 """
 
@@ -57,7 +57,7 @@ class ServerAddress:
     cert_key_file: str | None = None
 
     def client(self, **retry: Any) -> AsyncClient:
-        """A client that goes on asking as long as it was told to."""
+        """A client that repeats its calls for as long as the options allow."""
         terms = Retry(**{"deadline_s": self.timeout_s, **retry})
         shown = shown_by(self.cert_file, self.cert_key_file)
         return AsyncClient(self.url, self.key, retry=terms, ca_file=self.ca_file, shown=shown)
@@ -65,7 +65,7 @@ class ServerAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCommand:
-    """What to run: the words, the environment, the signal that asks it to end, and its brake."""
+    """What to run: words, environment, the signal that asks it to end, and how to slow it down."""
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -132,7 +132,7 @@ class Launcher:
     async def _admit(
         self, client: AsyncClient, account: str, fields: Mapping[str, Any], *, wait: bool
     ) -> tuple[ReservationAnswer, int]:
-        """A lease, and when the request that granted it was sent."""
+        """Take a lease; also when the request for it was sent."""
         sent_at_ms = clock_ms()
         if wait:
             reservation_id = await wait_in_queue(client, account, fields, self.say, self._woken)
@@ -148,7 +148,7 @@ class Launcher:
         return lease, sent_at_ms
 
     async def _report_to_the_end(self, job: SupervisedJob) -> None:
-        """Report whenever it is due, until the job is over; errands do not hold a report up."""
+        """Report whenever a report is due, until the job is over; errands delay no report."""
         errands: asyncio.Task[str] | None = None
         async with self.server.client(attempts_max=1) as client:
             while not job.is_over:
@@ -171,10 +171,10 @@ class Launcher:
             if errands is not None:
                 await errands
             if problem := await job.run_errands(client):
-                self.say(f"{job.reservation_id}: the last checkpoint is not told: {problem}")
+                self.say(f"{job.reservation_id}: no report of the last checkpoint: {problem}")
 
     async def _report(self, client: AsyncClient, job: SupervisedJob) -> None:
-        """Send one report; without an answer the old standing holds."""
+        """Send one report; without an answer, the last answer stays in force."""
         job.seq += 1
         sent_at_ms = clock_ms()
         patience_ms = max((job.standing.ends_at_ms - sent_at_ms) // 2, BEAT_MS_MIN)
@@ -192,7 +192,7 @@ class Launcher:
         job.hear(answer, sent_at_ms)
 
     def _alone(self, job: SupervisedJob) -> None:
-        """No answer: the job lives on what was granted before. It is told once in an outage."""
+        """Note an outage: the job runs on until its deadline. The user is told once per outage."""
         now_ms = clock_ms()
         job.unheard(now_ms)
         if not self._is_alone:
@@ -201,21 +201,21 @@ class Launcher:
             self.say(f"the server does not answer; the lease lasts for {format_ms(left_ms)} more")
 
     def _together(self, job: SupervisedJob) -> None:
-        """An answer: what was used meanwhile is settled with it."""
+        """Note the end of an outage: this answer has settled the use meanwhile."""
         if self._is_alone:
             self._is_alone = False
-            self.say(f"the server answers again; {job.reservation_id} is trued up")
+            self.say(f"the server answers again; {job.reservation_id} is settled up to now")
 
     async def _settle(self, client: AsyncClient, job: SupervisedJob) -> tuple[int, Receipt | None]:
-        """Pay the bill. Where no server answers, the guardian becomes the settler."""
+        """Pay the bill; if no server answers, the guardian becomes the settler."""
         status = job.run_time.exit_status
         exit_code = SIGNALED - status if status < 0 else status
         try:
             await client.settle(job.reservation_id, used_ms=job.used_ms())
         except Undecided as error:
             self.say(
-                f"{job.reservation_id} is settled as soon as the server answers ({error}); "
-                f"if that takes a day: gpucredits settle {job.reservation_id} "
+                f"{job.reservation_id} will be settled as soon as the server answers ({error}); "
+                f"if it takes over a day: gpucredits settle {job.reservation_id} "
                 f"--used {job.used_ms() / 1_000}s"
             )
             await job.leave()
@@ -228,12 +228,12 @@ class Launcher:
                 client, job.reservation_id, exit_code=exit_code, because=job.ended_because
             )
         except (Undecided, Refused) as error:
-            self.say(f"{job.reservation_id} is settled; no receipt: {error}")
+            self.say(f"{job.reservation_id} is settled; there is no receipt: {error}")
             return exit_code, None
         return exit_code, receipt
 
     def _terms(self, job: SupervisedJob) -> dict[str, Any]:
-        """What the guardian has to know: how to drain, and how to pay if the launcher dies."""
+        """The guardian's terms: how to drain, and how to pay if the launcher dies."""
         bill = {
             "url": self.server.url,
             "key": self.server.key,
@@ -293,7 +293,7 @@ async def own_folder() -> AsyncIterator[Path]:
 
 
 def lease_env(lease: ReservationAnswer) -> dict[str, str]:
-    """What a job finds its lease by."""
+    """The environment variables that tell a job its lease."""
     return {
         "GPUCREDITS_RESERVATION_ID": lease.reservation_id,
         "GPUCREDITS_JOB_ID": lease.job_id,

@@ -64,15 +64,15 @@ class KillMessage(msgspec.Struct, kw_only=True, tag_field="do", tag="kill"):
 
 
 class ListMessage(msgspec.Struct, kw_only=True, tag_field="do", tag="list"):
-    """Say which jobs there are."""
+    """List the jobs."""
 
 
 class StatusMessage(msgspec.Struct, kw_only=True, tag_field="do", tag="status"):
-    """Say which node this is, and what it knows of GPUs."""
+    """Get the name of the node, and what its agent knows about GPUs."""
 
 
 class AgentStatus(msgspec.Struct, kw_only=True):
-    """What an agent is: its node, how many jobs and devices it has, and what reads them."""
+    """An agent: its node, its numbers of jobs and devices, and the meter that reads them."""
 
     node: str
     jobs: int
@@ -105,16 +105,16 @@ def lock(folder: Path) -> int:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(number)
-        raise OSError(f"another agent works in {folder}: one for each folder") from None
+        raise OSError(f"another agent uses {folder}: give each agent a folder of its own") from None
     return number
 
 
 def listen(path: Path) -> socket.socket:
-    """A socket that only the owner may use; one that a dead agent left is replaced."""
+    """Open a socket that only its owner may use, in the place of one that a dead agent left."""
     if is_served(path):
         raise OSError(f"an agent already listens at {path}")
     if path.exists() and not path.is_socket():
-        raise OSError(f"{path} is there, and is no socket: move it away")
+        raise OSError(f"{path} is not a socket: move it away")
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     mask = os.umask(0o177)
@@ -128,7 +128,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def is_served(path: Path) -> bool:
-    """Whether an agent answers there."""
+    """Whether an agent answers at the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
         try:
             probe.connect(str(path))
@@ -169,7 +169,7 @@ class Caller:
         self._given_up = asyncio.Event()
 
     async def serve(self) -> None:
-        """Do what the caller says; a job goes on when its caller is gone, a request does not."""
+        """Carry out the caller's messages. A job outlives its caller; a waiting request ends."""
         with self._link:
             while True:
                 data, streams = await self._packet()
@@ -241,7 +241,7 @@ class Caller:
         except (CallError, NotAdmitted, NoDevicesError, ValueError) as error:
             self._say(JobEvent(event="refused", detail=str(error)))
         except GivenUp:
-            self._say(JobEvent(event="refused", detail="given up while the request waited"))
+            self._say(JobEvent(event="refused", detail="the caller left while the request waited"))
         except OSError as error:
             text = f"{error.filename or 'the journal of the agent'}: {error.strerror}"
             self._say(JobEvent(event="refused", detail=text, errno=error.errno))
@@ -264,7 +264,7 @@ class Caller:
             self._link.send(msgspec.json.encode(event))
 
     async def _packet(self) -> tuple[bytes, list[int]]:
-        """The next packet with its file descriptors; nothing when the caller is gone."""
+        """The next packet with its file descriptors; empty if the caller is gone."""
         await readable(self._link)
         try:
             data, streams, _, _ = socket.recv_fds(self._link, PACKET_BYTES_MAX, STREAMS)
@@ -274,7 +274,7 @@ class Caller:
 
 
 def status_of(agent: NodeAgent) -> AgentStatus:
-    """What an agent is."""
+    """Describe this agent."""
     return AgentStatus(
         node=agent.node,
         jobs=len(agent.jobs),
@@ -284,7 +284,7 @@ def status_of(agent: NodeAgent) -> AgentStatus:
 
 
 def ask_status(path: Path) -> AgentStatus | None:
-    """What the agent at ``path`` says of itself; None where none answers this user in time."""
+    """The status of the agent at ``path``; None if no agent answers this user in time."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
         link.settimeout(ASK_S)
         try:
@@ -334,5 +334,5 @@ def run_at(
                 say(event.detail or "")
             if event.event == "ended":
                 return event.exit_code or 0, event.receipt
-        say("the agent is gone; the job goes on, and the agent settles it after its restart")
+        say("the agent is gone; the job goes on, and the agent settles the job after its restart")
     return JobEvent(event="lost", detail="the agent is gone")

@@ -75,12 +75,12 @@ class Metering:
     _trouble: str = ""
 
     def __post_init__(self) -> None:
-        """Open the spool; readings of an earlier agent wait in it."""
+        """Open the spool, which may hold readings of an earlier agent."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.usage = UsageSpool(self.folder / "usage")
 
     async def run(self, client: AsyncClient) -> None:
-        """Read and send each interval, and what is left of a job as soon as it has ended."""
+        """Read and send in each interval; send the last readings of a job soon after its end."""
         self._ended |= set(self.usage.known()) - set(self.jobs)
         while True:
             pause_s = self.interval_s * _RANDOM.uniform(0.9, 1.1)
@@ -97,7 +97,7 @@ class Metering:
         await self._send(client)
 
     def ended(self, job: SupervisedJob) -> None:
-        """Take the last reading of a job that has ended; it is sent soon."""
+        """Take the last reading of a job that has ended, and send it soon."""
         use = UseSoFar(job.reservation_id, job.used_ms(), self._offset(job), None)
         self._keep([use])
         self._guarded.pop(job.reservation_id, None)
@@ -108,12 +108,12 @@ class Metering:
         self._woken.set()
 
     def warning_of(self, reservation_id: str) -> str:
-        """What the idle guard says of a job; empty while all is well."""
+        """The idle guard's warning about a job; empty if there is none."""
         guarded = self._guarded.get(reservation_id)
         return guarded.standing.sentence if guarded else ""
 
     async def _look(self) -> list[DeviceReading]:
-        """What the GPUs do; nothing while the meter fails, or still hangs in an earlier look."""
+        """Read the GPUs; empty while the meter fails, or still hangs in an earlier reading."""
         if self.meter is None:
             return []
         if self._reading is None:
@@ -133,13 +133,13 @@ class Metering:
         return readings
 
     def _tell_trouble(self, text: str) -> None:
-        """Say what is wrong with the meter, once until it changes."""
+        """Log what is wrong with the meter, once for each new trouble."""
         if text != self._trouble:
-            self.log(f"GPUs are not read: {text}")
+            self.log(f"the meter cannot read the GPUs: {text}")
         self._trouble = text
 
     async def _record(self, readings: Mapping[str, DeviceReading]) -> None:
-        """Spool what each job did, and let the guard judge it; give way to others meanwhile."""
+        """Spool the use of each job and let the guard judge it; yield to other tasks in between."""
         uses = []
         for number, job in enumerate(list(self.jobs.values())):
             if job.is_over or not job.run_time.is_started:
@@ -158,17 +158,17 @@ class Metering:
         return max(clock_ms() - job.admitted_ms, 0)
 
     def _keep(self, uses: list[UseSoFar]) -> None:
-        """Spool readings; a full disk loses none, as use is told in all and not in slices."""
+        """Spool readings. A full disk loses no use: a later reading covers the same time."""
         before = self.usage.halvings
         try:
             self.usage.add(uses)
         except OSError as error:
-            self.log(f"readings cannot be written, and are taken again: {error}")
+            self.log(f"readings cannot be written now; they are taken again: {error}")
         if self.usage.halvings > before:
-            self.log(f"too many readings wait: merged in pairs, {self.usage.waiting} are left")
+            self.log(f"too many readings wait: merging pairs has left {self.usage.waiting}")
 
     def _guard(self, job: SupervisedJob, gpus: tuple[GpuSample, ...]) -> None:
-        """Warn or drain a job whose GPUs are unused, by the terms of its account."""
+        """Warn or drain a job that leaves its GPUs unused, by the terms of its account."""
         terms = self._terms.get(job.account, (0, OFF))[1]
         if not terms.is_on:
             self._guarded.pop(job.reservation_id, None)
@@ -197,7 +197,7 @@ class Metering:
         job.say(text)
 
     async def _refresh_terms(self, client: AsyncClient) -> None:
-        """Ask for the guard's terms of each account with a job, now and then."""
+        """Ask now and then for the idle guard of each account that has a job."""
         if self.meter is None:
             return
         accounts = {job.account for job in self.jobs.values() if job.shares and not job.is_over}
@@ -211,11 +211,11 @@ class Metering:
                 async with asyncio.timeout(METER_TIMEOUT_S):
                     known = terms_in(await client.idle_guard(account))
             except (CallError, TimeoutError) as error:
-                self.log(f"the idle guard of {account} is not known: {error}")
+                self.log(f"the idle guard of {account} cannot be read: {error}")
             self._terms[account] = (now_ms + TERMS_EVERY_MS, known)
 
     async def _send(self, client: AsyncClient) -> None:
-        """Send batches until none is left or the server does not answer; then the same again."""
+        """Send batches until none is left; send a batch that got no answer again later."""
         try:
             while batch := self.usage.batch():
                 if not await self._sent(client, batch):
@@ -225,38 +225,38 @@ class Metering:
             self.usage.forget(done)
             self._ended.difference_update(done)
         except OSError as error:
-            self.log(f"readings are not sent, since they cannot be written: {error}")
+            self.log(f"readings cannot be written, so they are not sent: {error}")
 
     async def _sent(self, client: AsyncClient, batch: list[SentReading]) -> bool:
-        """Whether the server has decided about a batch."""
+        """Send a batch; whether the server has decided about it."""
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 answer = await client.report_usage(list(map(event_of, batch)), node=self.node)
         except (Invalid, Refused) as error:
             if isinstance(error, Refused) and error.status not in (BAD_REQUEST, 422):
-                self.log(f"readings are refused, and sent again: {error}")
+                self.log(f"the server refuses readings for now; they are sent again: {error}")
                 return False
             self._set_aside(batch, error)
             return True
         except (CallError, TimeoutError) as error:
-            self.log(f"no answer to {len(batch)} readings, {self.usage.waiting} wait: {error}")
+            self.log(f"no answer to {len(batch)} readings; {self.usage.waiting} wait: {error}")
             return False
         unknown = {row.reservation_id for row in answer.results if row.status == "unknown"}
         if unknown:
-            self.log(f"the server does not know {', '.join(sorted(map(str, unknown)))}")
+            self.log(f"the server knows no lease {', '.join(sorted(map(str, unknown)))}")
         return True
 
     def _set_aside(self, batch: list[SentReading], error: CallError) -> None:
-        """Keep readings that the server will never take where people can see them."""
+        """Write readings that the server refuses for good to a file for people."""
         place = self.folder / "usage.refused"
-        self.log(f"{len(batch)} readings are wrong for the server, kept in {place}: {error}")
+        self.log(f"the server refuses {len(batch)} readings for good, kept in {place}: {error}")
         if not place.exists() or place.stat().st_size < REFUSED_BYTES_MAX:
             with place.open("a") as file:
                 file.writelines(json.dumps(row._asdict()) + "\n" for row in batch)
 
 
 def event_of(row: SentReading) -> dict[str, Any]:
-    """A reading as the server takes it."""
+    """A reading in the form that the server takes."""
     event: dict[str, Any] = {
         "reservation_id": row.reservation_id,
         "seq": row.seq,
@@ -267,7 +267,7 @@ def event_of(row: SentReading) -> dict[str, Any]:
 
 
 def terms_in(answer: IdleGuardAnswer) -> IdleTerms:
-    """The terms of a guard as they came."""
+    """The terms of a guard from the server's answer."""
     return IdleTerms(
         window_ms=answer.window_seconds * 1_000,
         utilization_percent=answer.utilization_percent,

@@ -1,4 +1,4 @@
-"""The agent of a node: many jobs, one report for all of them, and a journal of what it knows.
+"""The agent of a node: many jobs, one report for all of them, and a journal of their leases.
 
 Owns: admitting, starting, adopting, reporting and settling the jobs of one node.
 Must not: serve the socket (``local_api`` does), read GPUs (``metering`` does) or enforce deadlines
@@ -45,12 +45,12 @@ Ended = Callable[[int, Receipt | None], None]
 
 
 class GivenUp(Exception):  # noqa: N818  # it states what happened
-    """Whoever asked for a job went away while the request waited."""
+    """The caller who asked for a job left while the request waited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """What to run, for whom, and on what; ``fields`` are those of a reserve."""
+    """What to run, for which account, and on which GPUs; ``fields`` go into the reserve."""
 
     account: str
     fields: Mapping[str, Any]
@@ -67,12 +67,12 @@ class JobRequest:
 
     @property
     def gpu_type(self) -> str:
-        """The GPU type that it asks for."""
+        """The GPU type that the request asks for."""
         return str(self.fields["gpu_type"])
 
     @property
     def milli_gpus(self) -> int:
-        """The thousandths of GPUs that it asks for."""
+        """The thousandths of GPUs that the request asks for."""
         return parse_gpus(str(self.fields.get("gpu_count", 1)))
 
 
@@ -120,7 +120,7 @@ class NodeAgent:
         return self._journal
 
     async def run(self) -> None:
-        """Adopt what an earlier agent left, then report and meter until canceled."""
+        """Adopt the jobs of an earlier agent, then report and meter until canceled."""
         await self.adopt_all()
         async with self.server.client(attempts_max=1) as client, asyncio.TaskGroup() as group:
             group.create_task(self._report_when_due(client))
@@ -144,7 +144,7 @@ class NodeAgent:
         return [each.standing.beat_at_ms for each in self.jobs.values() if not each.is_over]
 
     async def report(self, client: AsyncClient) -> None:
-        """Report all jobs at once; the journal has the readings before they are sent."""
+        """Report all jobs at once, after writing the reports to the journal."""
         live = [each for each in self.jobs.values() if not each.is_over]
         for start in range(0, len(live), BEATS_MAX):
             await self._report(client, live[start : start + BEATS_MAX])
@@ -173,12 +173,12 @@ class NodeAgent:
     async def _run_errands(self, client: AsyncClient, jobs: Sequence[SupervisedJob]) -> None:
         for job in jobs:
             if problem := await job.run_errands(client):
-                self.log(f"{job.reservation_id}: checkpoint or token: {problem}")
+                self.log(f"{job.reservation_id}: its checkpoint or token failed: {problem}")
 
     async def start(self, request: JobRequest) -> SupervisedJob:
         """Take a lease for a command and start it, on devices of its own.
 
-        CallError, NotAdmitted, NoDevicesError, GivenUp or OSError when that cannot be.
+        Raises CallError, NotAdmitted, NoDevicesError, GivenUp or OSError if there is none.
         """
         fields = {**request.fields, "node": self.node}
         async with self.server.client() as client:
@@ -206,10 +206,10 @@ class NodeAgent:
     async def _wait_for_lease(
         self, client: AsyncClient, request: JobRequest, fields: Mapping[str, Any]
     ) -> tuple[ReservationAnswer, int]:
-        """A lease from the queue, with devices for it; when it was asked for.
+        """Wait for a lease and take devices for it; also when the granted request was sent.
 
-        Devices are not kept while the request waits for its turn. Where another job takes them
-        just then, the lease goes back and the request waits again.
+        Devices are not kept while the request waits. If another job takes the devices meanwhile,
+        the lease is given back and the request waits again.
         """
         while not request.given_up.is_set():
             await self._wait_for_devices(request)
@@ -231,13 +231,13 @@ class NodeAgent:
         raise GivenUp
 
     async def _wait_for_devices(self, request: JobRequest) -> None:
-        """Wait until a job could have its devices; NoDevicesError if that can never be."""
+        """Wait until a job's devices are free; NoDevicesError if the node does not have them."""
         asked = (request.milli_gpus, request.gpu_type, request.devices)
         self.devices.require_possible(*asked)
         is_told = False
         while not self.devices.could_give(*asked):
             if not is_told:
-                request.say(f"waits for GPUs of node {self.node}")
+                request.say(f"the job waits for GPUs of node {self.node}")
                 is_told = True
             self._freed.clear()
             freed = asyncio.create_task(self._freed.wait())
@@ -295,19 +295,19 @@ class NodeAgent:
         return job
 
     def _note(self, record: dict[str, Any]) -> None:
-        """Write to the journal; a full disk is no reason to let jobs die or bills wait."""
+        """Write to the journal; on a full disk, log that and let jobs and bills go on."""
         try:
             self.journal.write(record)
         except OSError as error:
             self.log(f"the journal cannot be written ({record['kind']}): {error}")
 
     def _take_back(self, holder: str) -> None:
-        """Devices are free again; whoever waits for some looks."""
+        """Free the devices of a job, and wake the requests that wait for devices."""
         self.devices.take_back(holder)
         self._freed.set()
 
     def _note_drain(self, job: SupervisedJob) -> None:
-        """Write down that the node ends a job, so that the next agent does too."""
+        """Write down that the node ends a job, so that a later agent ends it too."""
         if job.drain is not None:
             self._note({"kind": "drain", "id": job.reservation_id, "drain": asdict(job.drain)})
 
@@ -320,12 +320,12 @@ class NodeAgent:
         return JobFiles(self.home(reservation_id), errands)
 
     async def adopt_all(self) -> None:
-        """Take over the jobs that the journal knows: running ones, and bills that are open."""
+        """Take over the journal's jobs: jobs that run, and jobs with an open bill."""
         for reservation_id in list(self.journal.starts):
             await self._adopt(reservation_id)
 
     async def _adopt(self, reservation_id: str) -> None:
-        """Go on with one job; one whose guardian is gone has ended, and its bill is open."""
+        """Take over one job. A job without a guardian has ended; its bill is still open."""
         seq, used_ms = self.journal.used[reservation_id]
         start = self.journal.starts[reservation_id]
         now_ms = clock_ms()
@@ -346,10 +346,10 @@ class NodeAgent:
         home = self.home(reservation_id)
         try:
             await job.adopt(home / "guardian.sock")
-            self.log(f"{reservation_id} runs on as process {job.run_time.pid}")
+            self.log(f"{reservation_id} still runs as process {job.run_time.pid}")
         except OSError:
             job.run_time = last_words(home / "events", used_ms, job.mark)
-            self.log(f"{reservation_id} has ended meanwhile")
+            self.log(f"{reservation_id} ended while no agent ran")
         self._look_after(job, lambda _code, _receipt: None)
 
     def _look_after(self, job: SupervisedJob, ended: Ended) -> None:

@@ -1,7 +1,7 @@
 """Waiting for a lease in a pool's queue, for ``run`` and for the agent.
 
-Owns: asking where the request stands, saying it when that changes, and leaving the queue cleanly.
-Must not: know jobs or signals; whoever waits says when to give up.
+Owns: asking where the request stands, telling the user of changes, and leaving the queue cleanly.
+Must not: know jobs or signals; the caller says when to give up.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ async def wait_in_queue(
     say: Callable[[str], None],
     given_up: asyncio.Event,
 ) -> str | None:
-    """The reservation that the queue gave; None when ``given_up`` was set before.
+    """Wait for the queue's reservation; None if ``given_up`` was set first.
 
-    Says where the request stands and why whenever that changes.
+    Tells the request's place and what it waits for, whenever they change.
     """
     request = await client.enqueue(account, **fields)
     shown = ""
@@ -55,7 +55,7 @@ async def wait_in_queue(
 
 
 async def leave_queue(client: AsyncClient, request: QueueAnswer) -> None:
-    """Leave the queue; a request that was admitted meanwhile gives its lease back."""
+    """Leave the queue; give the lease back if the request was admitted meanwhile."""
     with suppress(Refused):
         await client.cancel_queued(request.queue_id)
     ended = await client.queued(request.queue_id)
@@ -64,6 +64,6 @@ async def leave_queue(client: AsyncClient, request: QueueAnswer) -> None:
 
 
 def place_in_queue(request: QueueAnswer) -> str:
-    """Where a request stands, and why it waits."""
+    """A sentence on a request's place in the queue, and on what it waits for."""
     place = f"place {request.position} in the queue" if request.position else "in the queue"
     return f"{request.queue_id} waits, {place}: {request.sentence}"

@@ -18,14 +18,14 @@ HOUR_MS = 3_600_000
 
 
 class GrantShare(msgspec.Struct, kw_only=True):
-    """What one grant paid; without an id the house covered it."""
+    """The amount that one grant paid; the house covered an amount without a grant's id."""
 
     grant_id: str | None
     paid: str
 
 
 class Receipt(msgspec.Struct, kw_only=True):
-    """What a job cost, as the ledger has it."""
+    """The cost of a job by the ledger."""
 
     reservation_id: str
     job_id: str
@@ -70,7 +70,7 @@ async def receipt_of(
 
 
 async def grants_of(client: AsyncClient, lease: ReservationAnswer) -> list[GrantShare]:
-    """Which grants paid, in the order of their first payment; only those that the key may see."""
+    """The grants that paid, in the order of their first payment, as far as the key may see them."""
     paid: dict[str | None, Decimal] = {}
     for payer in lease.payers:
         for entry in reversed(await settlements(client, payer.account, lease.reservation_id)):
@@ -79,7 +79,7 @@ async def grants_of(client: AsyncClient, lease: ReservationAnswer) -> list[Grant
 
 
 async def settlements(client: AsyncClient, payer: str, reservation_id: str) -> list[EntryAnswer]:
-    """What a payer paid for a lease, the latest first; nothing where the key may not see it."""
+    """A payer's payments for a lease, the latest first; empty if the key may not see the payer."""
     listed = client.entries(account=payer, reservation_id=reservation_id, type="settle")
     try:
         return [each async for each in listed]
@@ -88,7 +88,7 @@ async def settlements(client: AsyncClient, payer: str, reservation_id: str) -> l
 
 
 def lines(receipt: Receipt) -> list[str]:
-    """The receipt for people."""
+    """The receipt as lines of text."""
     price = f"{receipt.price_per_gpu_hour} credits a GPU-hour"
     facts = [
         ("reservation", f"{receipt.reservation_id} ({receipt.state})"),

@@ -1,4 +1,4 @@
-"""What a job used, by the events of its guardian: pure arithmetic over instants.
+"""The run time of a job, worked out from its guardian's events.
 
 Owns: the time that a job ran, without the time it was paused.
 Must not: read a clock.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class RunTime:
-    """A job's life as its guardian tells it; instants are milliseconds of the guardian's clock."""
+    """A job's life by its guardian's events; instants are milliseconds of the guardian's clock."""
 
     pid: int = 0
     pid_start: int = 0
@@ -26,7 +26,7 @@ class RunTime:
     failure: int = 0  # errno of a command that could not be started
 
     def hear(self, line: str) -> None:
-        """Take one event of the guardian in."""
+        """Apply one event of the guardian."""
         word, at, *rest = line.split()
         at_ms = int(at)
         match word:

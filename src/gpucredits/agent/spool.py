@@ -1,7 +1,9 @@
-"""The agent's journal: records that survive kill -9, and a torn last record that does not hurt.
+"""An append-only file of records that survives kill -9 and a torn last record.
 
-A record is its length, the CRC of its bytes, and JSON. What cannot be read whole ends the journal:
-it was never acknowledged. Owns: the file. Must not: know what records mean.
+A record is its length, the CRC of its bytes, and JSON. The first record that cannot be read whole
+ends the file: it was never acknowledged.
+
+Owns: the file. Must not: know what records mean.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Spool:
     def append(self, record: dict[str, Any]) -> None:
         """Write a record; it is on disk when this returns.
 
-        OSError when it cannot be: then nothing of it stays, so that later records can be read.
+        Raises OSError if it cannot be written; then no part of it stays in the file.
         """
         data = framed(record)
         try:
@@ -46,7 +48,7 @@ class Spool:
         self.size += len(data)
 
     def replace(self, records: Iterable[dict[str, Any]]) -> None:
-        """Put these records in the place of all, at once."""
+        """Replace all records by these, in one step."""
         fresh = self._path.with_suffix(".new")
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         size = 0
@@ -68,19 +70,19 @@ class Spool:
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close the file."""
         os.close(self._file)
 
 
 def write_all(file: int, data: bytes) -> None:
-    """Write all of it; a disk that fills up takes a part and fails at the rest."""
+    """Write all bytes; OSError if the disk fills up on the way."""
     place = 0
     while place < len(data):
         place += os.write(file, data[place:])
 
 
 def framed(record: dict[str, Any]) -> bytes:
-    """A record as it stands in the file."""
+    """The bytes of a record in the file."""
     body = msgspec.json.encode(record)
     if len(body) > RECORD_BYTES_MAX:
         raise ValueError(f"a record of {len(body)} bytes is too long")
@@ -88,7 +90,7 @@ def framed(record: dict[str, Any]) -> bytes:
 
 
 def read_records(data: bytes) -> tuple[list[dict[str, Any]], int]:
-    """The records that are whole, and how many bytes they take."""
+    """The records that are whole, and the number of their bytes."""
     records: list[dict[str, Any]] = []
     place = 0
     while place + HEAD.size <= len(data):
@@ -103,7 +105,7 @@ def read_records(data: bytes) -> tuple[list[dict[str, Any]], int]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
+    """Make new and changed names in a folder durable."""
     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     os.fsync(number)
     os.close(number)

@@ -55,7 +55,7 @@ class UseSoFar(NamedTuple):
 
 @dataclass(slots=True)
 class LeaseReadings:
-    """Where a lease stands: its last seq, its use that was read, and when that ended."""
+    """A lease's last seq, the use that was read, and the end of the last reading."""
 
     seq: int = 0
     read_ms: int = 0
@@ -80,18 +80,18 @@ class UsageSpool:
 
     @property
     def waiting(self) -> int:
-        """How many readings the server has not acknowledged."""
+        """The number of readings that the server has not acknowledged."""
         return self._count + len(self._batch)
 
     def read_ms(self, reservation_id: str) -> int:
-        """How much of a lease's use has been read."""
+        """The use of a lease that has been read, in milliseconds."""
         lease = self._leases.get(reservation_id)
         return lease.read_ms if lease else 0
 
     def add(self, readings: Iterable[UseSoFar]) -> None:
-        """Keep what leases have used since they were last read; it is on disk when this returns.
+        """Write down the use of leases since their last readings; it is on disk on return.
 
-        Where too many readings wait, neighbours are merged: no use is dropped, only resolution.
+        If too many readings wait, neighbours are merged: resolution is lost, but no use.
         """
         rows = [row for each in readings if (row := self._row(each)) is not None]
         if rows:
@@ -103,17 +103,17 @@ class UsageSpool:
             self._write({"kind": "halved"})
 
     def batch(self) -> list[SentReading]:
-        """The readings to send now: those of the last batch until it is done."""
+        """The readings to send now: the last batch again until the server has answered for it."""
         if not self._batch and self._count:
             self._write({"kind": "batch", "rows": list(self._taken())})
         return self._batch
 
     def done(self) -> None:
-        """The server has answered for the batch."""
+        """Note that the server has answered for the batch."""
         self._write({"kind": "done"})
 
     def forget(self, reservation_ids: Sequence[str]) -> None:
-        """These leases are paid and have no more use."""
+        """Forget leases that are paid: they have no more use."""
         if reservation_ids:
             self._write({"kind": "forget", "ids": list(reservation_ids)})
 
@@ -122,12 +122,12 @@ class UsageSpool:
         return list(self._leases)
 
     def is_open(self, reservation_id: str) -> bool:
-        """Whether readings of a lease are not acknowledged."""
+        """Whether some readings of a lease are still to be acknowledged."""
         sent = any(row.reservation_id == reservation_id for row in self._batch)
         return sent or reservation_id in self._waiting
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close the file."""
         self._spool.close()
 
     def _row(self, said: UseSoFar) -> tuple[str, int, int, int | None] | None:
@@ -139,7 +139,7 @@ class UsageSpool:
         return said.reservation_id, end_ms - lasted_ms, end_ms, said.utilization
 
     def _taken(self) -> Iterable[SentReading]:
-        """The next readings with their seqs, in the order of each lease."""
+        """Take the next readings, and give each the next seq of its lease."""
         left = EVENTS_MAX
         for reservation_id, readings in self._waiting.items():
             seq = self._leases[reservation_id].seq
@@ -156,7 +156,7 @@ class UsageSpool:
             self._compact()
 
     def _replay(self, record: dict[str, Any]) -> None:
-        """Do what a record says; reading the file again ends in the same state."""
+        """Apply a record; applying all records of the file again ends in the same state."""
         kind, rows = record["kind"], record.get("rows", ())
         match kind:
             case "read" | "wait":
@@ -201,7 +201,7 @@ class UsageSpool:
         self._count -= len(batch)
 
     def _compact(self) -> None:
-        """Write the file anew with what is open."""
+        """Rewrite the file with open leases and waiting readings only."""
         leases = [
             (each, lease.seq, lease.read_ms, lease.end_ms) for each, lease in self._leases.items()
         ]
@@ -217,13 +217,13 @@ class UsageSpool:
 
 
 def halved(readings: Sequence[Reading]) -> list[Reading]:
-    """Neighbours merged in pairs: their time is added, their utilisation is the mean over it."""
+    """Merge neighbours in pairs: add their time, and take the mean of their utilisation."""
     pairs = [merged(*readings[at : at + 2]) for at in range(0, len(readings) - 1, 2)]
     return pairs + list(readings[len(pairs) * 2 :])
 
 
 def merged(first: Reading, second: Reading) -> Reading:
-    """One reading for two; what lay between them is not used and not counted."""
+    """One reading for two; the gap between them does not count as use."""
     parts = [(each, each.end_ms - each.start_ms) for each in (first, second)]
     lasted_ms = sum(lasted for _, lasted in parts)
     known = [(each.utilization, lasted) for each, lasted in parts if each.utilization is not None]

@@ -1,4 +1,4 @@
-"""Handlers of clocks of orgs: which stand ahead of the database's, and their repair."""
+"""Handlers of the clocks of orgs: listing clocks that are ahead of the database's, and repairs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def get_org_clocks(call: ApiRequest[None, PageQuery]) -> OrgClockPage:
     client="repair_clock(org)",
 )
 async def post_clock_repair(call: ApiRequest[ClockRepairRequest, NoQuery]) -> ClockRepairAnswer:
-    """Bring an org's clock back to the present, with everything that was stamped ahead of it."""
+    """Bring an org's clock back to the present, with everything that was stamped later."""
     org = visible(call, call.body.org)
     if "/" in org:
         raise invalid("org", "must be an org, such as acme: its projects have its clock")

@@ -1,4 +1,4 @@
-"""Handlers of planned stops: announce one, end it, and see which leases last through it."""
+"""Handlers of planned stops: announce a stop, end it, and list leases that end too early."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ route = Routes("system")
 async def post_maintenance(
     call: ApiRequest[MaintenanceRequest, NoQuery],
 ) -> MaintenanceAnswer:
-    """Announce a planned stop: reports extend their leases to its end, as far as payers can fund.
+    """Announce a planned stop: reports extend leases to its end, as far as payers can fund it.
 
-    An announcement ends the one before.
+    A new announcement ends the one before.
     """
     return await _change(call, call.body.for_seconds * 1_000, str(call.body.reason or ""))
 
@@ -41,7 +41,7 @@ async def post_maintenance(
     client="end_maintenance()",
 )
 async def post_maintenance_end(call: ApiRequest[None, NoQuery]) -> MaintenanceAnswer:
-    """End a maintenance before its time: the next reports renew for one lease again."""
+    """End a maintenance early: later reports renew leases for their usual time again."""
     return await _change(call, 0, "")
 
 
@@ -52,7 +52,7 @@ async def post_maintenance_end(call: ApiRequest[None, NoQuery]) -> MaintenanceAn
     client="maintenance()",
 )
 async def get_maintenance(call: ApiRequest[None, PageQuery]) -> MaintenanceAnswer:
-    """Get what maintenance is announced, and the leases that cannot be extended to its end."""
+    """Get the announced maintenance, and the leases that cannot be extended to its end."""
     query = call.query
     after = numbered_cursor(query, FIRST)
     state = await call.services.run(read_state, after, query.limit + 1)

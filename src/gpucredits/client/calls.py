@@ -1274,10 +1274,10 @@ def jwks() -> Call[JwkSet]:
 
 
 def lease_token(reservation_id: str) -> Call[TokenAnswer]:
-    """Get a signed token for a live lease, good until the lease ends as it stands now.
+    """Get a signed token for a live lease; the token expires at the lease's present end.
 
-    Ask again after a heartbeat for a token that lasts longer. A token is a JWT that anybody checks
-    with the keys of ``GET /v1/jwks``.
+    Ask again after a heartbeat for a token that lasts longer. A token is a JWT; anybody can check
+    it with the keys of ``GET /v1/jwks``.
     """
     return question("/v1/reservations/{reservation_id}:token", TokenAnswer, locals())
 
@@ -1290,10 +1290,11 @@ def redeem_token(
     key: str | None = None,
     dry_run: bool = False,
 ) -> Call[RedeemAnswer]:
-    """Use up a lease token, as whoever is about to start its job does.
+    """Redeem a lease token before its job starts.
 
-    A lease starts one job: one of its tokens is good, once. It must be for the lease and the node
-    that are named, for the caller's own node if the caller has one, and its lease must be live.
+    A lease starts one job, so one of its tokens can be redeemed, once. The token must be for the
+    named lease and node, and for the caller's own node if the caller has one. Its lease must be
+    live.
     """
     return write("/v1/tokens:redeem", RedeemAnswer, locals(), shape=RedeemRequest)
 
@@ -1303,8 +1304,8 @@ def rotate_signing_key(
 ) -> Call[SigningKeyAnswer]:
     """Make the key that signs lease tokens next.
 
-    It is published at once, and signs after ``signs_in_seconds``. Tokens of the key before it stay
-    good until they expire.
+    The key is published at once, and signs after ``signs_in_seconds``. Tokens of earlier keys stay
+    valid until they expire.
     """
     return write("/v1/signing-keys:rotate", SigningKeyAnswer, locals(), shape=RotateRequest)
 
@@ -1317,9 +1318,9 @@ def signing_keys() -> Call[SigningKeyList]:
 def revoke_signing_key(
     signing_key_id: str, *, key: str | None = None, dry_run: bool = False
 ) -> Call[SigningKeyList]:
-    """Revoke a signing key at once, for one that was stolen: its tokens are good no more.
+    """Revoke a stolen signing key at once: all of its tokens become invalid.
 
-    If it was the key that signs, the next token is signed with a new key.
+    If it is the key that signs now, the next token is signed with a new key.
     """
     return write("/v1/signing-keys/{signing_key_id}:revoke", SigningKeyList, locals())
 
@@ -1408,10 +1409,10 @@ def end_org_request_limit(
 def event_page(
     *, kind: str | None = None, cursor: str | None = None, limit: int | None = None
 ) -> Call[EventPage]:
-    """List what happened, in the order of delivery.
+    """List events in the order of delivery.
 
-    Begin without a cursor. At the end, ask again later with ``position`` as the cursor. A key of
-    an org sees the events of its org.
+    Start without a cursor. At the end, use ``position`` as the cursor of a later call. A key of an
+    org sees the events of its org.
     """
     return read("/v1/events", EventPage, locals())
 
@@ -1424,9 +1425,9 @@ def event_consumers() -> Call[EventConsumerPage]:
 def acknowledge_events(
     consumer: str, position: int, *, key: str | None = None, dry_run: bool = False
 ) -> Call[EventConsumerAnswer]:
-    """Say how far a reader has come; later events are kept for it.
+    """Record how far a reader has come; later events are kept for it.
 
-    The first time makes the reader. A position that is lower than before is taken as it is.
+    The first call makes the reader. A lower position than before is accepted.
     """
     return write(
         "/v1/event-consumers/{consumer}:acknowledge",
@@ -1439,7 +1440,7 @@ def acknowledge_events(
 def forget_event_consumer(
     consumer: str, *, key: str | None = None, dry_run: bool = False
 ) -> Call[EventConsumerAnswer]:
-    """Forget a reader: events are no longer kept for it."""
+    """Forget a reader, so that no events are kept for it."""
     return write("/v1/event-consumers/{consumer}", EventConsumerAnswer, locals(), method="DELETE")
 
 
@@ -1464,7 +1465,7 @@ def replay_dead_letter(
 ) -> Call[DeadLetterAnswer]:
     """Use the message of a dead letter, as it is or mended.
 
-    The events of the message are stored once, whatever was stored before.
+    Events that were stored before are not stored again.
     """
     return write(
         "/v1/dead-letters/{letter_id}:replay", DeadLetterAnswer, locals(), shape=ReplayRequest
@@ -1474,7 +1475,7 @@ def replay_dead_letter(
 def drop_dead_letter(
     letter_id: str, *, key: str | None = None, dry_run: bool = False
 ) -> Call[DeadLetterAnswer]:
-    """Give a dead letter up; its message stays readable."""
+    """Drop a dead letter; its message stays readable."""
     return write("/v1/dead-letters/{letter_id}:drop", DeadLetterAnswer, locals())
 
 
@@ -1572,9 +1573,9 @@ def reservation(reservation_id: str) -> Call[ReservationAnswer]:
 def exposure_page(
     *, account: str | None = None, cursor: str | None = None, limit: int | None = None
 ) -> Call[ExposurePage]:
-    """Get the most that live leases could still use without another answer of the server.
+    """Get the most that live leases could still cost without another answer of the server.
 
-    In total, and for each account that pays for leases.
+    The total, and the exposure of each account that pays for leases.
     """
     return read("/v1/exposure", ExposurePage, locals())
 
@@ -1587,27 +1588,27 @@ def org_clock_page(*, cursor: str | None = None, limit: int | None = None) -> Ca
 def repair_clock(
     org: str, *, reason: str, key: str | None = None, dry_run: bool = False
 ) -> Call[ClockRepairAnswer]:
-    """Bring an org's clock back to the present, with everything that was stamped ahead of it."""
+    """Bring an org's clock back to the present, with everything that was stamped later."""
     return write("/v1/clock/repairs", ClockRepairAnswer, locals(), shape=ClockRepairRequest)
 
 
 def announce_maintenance(
     for_seconds: int, *, reason: str | None = None, key: str | None = None, dry_run: bool = False
 ) -> Call[MaintenanceAnswer]:
-    """Announce a planned stop: reports extend their leases to its end, as far as payers can fund.
+    """Announce a planned stop: reports extend leases to its end, as far as payers can fund it.
 
-    An announcement ends the one before.
+    A new announcement ends the one before.
     """
     return write("/v1/maintenance", MaintenanceAnswer, locals(), shape=MaintenanceRequest)
 
 
 def end_maintenance(*, key: str | None = None, dry_run: bool = False) -> Call[MaintenanceAnswer]:
-    """End a maintenance before its time: the next reports renew for one lease again."""
+    """End a maintenance early: later reports renew leases for their usual time again."""
     return write("/v1/maintenance:end", MaintenanceAnswer, locals())
 
 
 def maintenance(*, cursor: str | None = None, limit: int | None = None) -> Call[MaintenanceAnswer]:
-    """Get what maintenance is announced, and the leases that cannot be extended to its end."""
+    """Get the announced maintenance, and the leases that cannot be extended to its end."""
     return read("/v1/maintenance", MaintenanceAnswer, locals())
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from gpucredits.core import bounds
 from gpucredits.core.account import Account, lineage
+from gpucredits.core.bounds import WindowBounds
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, consumption_order
@@ -25,7 +26,6 @@ from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Outage, Reservation
 from gpucredits.core.topup import TopUpRow
-from gpucredits.core.window_bounds import WindowBounds
 
 SETTLE = EntryType.SETTLE
 

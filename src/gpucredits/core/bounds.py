@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 SECOND_US: Final = 1_000_000
@@ -46,3 +47,15 @@ PATH_SEGMENT_LENGTH_MAX: Final = 63
 NAME_LENGTH_MAX: Final = 200  # job, node, region, GPU type, payment reference
 METADATA_KEYS_MAX: Final = 20
 METADATA_VALUE_LENGTH_MAX: Final = 500
+
+
+@dataclass(slots=True)
+class WindowBounds:
+    """How long leases may last without a report: the server's bound in ms, and those of its pools.
+
+    Pools are named by (GPU type, region). Whoever fills a book passes these bounds in: they are not
+    rows of an org.
+    """
+
+    server_ms: int = WINDOW_MS_MAX
+    pools: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Looks at the database's clock every second, and says as often that a server lives.
+"""Checks the database's clock and gives a sign of life, both every second.
 
-Several servers write the same sign of life: an outage is a time in which none of them lived. Each
+Several servers write the same sign of life: an outage is a time without a sign of any server. Each
 sign also brings news of outages and of maintenance that another server has recorded.
 """
 
@@ -22,9 +22,9 @@ COUNTED_EVERY: Final = 10  # ticks
 
 
 class ClockWatcher(Paced):
-    """Compares the database's clock with this machine's; notices when it is right again too.
+    """Compares the database's clock with this machine's, also while it is known to be wrong.
 
-    Now and then it counts the orgs whose clock is ahead: a time that nobody noticed was wrong.
+    Now and then it counts the orgs whose clock is ahead because of an unnoticed jump.
     """
 
     def __init__(self, pool: Pool, clock_check: ClockCheck, *, rest_s: float = 1.0) -> None:
@@ -50,7 +50,7 @@ class ClockWatcher(Paced):
 
 
 class SignOfLife(Paced):
-    """Gives a sign in each tick. The first has to be given before anything is decided."""
+    """Gives a sign of life in each tick. The first sign comes before any decision."""
 
     def __init__(self, pool: Pool, life: ServerLife, *, rest_s: float = 1.0) -> None:
         super().__init__(rest_s=rest_s)

@@ -1,4 +1,4 @@
-"""Moves the metering pipeline: shows events to readers, reads use from the bus, publishes."""
+"""Runs the metering pipeline: releases events, reads use from the bus, publishes events."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ logger = logging.getLogger(__name__)
 
 
 class EventRelease(Paced):
-    """Shows readers the events that nothing can precede any more; one server does it at a time."""
+    """Releases events to readers; one server does so at a time."""
 
     def __init__(self, pool: Pool, *, rest_s: float = 0.5) -> None:
         super().__init__(rest_s=rest_s)
         self.pool = pool
 
     async def tick(self) -> bool:
-        """Show the next events."""
+        """Release the next events."""
         await release_events(self.pool)
         return False
 
 
 class Pumping(Paced):
-    """Takes one step after another of something that needs the bus, and waits while it is away."""
+    """Repeats a step that needs the bus, and waits while the bus is away."""
 
     def __init__(self, pipeline: Pipeline, *, rest_s: float = 0.5) -> None:
         super().__init__(rest_s=rest_s)
@@ -39,7 +39,7 @@ class Pumping(Paced):
         raise NotImplementedError
 
     async def tick(self) -> bool:
-        """Take a step; say once that the bus is away, and once that it is back."""
+        """Take a step; log once that the bus is away, and once that it is back."""
         try:
             more = await self.step()
         except (BusUnavailable, BusSetupError) as error:
@@ -58,7 +58,7 @@ class UsageReading(Pumping):
     """Reads measured use from the bus."""
 
     async def step(self) -> bool:
-        """Use the next messages."""
+        """Store the next messages."""
         return await self.pipeline.intake.step()
 
 

@@ -1,4 +1,4 @@
-"""Compares leases that have ended with what their nodes measured, and posts what differs.
+"""Compares ended leases with their nodes' measurements, and corrects bills.
 
 Correctness does not depend on how often it runs, nor on how many servers run it: see
 service/reconciliation/passes.py.
@@ -35,7 +35,7 @@ class Reconciler(Paced):
         self.leases_max = leases_max
 
     async def tick(self) -> bool:
-        """Note new use, compare what is due, and carry on claims that were left behind."""
+        """Note new use, compare due leases, and finish claims that a dead server left."""
         has_more = await note_new_use(self.ledger.pool)
         done = await run_pass(self.ledger, Wanted(limit=self.leases_max))
         await carry_on(self.ledger, limit=self.leases_max)

@@ -1,4 +1,4 @@
-"""The address of a bus: what ``serve --bus`` takes, and the bus that it means.
+"""The address of a bus, as ``serve --bus`` takes it, and the bus behind it.
 
 Each bus is an extra: its client is imported only when its address is given.
 """
@@ -17,7 +17,7 @@ REPLICAS_MAX = 9
 
 
 def bus_at(address: str, pool: Pool) -> Bus:
-    """The bus at an address; nothing is connected yet."""
+    """The bus at an address, not yet connected."""
     if address == "postgres":
         return PostgresBus(pool)
     parts = urlsplit(address)
@@ -33,7 +33,7 @@ def bus_at(address: str, pool: Pool) -> Bus:
 
 
 def replicas_of(text: str | None) -> int | None:
-    """How many copies of each message, where the address says so."""
+    """The number of copies of each message, if the address gives one."""
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= REPLICAS_MAX:
@@ -51,7 +51,7 @@ def nats_bus(url: str, replicas: int | None, options: dict[str, str]) -> Bus:
     for name in options:
         if name not in login.OPTIONS:
             known = ", ".join(login.OPTIONS)
-            raise BusSetupError(f"{name} is no option of NATS; replicas, {known} are")
+            raise BusSetupError(f"NATS has no option {name}: its options are replicas, {known}")
     return bus.NatsBus(login.login_of(url, options), replicas=replicas or 1)
 
 
@@ -63,12 +63,12 @@ def kafka_bus(servers: str, replicas: int | None, options: dict[str, str]) -> Bu
         raise missing("Kafka", "kafka") from error
     for name in options:
         if not name.startswith(KAFKA_OPTIONS):
-            raise BusSetupError(f"{name} is no option; those of security, sasl and ssl are")
+            raise BusSetupError(f"no option {name}: options begin with security, sasl or ssl")
     return kafka.KafkaBus(
         kafka.checked(servers), replicas=replicas or kafka.BROKER_DEFAULT, options=options
     )
 
 
 def missing(name: str, extra: str) -> BusSetupError:
-    """What to install."""
+    """The error for a missing client, with the package to install."""
     return BusSetupError(f"the {name} client is not installed: pip install 'gpucredits[{extra}]'")

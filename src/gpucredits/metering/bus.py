@@ -1,12 +1,12 @@
 """The port to a message bus: durable messages, in order within a partition.
 
-Owns: what every bus promises. Progress is not the bus's business: whoever reads says where from.
+Owns: what every bus promises. The bus keeps no progress: the reader says where to start.
 
-- ``publish`` returns when every message is durable. After an error, any of them may be there.
+- ``publish`` returns when every message is durable. After an error, some of them may be stored.
 - Messages of one key are in one partition, in the order of publishing.
-- ``read`` answers with messages after a position each, in order and without gaps within a
-  partition, as often as it is asked.
-- Positions of a partition grow and begin at 1; ``Extent.stream`` names what they are positions of.
+- ``read`` takes a position for each partition and gives the messages after it, in order and
+  without gaps, however often it is called.
+- Positions in a partition begin at 1 and grow; ``Extent.stream`` names the stream they belong to.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class Topic(StrEnum):
 
 
 class BusUnavailable(Exception):  # noqa: N818 - the name is what a caller reads: the bus is away
-    """The bus cannot be reached or does not answer. What was published may be there: repeat it."""
+    """The bus is away. Publish the messages again: some of them may not be stored."""
 
 
 class BusSetupError(Exception):
-    """The bus, its address or its streams cannot do what is promised, and waiting does not help."""
+    """The bus, its address or its streams cannot keep the promises; waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to publish: the org that it is of, an id to drop repeats by, and the content."""
+    """A message to publish: its org, an id by which repeats are dropped, and the content."""
 
     key: int
     message_id: str
@@ -49,7 +49,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message where it lies."""
+    """A stored message with its partition and position."""
 
     partition: int
     position: int
@@ -58,7 +58,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The first and last position of a partition; first is last + 1 where it is empty."""
+    """The first and last position of a partition; if it is empty, first is last + 1."""
 
     first: int
     last: int
@@ -70,10 +70,10 @@ class Bus(Protocol):
 
     @property
     def name(self) -> str:
-        """Which one it is: postgres, nats or kafka."""
+        """The sort of bus: postgres, nats or kafka."""
 
     async def partitions(self, topic: Topic) -> int:
-        """How many partitions a topic has; connects if need be."""
+        """The number of a topic's partitions; connects if necessary."""
 
     async def publish(self, topic: Topic, messages: Sequence[Message]) -> None:
         """Publish messages in order; they are durable when this returns."""
@@ -81,20 +81,20 @@ class Bus(Protocol):
     async def read(
         self, topic: Topic, after: Mapping[int, int], *, limit: int
     ) -> Sequence[Received]:
-        """Messages of some partitions after a position each; at most ``limit`` of a partition."""
+        """The messages after a position in each partition; at most ``limit`` of each."""
 
     async def extents(self, topic: Topic) -> Mapping[int, Extent]:
-        """What each partition holds."""
+        """The first and last position of each partition."""
 
     async def forget(self, topic: Topic, through: Mapping[int, int]) -> None:
-        """Let go of messages that have taken effect, if the bus keeps none for later."""
+        """Delete messages that have taken effect, if the bus does not keep them for later."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 def by_partition(messages: Sequence[Message], partitions: int) -> dict[int, list[Message]]:
-    """Messages by the partition of their key, in order."""
+    """Messages grouped by the partition of their key, in order."""
     found: dict[int, list[Message]] = {}
     for message in messages:
         found.setdefault(message.key % partitions, []).append(message)

@@ -1,4 +1,4 @@
-"""An event of the outbox as it is delivered: a CloudEvent, on the bus as over HTTP."""
+"""An event of the outbox in the form of its delivery: a CloudEvent, on the bus and over HTTP."""
 
 from __future__ import annotations
 

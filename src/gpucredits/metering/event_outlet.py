@@ -1,7 +1,7 @@
 """Publishes the events of the outbox on the bus: in order per org, at least once.
 
-Owns: the progress of the reader ``bus``, which is locked while its events leave. So one server
-publishes at a time, and one that dies before its progress is saved has its events published again.
+Owns: the progress of the reader ``bus``, which is locked during publishing. So one server publishes
+at a time. If it dies before it saves its progress, the events are published again.
 Must not: decide what is news; the outbox has it.
 """
 
@@ -22,7 +22,7 @@ LOOK_EVERY_S: Final = 5.0
 
 
 class EventOutlet:
-    """Publishes what the bus does not have yet."""
+    """Publishes the events that the bus does not have yet."""
 
     def __init__(self, pool: Pool, bus: Bus, standing: PipelineStanding) -> None:
         self._pool = pool
@@ -61,7 +61,7 @@ class EventOutlet:
         return len(found) == EVENTS_MAX
 
     async def _look(self) -> None:
-        """How far behind the bus is, now and then."""
+        """Measure now and then how many events the bus lacks."""
         now_s = time.monotonic()
         if now_s - self._looked_s < LOOK_EVERY_S:
             return

@@ -1,7 +1,7 @@
 """Messages of measured use become rows, or dead letters with the reason.
 
-Owns: which message is poison. A message is used whole or put aside whole, so that people can mend
-and replay it.
+Owns: the decision that a message cannot be used. A message is used whole or put aside whole, so
+that people can mend and replay it.
 Must not: commit; progress is saved in the same transaction.
 """
 
@@ -28,7 +28,7 @@ class Poison(StrEnum):
 
 
 class PoisonError(Exception):
-    """A message cannot be used; says why."""
+    """A message cannot be used; the text says why."""
 
     def __init__(self, reason: Poison, detail: str) -> None:
         super().__init__(detail)
@@ -37,9 +37,9 @@ class PoisonError(Exception):
 
 
 async def ingest(db: Connection, messages: Sequence[Received], prover: bytes) -> list[NewLetter]:
-    """Store what messages say, each event once; the messages that cannot be used.
+    """Store the events of messages, each once; returns the messages that cannot be used.
 
-    All are stored by one statement. Only where the database refuses it, each is tried alone.
+    One statement stores all. If the database refuses the statement, each message is tried alone.
     """
     letters: list[NewLetter] = []
     readable: list[tuple[Received, list[UsageRow]]] = []
@@ -59,7 +59,7 @@ async def ingest(db: Connection, messages: Sequence[Received], prover: bytes) ->
 
 
 async def ingest_one(db: Connection, body: bytes, prover: bytes) -> int:
-    """Store what one message says; how many events it has. PoisonError where it cannot be used."""
+    """Store one message's events; how many there are. PoisonError if it cannot be used."""
     try:
         rows = rows_of(body, prover)
     except UnreadableMessageError as error:
@@ -70,7 +70,7 @@ async def ingest_one(db: Connection, body: bytes, prover: bytes) -> int:
 
 
 async def _refusal(db: Connection, rows: list[UsageRow]) -> PoisonError | None:
-    """Store rows, or store none and say why."""
+    """Store rows; if they cannot be stored, store none and return the reason."""
     if any("\0" in text for row in rows for text in (row.job_id, row.node)):
         return PoisonError(Poison.REFUSED, "a name has a character with the code 0")
     if missing := await usage_events.unknown(db, rows):
@@ -82,5 +82,5 @@ async def _refusal(db: Connection, rows: list[UsageRow]) -> PoisonError | None:
 
 
 def letter(message: Received, why: PoisonError) -> NewLetter:
-    """A message as it is put aside."""
+    """The dead letter of a message."""
     return NewLetter(message.partition, message.position, why.reason, why.detail, message.body)

@@ -1,8 +1,7 @@
-"""A bus on Kafka: one topic with partitions, every replica in sync before a message counts.
+"""A bus on Kafka: topics with partitions; a message counts once all in-sync replicas have it.
 
-Owns: a producer, a consumer that is told where to read, and the topics. The client has threads of
-its own, so each call waits in a thread of ours. Kafka's own consumer groups are not used: progress
-lies in PostgreSQL.
+Owns: a producer, a consumer that reads where it is told, and the topics. Kafka's client blocks, so
+each call runs in a thread. Consumer groups are not used: progress is in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -69,28 +68,28 @@ class KafkaBus:
         self._places: dict[tuple[str, int], int] = {}  # the offset that is fetched next
 
     async def partitions(self, topic: Topic) -> int:
-        """As many as the topic has; it is made if it is not there."""
+        """The number of a topic's partitions; a missing topic is made."""
         return await self._in_thread(lambda: self._count(topic))
 
     async def publish(self, topic: Topic, messages: Sequence[Message]) -> None:
-        """Publish messages; all are in sync when this returns."""
+        """Publish messages; every in-sync replica has them on return."""
         await self._in_thread(lambda: self._publish(topic, messages))
 
     async def read(
         self, topic: Topic, after: Mapping[int, int], *, limit: int
     ) -> Sequence[Received]:
-        """Messages of some partitions after a position each."""
+        """The messages after a position in each partition."""
         return await self._in_thread(lambda: self._read(topic, after, limit))
 
     async def extents(self, topic: Topic) -> Mapping[int, Extent]:
-        """What each partition holds."""
+        """The first and last position of each partition."""
         return await self._in_thread(lambda: self._extents(topic))
 
     async def forget(self, topic: Topic, through: Mapping[int, int]) -> None:
-        """Nothing: the topic keeps messages for its own time."""
+        """Do nothing: the topic's own retention deletes messages."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await asyncio.to_thread(self._close)
 
     async def _in_thread(self, work: Callable[[], Result]) -> Result:
@@ -126,7 +125,7 @@ class KafkaBus:
         return self._counts[topic]
 
     def _found(self, topic: Topic) -> int:
-        """How many partitions a topic has; 0 where there is no such topic."""
+        """The number of a topic's partitions; 0 if there is no such topic."""
         metadata = self._client().list_topics(timeout=READ_TIMEOUT_S)
         self._cluster = f"kafka {metadata.cluster_id}"
         known = metadata.topics.get(topic_of(topic))
@@ -190,7 +189,7 @@ class KafkaBus:
         return found
 
     def _consumer_at(self, topic: Topic, after: Mapping[int, int]) -> Consumer:
-        """A consumer that goes on where it is told; offsets are one less than positions."""
+        """A consumer at given positions; an offset is one less than a position."""
         if self._consumer is None:
             self._consumer = Consumer(
                 {
@@ -240,7 +239,7 @@ def topic_of(topic: Topic) -> str:
 
 
 def said(error: KafkaException) -> str:
-    """What Kafka said."""
+    """Kafka's error as text."""
     first = error.args[0] if error.args else error
     return first.str() if isinstance(first, KafkaError) else str(first)
 
@@ -248,7 +247,7 @@ def said(error: KafkaException) -> str:
 def checked(servers: str) -> str:
     """Brokers, each with its port."""
     if "@" in servers:
-        raise BusSetupError("Kafka takes users as options: sasl.username and sasl.password")
+        raise BusSetupError("give Kafka's user as the options sasl.username and sasl.password")
     for each in servers.split(","):
         host, _, port = each.rpartition(":")
         if not host or not port.isdigit():

@@ -1,8 +1,8 @@
 """A bus on NATS JetStream: one stream for each partition, on file.
 
 Owns: the connection, the streams, and reading by position without a consumer on the server.
-A lost connection is not mended behind our back: whoever uses the bus next connects again, so that
-no message leaves later than its caller knows.
+The client does not reconnect by itself: the next call connects again. So no message leaves after
+its caller was told that it failed.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class NatsBus:
         self._ready: set[Topic] = set()
 
     async def partitions(self, topic: Topic) -> int:
-        """As many as we make; the streams are there afterwards."""
+        """The number of partitions; missing streams are made."""
         await self._streams(topic)
         return PARTITIONS
 
     async def publish(self, topic: Topic, messages: Sequence[Message]) -> None:
-        """Publish each partition's messages one after another: a lost one stops those behind it."""
+        """Publish each partition's messages in order; after a failure, publish no later ones."""
         client = await self._streams(topic)
         parts = by_partition(messages, PARTITIONS)
         stream = client.jetstream(timeout=PUBLISH_TIMEOUT_S)
@@ -81,7 +81,7 @@ class NatsBus:
     async def read(
         self, topic: Topic, after: Mapping[int, int], *, limit: int
     ) -> Sequence[Received]:
-        """Messages of some partitions after a position each."""
+        """The messages after a position in each partition."""
         client = await self._streams(topic)
         found = await self._all_of(
             [read_stream(client, topic, part, after[part], limit) for part in after]
@@ -89,7 +89,7 @@ class NatsBus:
         return [message for messages in found for message in messages]
 
     async def extents(self, topic: Topic) -> Mapping[int, Extent]:
-        """What each stream holds."""
+        """The first and last position of each stream."""
         client = await self._streams(topic)
         stream = client.jetstream(timeout=READ_TIMEOUT_S)
         infos = await self._all_of(
@@ -98,16 +98,16 @@ class NatsBus:
         return {part: extent_of(info) for part, info in enumerate(infos)}
 
     async def forget(self, topic: Topic, through: Mapping[int, int]) -> None:
-        """Nothing: messages stay for their days, for a database that is restored from a backup."""
+        """Do nothing: messages stay for days, for a database that is restored from a backup."""
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
             await closed(client)
 
     async def _streams(self, topic: Topic) -> NatsClient:
-        """A connection to a server that has the topic's streams."""
+        """Connect, and make sure that the topic's streams are there."""
         async with self._connecting:
             if self._client is None or self._lost.is_set():
                 await self.close()
@@ -157,7 +157,7 @@ class NatsBus:
         return client
 
     async def _ensure_stream(self, client: Client, topic: Topic, part: int) -> None:
-        """Make a stream, or check one that is there: on file, and nothing given up unread."""
+        """Make a stream, or check that the existing one is on file and drops nothing unread."""
         stream = client.jetstream(timeout=READ_TIMEOUT_S)
         name = stream_of(topic, part)
         try:
@@ -190,7 +190,7 @@ class NatsBus:
             raise BusSetupError(f"stream {name}: {', '.join(wrong)}")
 
     async def _all_of(self, work: Sequence[Coroutine[Any, Any, Result]]) -> list[Result]:
-        """Results of concurrent work; BusUnavailable as soon as one fails or the server is lost."""
+        """The results of concurrent calls; BusUnavailable once one fails or the server is lost."""
         tasks = [asyncio.ensure_future(each) for each in work]
         together = asyncio.gather(*tasks)
         lost = asyncio.ensure_future(self._lost.wait())
@@ -210,7 +210,7 @@ class NatsBus:
 
 
 async def closed(client: NatsClient) -> None:
-    """Close a connection, with or without the other side's farewell."""
+    """Close a connection, whether or not the server answers."""
     with suppress(*FAILURES):
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
             await client.close()
@@ -220,7 +220,7 @@ async def closed(client: NatsClient) -> None:
 async def read_stream(
     client: Client, topic: Topic, part: int, after: int, limit: int
 ) -> list[Received]:
-    """Messages of one stream after a position, by one request that the server answers in parts."""
+    """The messages of one stream after a position, by one request with several answers."""
     inbox = client.new_inbox()
     replies = await client.subscribe(inbox)
     try:
@@ -245,7 +245,7 @@ async def read_stream(
 
 
 def extent_of(info: StreamInfo) -> Extent:
-    """The positions that a stream holds, and which stream it is."""
+    """The first and last position of a stream, and its identity."""
     state = info.state
     first = state.first_seq if state.messages else state.last_seq + 1
     return Extent(first, state.last_seq, str(info.created or ""))

@@ -1,7 +1,7 @@
-"""Who we are to NATS, and whom we trust: users, tokens, credentials files, and TLS.
+"""Logging in to NATS: users, tokens, credentials files, and TLS.
 
-Owns: what an address and its options say about the connection. Where TLS was asked for, nothing is
-told to a server that offers none: the client itself would go on without.
+Owns: the meaning of an address and its options. If TLS was asked for, a server without TLS is told
+nothing; the NATS client by itself would go on without TLS.
 Must not: connect.
 """
 
@@ -31,17 +31,17 @@ SEED: Final = re.compile(r"-+BEGIN USER NKEY SEED-+\s+(\S+)")
 
 
 class NatsClient(Client):
-    """A client that tells a server nothing before TLS, where TLS was asked for."""
+    """A client that sends nothing before TLS is up, if TLS was asked for."""
 
     needs_tls = False
 
     def _connect_command(self) -> bytes:
         if self.needs_tls and not self._server_info.get("tls_required"):
-            raise NatsError("the server offers no TLS, and the address asks for it")
+            raise NatsError("the address asks for TLS, and the server offers none")
         return bytes(super()._connect_command())
 
     def hang_up(self) -> None:
-        """Close the socket now: closing TLS politely would wait for the other side's farewell."""
+        """Close the socket at once; a clean close of TLS would wait for the server."""
         for name in ("_io_writer", "_bare_io_writer"):
             writer = getattr(self._transport, name, None)
             if writer is not None:
@@ -71,7 +71,7 @@ class NatsLogin:
 
 
 def login_of(url: str, options: Mapping[str, str]) -> NatsLogin:
-    """What an address says; BusSetupError where it cannot be used."""
+    """The login that an address describes; BusSetupError if the address cannot be used."""
     parts = urlsplit(url)
     try:
         host, port = parts.hostname, parts.port
@@ -100,7 +100,7 @@ def login_of(url: str, options: Mapping[str, str]) -> NatsLogin:
 
 
 def tls_of(options: Mapping[str, str]) -> ssl.SSLContext | None:
-    """Settings for TLS, where a file is named for it; without them the system's are used."""
+    """TLS settings from the files that the address names; None means the system's settings."""
     ca_file, cert_file, key_file = (
         options.get(name) for name in ("ca_file", "cert_file", "key_file")
     )
@@ -120,29 +120,29 @@ def tls_of(options: Mapping[str, str]) -> ssl.SSLContext | None:
 
 
 def no_password() -> str:
-    """A key with a password would stop a server that nobody watches."""
-    raise BusSetupError("key_file has a password: take one without")
+    """Refuse to ask for a key's password: an unattended server would stop."""
+    raise BusSetupError("the key in key_file has a password: use a key without one")
 
 
 def read_credentials(path: Path) -> tuple[str, Ed25519PrivateKey]:
-    """The JWT of a user and the key that proves it, from a file that ``nsc`` writes."""
+    """A user's JWT and signing key, from a credentials file written by ``nsc``."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise BusSetupError(f"credentials {path}: {error}") from error
     jwt, seed = JWT.search(text), SEED.search(text)
     if jwt is None or seed is None:
-        raise BusSetupError(f"credentials {path}: a user's JWT and its seed must be there")
+        raise BusSetupError(f"credentials {path}: the file must hold a user's JWT and its seed")
     return jwt[1], key_of(seed[1], path)
 
 
 def key_of(seed: str, path: Path) -> Ed25519PrivateKey:
-    """The key of a seed, which has a checksum."""
+    """The signing key in a seed; the seed's checksum is compared."""
     try:
         raw = base64.b32decode(seed + "=" * (-len(seed) % 8))
     except binascii.Error:
         raw = b""
     whole = len(raw) == SEED_BYTES and raw[0] & 0xF8 == SEED_KIND
     if not whole or binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
-        raise BusSetupError(f"credentials {path}: the seed is torn")
+        raise BusSetupError(f"credentials {path}: the seed is damaged")
     return Ed25519PrivateKey.from_private_bytes(raw[2:-2])

@@ -1,4 +1,4 @@
-"""The pipeline of one server: its bus, what it does with it, and how that stands."""
+"""The pipeline of one server: its bus, the two steps on the bus, and how they stand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpucredits.store.database.connection import Pool
 
 
 class Pipeline:
-    """What a server with a bus has."""
+    """The parts of the pipeline on a server with a bus."""
 
     def __init__(self, pool: Pool, bus: Bus, prover: bytes) -> None:
         self.bus = bus

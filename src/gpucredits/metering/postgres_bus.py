@@ -1,6 +1,6 @@
 """A bus that is the server's own PostgreSQL: no broker, the same promises.
 
-It takes the load of bursts off the tables of measured use, and shows a pipeline without a broker.
+It keeps bursts away from the tables of measured use, and runs the pipeline without a broker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpucredits.store.metering import bus_messages
 
 
 class PostgresBus:
-    """Messages in a table, forgotten when they have taken effect."""
+    """Messages in a table, deleted once they have taken effect."""
 
     name = "postgres"
 
@@ -30,7 +30,7 @@ class PostgresBus:
         self._pool = pool
 
     async def partitions(self, topic: Topic) -> int:
-        """As many as we make."""
+        """The number of partitions, which is fixed."""
         del topic
         return PARTITIONS
 
@@ -46,18 +46,18 @@ class PostgresBus:
     async def read(
         self, topic: Topic, after: Mapping[int, int], *, limit: int
     ) -> Sequence[Received]:
-        """Messages of some partitions after a position each."""
+        """The messages after a position in each partition."""
         found = await bus_messages.read(self._pool, topic, after, limit=limit)
         return [Received(*each) for each in found]
 
     async def extents(self, topic: Topic) -> Mapping[int, Extent]:
-        """What each partition holds."""
+        """The first and last position of each partition."""
         found = await bus_messages.extents(self._pool, topic)
         return {part: Extent(*found.get(part, (1, 0)), self.name) for part in range(PARTITIONS)}
 
     async def forget(self, topic: Topic, through: Mapping[int, int]) -> None:
-        """Delete messages: a restored backup has its own."""
+        """Delete messages; a backup of the database has its own copies."""
         await bus_messages.forget(self._pool, topic, through)
 
     async def close(self) -> None:
-        """The pool is the server's."""
+        """Do nothing: the pool belongs to the server."""

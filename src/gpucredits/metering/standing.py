@@ -1,7 +1,7 @@
-"""How the pipeline stands: what is behind, since when nothing moved, and what was put aside.
+"""How the pipeline stands: messages behind, time without progress, and dead letters.
 
-Owns: numbers that health and metrics show. They are those of the whole pipeline, whichever server
-does the work.
+Owns: the numbers in health and metrics. They describe the whole pipeline, whichever server does the
+work.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ State = Literal["moving", "stalled", "away"]
 
 @dataclass(slots=True)
 class TopicStanding:
-    """One direction: how many messages are behind, and when it last moved."""
+    """One direction: the number of messages behind, and the time of the last progress."""
 
     lag: int = 0
     place: int = 0
     moved_s: float = field(default_factory=time.monotonic)
 
     def saw(self, lag: int, place: int, *, now_s: float | None = None) -> None:
-        """Take a look: it moves while it has nothing to do, or has come further."""
+        """Note a look: the direction moves if it has no work or has made progress."""
         if not lag or place != self.place:
             self.moved_s = time.monotonic() if now_s is None else now_s
         self.lag, self.place = lag, place
 
     def stalled_s(self, now_s: float | None = None) -> float:
-        """For how long there was work and nothing moved."""
+        """How long there was work and no progress, in seconds."""
         now_s = time.monotonic() if now_s is None else now_s
         return now_s - self.moved_s if self.lag else 0.0
 
@@ -56,7 +56,7 @@ class PipelineStanding:
 
     @property
     def state(self) -> State:
-        """Whether work moves."""
+        """The state of the pipeline: moving, stalled, or away if the bus is."""
         if self.trouble:
             return "away"
         stalled_s = max(self.usage.stalled_s(), self.events.stalled_s())

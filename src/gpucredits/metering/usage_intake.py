@@ -1,7 +1,7 @@
 """Reads measured use from the bus: effect and progress are one transaction.
 
 Owns: exact progress. A server that dies before the commit has done nothing; one that dies after it
-has done everything. There is no acknowledgement in between that could be lost.
+has done everything. No acknowledgement in between can get lost.
 Must not: move money.
 """
 
@@ -30,7 +30,7 @@ TOPIC: Final = Topic.USAGE
 
 
 class UsageIntake:
-    """Reads the partitions that no other server is reading."""
+    """Stores messages of the partitions that no other server reads now."""
 
     def __init__(self, pool: Pool, bus: Bus, standing: PipelineStanding, prover: bytes) -> None:
         self._pool = pool
@@ -41,7 +41,7 @@ class UsageIntake:
         self._looked_s = 0.0
 
     async def step(self) -> bool:
-        """Use the next messages; whether there may be more."""
+        """Store the next messages; whether there may be more."""
         try:
             return await self._step()
         except BusUnavailable as error:
@@ -78,11 +78,11 @@ class UsageIntake:
         extents: dict[int, Extent],
         places: dict[int, int],
     ) -> dict[int, int]:
-        """Store what messages say and how far that is; the partitions that moved."""
+        """Store messages with the progress they make; the partitions that moved."""
         if letters := await ingest(db, messages, self._prover):
             letters.sort(key=lambda each: (each.partition, each.position))
             await dead_letters.insert(db, TOPIC, letters)
-            logger.warning("%d messages are dead letters: %s", len(letters), letters[0].detail)
+            logger.warning("%d messages became dead letters: %s", len(letters), letters[0].detail)
         ends = places | {each.partition: each.position for each in messages}
         known = {each.partition: each for each in free}
         streams = {
@@ -98,12 +98,12 @@ class UsageIntake:
         return moved
 
     def _place(self, known: Progress, extents: dict[int, Extent]) -> int:
-        """Where to read on; a stream that was made anew is read from its beginning."""
+        """The position to read on from; a new stream is read from its beginning."""
         if not is_other_stream(known, extents):
             return known.position
         self._standing.restarts += 1
         logger.warning(
-            "partition %d was made anew: %d messages were read of the old one, and the new one is "
+            "partition %d is a new one: %d messages of the old one were read, and the new one is "
             "read from its beginning",
             known.partition,
             known.position,
@@ -111,7 +111,7 @@ class UsageIntake:
         return extents[known.partition].first - 1
 
     async def _look(self) -> dict[int, Extent]:
-        """What the bus holds, now and then; empty in between."""
+        """Ask now and then for the bus's positions; empty in between."""
         now_s = time.monotonic()
         if now_s - self._looked_s < LOOK_EVERY_S:
             return {}
@@ -128,7 +128,7 @@ class UsageIntake:
         return extents
 
     def _fresh(self, found: Sequence[Received], places: dict[int, int]) -> list[Received]:
-        """Messages after the places they were asked from, each once, in order."""
+        """The messages after the positions that were asked for, each once and in order."""
         ends = dict(places)
         kept = []
         for message in found:
@@ -138,7 +138,7 @@ class UsageIntake:
             if end and message.position > end + 1:
                 self._standing.lost += message.position - end - 1
                 logger.error(
-                    "partition %d: the bus gave up messages %d to %d before they were read",
+                    "partition %d: the bus deleted messages %d to %d before they were read",
                     part,
                     end + 1,
                     message.position - 1,
@@ -149,7 +149,7 @@ class UsageIntake:
 
 
 def is_other_stream(known: Progress, extents: dict[int, Extent]) -> bool:
-    """Whether a partition is not the one whose positions are known."""
+    """Whether a partition's stream is another than the one whose positions are known."""
     extent = extents.get(known.partition)
     if extent is None or not known.position:
         return False

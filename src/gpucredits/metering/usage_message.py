@@ -1,7 +1,7 @@
-"""Measured use as messages of one org each, and messages as rows again.
+"""Measured use as messages, each of one org, and back to rows.
 
-A message whose events a node attests has a proof: a code that only servers of this database can
-make. Whoever else writes to the bus can tell use, but nothing that moves money.
+A message with attested events has a proof: a code that only servers of this database can make.
+Other writers on the bus can report use, but their reports never move money.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _DECODER = msgspec.json.Decoder(UsageMessage)
 
 
 class UnreadableMessageError(ValueError):
-    """The bytes are no message of measured use; says why."""
+    """The bytes are no message of measured use; the text says why."""
 
 
 def prover_of(signing_secret: bytes) -> bytes:
-    """The secret that proofs are made with, from the one that servers of a database share."""
+    """The secret for proofs, derived from the secret that servers of a database share."""
     return hmac.digest(signing_secret, PURPOSE, "sha256")
 
 
 def proof_of(message: UsageMessage, prover: bytes) -> str:
-    """The proof of a message, whatever proof it has."""
+    """The proof that a message ought to have."""
     bare = _ENCODER.encode(msgspec.structs.replace(message, proof=""))
     return hmac.new(prover, bare, hashlib.sha256).hexdigest()
 
 
 def messages_of(rows: Sequence[UsageRow], message_id: str, prover: bytes) -> list[Message]:
-    """Rows as messages of one org each, in order, with an id made of the request's."""
+    """Rows as messages, each of one org, in order; the request's id makes their ids."""
     by_org: dict[int, list[UsageRow]] = {}
     for row in rows:
         by_org.setdefault(row.org_id, []).append(row)
@@ -62,7 +62,7 @@ def messages_of(rows: Sequence[UsageRow], message_id: str, prover: bytes) -> lis
 
 
 def bodies(org_id: int, rows: Sequence[UsageRow], prover: bytes) -> list[bytes]:
-    """Rows of one org as one message, or as several that are each within the bound."""
+    """Rows of one org as the bodies of one message or of several, each within the size bound."""
     message = UsageMessage(org_id=org_id, events=[_event(row) for row in rows])
     if any(row.is_attested for row in rows):
         message.proof = proof_of(message, prover)
@@ -74,9 +74,9 @@ def bodies(org_id: int, rows: Sequence[UsageRow], prover: bytes) -> list[bytes]:
 
 
 def rows_of(body: bytes, prover: bytes) -> list[UsageRow]:
-    """The rows of a message; UnreadableMessageError where it is none.
+    """The rows of a message; UnreadableMessageError if it cannot be read.
 
-    Without the proof that a server wrote the message as it is, nothing in it is attested.
+    Without a server's proof for exactly this message, none of its rows is attested.
     """
     try:
         message = _DECODER.decode(body)
@@ -89,7 +89,7 @@ def rows_of(body: bytes, prover: bytes) -> list[UsageRow]:
 
 
 def is_proven(message: UsageMessage, prover: bytes) -> bool:
-    """Whether a server of this database wrote a message as it is."""
+    """Whether the message has the proof of a server of this database."""
     try:
         told = message.proof.encode("ascii")
     except UnicodeEncodeError:
@@ -140,7 +140,7 @@ def _row(org_id: int, place: int, event: MeasuredUse) -> UsageRow:
 
 
 def _check_times(place: int, payload: dict[str, Any]) -> None:
-    """Refuse an interval that the reconciler could not read; one may be left out."""
+    """Refuse an interval that the reconciler could not read; the interval may be absent."""
     told = [payload[name] for name in ("start_ms", "end_ms") if name in payload]
     is_whole = len(told) in (0, 2) and all(type(each) is int for each in told)
     if not is_whole or (told and not 0 <= told[0] <= told[1] <= USED_MS_MAX):

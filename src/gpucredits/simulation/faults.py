@@ -1,4 +1,4 @@
-"""What goes wrong with which attempt of a job: drawn from a seed before the simulation begins.
+"""The faults of each attempt of a job, drawn from a seed before the simulation begins.
 
 Owns: the kinds of faults and their odds. Must not: carry them out; nodes do.
 """
@@ -15,7 +15,7 @@ SLOW_PPM_MAX: Final = 200  # a slow node clock, in millionths
 
 
 class Fault(StrEnum):
-    """What happens to an attempt."""
+    """A kind of fault."""
 
     NONE = "none"
     CRASH = "crash"  # the node dies: nothing more is heard of the job
@@ -34,7 +34,7 @@ ODDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mishap:
-    """A fault of one attempt: from which beat on, for how many, and how slow its clock is."""
+    """A fault of one attempt: its first beat, its number of beats, and the clock's error."""
 
     fault: Fault = Fault.NONE
     beat: int = 0
@@ -43,7 +43,7 @@ class Mishap:
 
 
 def mishap(seed: int, job: str, attempt: int, *, with_faults: bool) -> Mishap:
-    """What goes wrong with an attempt: the same for the same seed."""
+    """The fault of an attempt; the same seed gives the same fault."""
     if not with_faults:
         return Mishap()
     dice = random.Random(f"{seed}:{job}:{attempt}")  # noqa: S311  # a simulation, not a secret

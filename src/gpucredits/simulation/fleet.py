@@ -1,6 +1,6 @@
 """The fleet: jobs arrive, nodes report and obey, and faults happen, in the order of time.
 
-Owns: the order of events, the server's moved clock, and what the nodes do with each answer.
+Owns: the order of events, moving the server's clock, and the nodes' reaction to each answer.
 Must not: judge bills (``oracle`` does) or show anything (``summary`` and ``picture`` do).
 """
 
@@ -25,7 +25,6 @@ from gpucredits.wire.reservation import ReservationAnswer
 
 US: Final = 1_000_000
 BEATS_A_REPORT: Final = 1_000
-QUEUE_PAGE: Final = 100
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 ARRIVAL, END, BEAT, LEAVE = range(4)  # kinds of events, in their order at one instant
@@ -33,7 +32,7 @@ ARRIVAL, END, BEAT, LEAVE = range(4)  # kinds of events, in their order at one i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How the fleet is run."""
+    """The settings of a run."""
 
     seed: int
     interval_s: int
@@ -43,7 +42,7 @@ class Terms:
 
 @dataclass(slots=True, kw_only=True)
 class Refusal:
-    """A job that was not admitted: when, and the gates that were closed, or the reason."""
+    """A job that was not admitted: the time, and the closed gates or the reason."""
 
     job: SimulatedJob
     gates: tuple[str, ...]
@@ -52,7 +51,7 @@ class Refusal:
 
 @dataclass(slots=True, kw_only=True)
 class History:
-    """Everything that happened."""
+    """All attempts, refusals and waits of a run."""
 
     attempts: list[Attempt] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
@@ -66,7 +65,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A job in the queue, and which of its attempts waits."""
+    """A job in the queue, and the number of the attempt that waits."""
 
     job: SimulatedJob
     number: int
@@ -74,7 +73,7 @@ class Waiting:
 
 
 class ServerClock:
-    """The server's clock: moved on to the next event, and read without asking in between."""
+    """The server's clock: moved to each event, and known in between without asking."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -84,7 +83,7 @@ class ServerClock:
 
     @property
     def now_us(self) -> int:
-        """The time on the server, at least."""
+        """The server's time; it may be slightly later."""
         return self._now_us + int((time.monotonic() - self._read_s) * US)
 
     def move(self, seconds: int) -> None:
@@ -114,7 +113,7 @@ class Fleet:
         self.history = History(began_us=self._clock.now_us)
 
     def play(self, tell: Callable[[int, int], None]) -> None:
-        """From the first arrival to the last end; ``tell`` hears how many jobs have arrived."""
+        """Run from the first arrival to the last end; ``tell`` gets the number of arrived jobs."""
         began_us = self.history.began_us
         for job in self._workload.jobs:
             self._at(began_us + job.arrives_s * US, ARRIVAL, job)
@@ -197,7 +196,7 @@ class Fleet:
         self._at(attempt.ends_us, END, attempt)
 
     def _look_at_queue(self) -> None:
-        """Start what was admitted from the queue since the last look."""
+        """Start the jobs that the queue has admitted since the last look."""
         if not self._waiting:
             return
         still = {row.queue_id for row in self._client.queue(state="waiting")}
@@ -216,7 +215,7 @@ class Fleet:
                 self.history.left.append(waited.job)
 
     def _leave(self, queue_id: str) -> None:
-        """Give up waiting; who was admitted meanwhile starts instead."""
+        """Leave the queue; a job that was admitted meanwhile starts instead."""
         if queue_id not in self._waiting:
             return
         try:
@@ -247,7 +246,7 @@ class Fleet:
     def _obey(
         self, attempt: Attempt, beat: tuple[str, int, int], answer: BeatAnswer, sent_us: int
     ) -> None:
-        """Do what the answer says: go on, end at the lease's end, or stop."""
+        """Obey the answer: continue, end at the lease's end, or stop."""
         if answer.decision is None:
             return  # no decision yet: the next report asks again
         attempt.reported_ms = max(attempt.reported_ms, beat[2])
@@ -265,7 +264,7 @@ class Fleet:
                 self._at(attempt.ends_us, END, attempt)
 
     def _repeat(self, attempts: list[Attempt]) -> None:
-        """Send reports again, and old ones late, for nodes whose network does so."""
+        """Repeat reports, and send old ones late, for nodes with such a network fault."""
         for attempt in attempts:
             if attempt.mishap.fault is Fault.REPEAT and attempt.stale:
                 self._client.heartbeats([attempt.stale[-1], attempt.stale[0]])

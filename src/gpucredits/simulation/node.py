@@ -18,7 +18,7 @@ PPM: Final = 1_000_000
 
 
 class End(StrEnum):
-    """How an attempt ended."""
+    """The end of an attempt."""
 
     DONE = "done"
     CRASHED = "crashed"
@@ -50,12 +50,12 @@ class Attempt:
 
     @property
     def run_ms(self) -> int:
-        """How long the attempt runs if nobody stops it."""
+        """The attempt's run time if nobody stops it."""
         return self.job.attempts_s[self.number] * 1_000
 
     @property
     def ends_us(self) -> int:
-        """When the attempt is done, or has to be because its lease ends."""
+        """When the attempt ends: its job is done, or its lease ends."""
         done_us = self.admitted_us + self.run_ms * US_PER_MS
         return min(done_us, self.expires_us) if self.is_draining else done_us
 
@@ -75,7 +75,7 @@ class Attempt:
         return min(self.run_ms, max(0, until_us - self.admitted_us) // US_PER_MS)
 
     def is_silent(self) -> bool:
-        """Whether the report that is due now gets lost."""
+        """Whether the report that is due now is lost."""
         mishap = self.mishap
         if mishap.fault is Fault.CRASH:
             return self.beats >= mishap.beat

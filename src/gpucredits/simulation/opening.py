@@ -1,7 +1,7 @@
 """The world before the first job: accounts, list prices, grants, quotas and pools.
 
-Owns: how generously each tenant is funded and limited, drawn from the seed.
-Must not: know jobs one by one; a workload says what its tenants want in all.
+Owns: each tenant's funds and limits, drawn from the seed.
+Must not: know single jobs; a workload says what each tenant wants in all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUOTA_JOBS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What every tenant and every pool was given."""
+    """The funds and limits of every tenant, and the capacity of every pool."""
 
     granted: dict[str, int]  # micro-credits, by org
     capacity: dict[str, int]  # whole GPUs, by type
@@ -30,7 +30,7 @@ class Opening:
 
 
 def open_world(client: Client, workload: Workload, *, seed: int, interval_s: int) -> Opening:
-    """Set a new server up for a workload."""
+    """Set up a new server for a workload."""
     dice = random.Random(f"opening:{seed}")  # noqa: S311  # a simulation, not a secret
     for gpu_type, price in workload.prices.items():
         client.set_price(gpu_type, credits_text(price))

@@ -15,7 +15,7 @@ MS_PER_HOUR = 3_600_000
 
 
 def least_bill(attempt: Attempt, price: int) -> int:
-    """The least that an attempt may cost: the bill, unless the lease was used to its very end.
+    """The lowest right bill of an attempt; below ``bill`` only if the lease was used to its end.
 
     A hold pays for whole micro-credits, and credits end within a millisecond. So a lease that was
     used to its last millisecond may be billed one millisecond and one micro-credit less.

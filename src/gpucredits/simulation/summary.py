@@ -34,9 +34,9 @@ class WrongBill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantTotal:
-    """What one org was given, spent by the server's books, and should have spent.
+    """An org's credits, its spending by the server's books, and by the oracle.
 
-    ``least`` is less than ``expected`` where leases were used to their last millisecond.
+    ``least`` is below ``expected`` if leases were used to their last millisecond.
     """
 
     org: str
@@ -138,7 +138,7 @@ def _cause(gates: tuple[str, ...], reason: str) -> str:
 
 
 def _steps(waits_us: list[int]) -> list[tuple[str, int]]:
-    """How many waits end within each step: at once, a minute, ten minutes and so on."""
+    """The number of waits within each step: none, a minute, ten minutes and so on."""
     counts = [0] * len(WAIT_NAMES)
     for wait_us in waits_us:
         wait_s = wait_us // US_PER_S

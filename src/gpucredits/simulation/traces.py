@@ -1,7 +1,7 @@
 """Published traces as workloads: Alibaba's GPU pods of 2023, and Microsoft's Philly jobs.
 
-Owns: reading the two formats, and what is assumed where a trace is silent. Neither trace names
-tenants: a seeded hash assigns them, and ``Workload.source`` says so.
+Owns: reading the two formats, and assumptions about what a trace does not record. Neither trace
+names tenants: a seeded hash assigns them, and ``Workload.source`` says so.
 Must not: change a job's size, arrival or run time.
 """
 
@@ -42,7 +42,7 @@ PHILLY_PRICES: Final = {PHILLY_TYPE: 900_000}
 
 
 class TraceError(ValueError):
-    """The file is not one of the traces that can be replayed; the text says where it differs."""
+    """The file is no trace that can be replayed; the text says what is wrong with it."""
 
 
 def read_trace(path: Path, *, seed: int, orgs: int) -> Workload:
@@ -76,7 +76,7 @@ def _alibaba(text: str, tenants: Tenants, note: str, seed: int) -> Workload:
 
 
 def _pod(row: dict[str, str], tenants: Tenants, seed: int) -> SimulatedJob:
-    """A pod. One that was never scheduled waits until it was deleted, and would run till then."""
+    """A job for a pod. A pod that was never scheduled waits, and would run, until its deletion."""
     name = row["name"]
     created_s, deleted_s = int(row["creation_time"]), int(row["deletion_time"])
     began_s = int(row["scheduled_time"]) if row["scheduled_time"] else created_s
@@ -95,7 +95,7 @@ def _pod(row: dict[str, str], tenants: Tenants, seed: int) -> SimulatedJob:
 
 
 def _model(seed: int, name: str) -> str:
-    """A GPU model for a pod, as frequent as the model is among the nodes' GPUs."""
+    """A GPU model for a pod, drawn in proportion to the nodes' GPUs."""
     total = sum(count for _, count in MODELS)
     digest = hashlib.sha256(f"model:{seed}:{name}".encode()).digest()
     place = int.from_bytes(digest[:8]) % total

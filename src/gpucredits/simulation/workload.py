@@ -34,7 +34,7 @@ MEDIAN_RUN_S: Final = 45 * 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedJob:
-    """A job: what it asks for, when, and how long each of its attempts runs."""
+    """A job: its request, its arrival, and the run time of each of its attempts."""
 
     name: str
     account: str
@@ -48,7 +48,7 @@ class SimulatedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Jobs in the order of their arrival, the list prices, and where all of it comes from."""
+    """Jobs in the order of their arrival, the list prices, and the source of both."""
 
     source: str
     jobs: tuple[SimulatedJob, ...]
@@ -60,11 +60,11 @@ class Workload:
         return sorted({job.account for job in self.jobs})
 
     def first(self, count: int) -> Workload:
-        """The same with the first jobs only."""
+        """The workload with its first jobs only."""
         return replace(self, jobs=self.jobs[:count])
 
     def demand(self, org: str) -> int:
-        """What all jobs of an org would cost if every one ran to its end, in micro-credits."""
+        """The cost of an org's jobs if every one ran to its end, in micro-credits."""
         mine = (job for job in self.jobs if org_of(job.account) == org)
         return sum(
             job.milli_gpus * self.prices[job.gpu_type] * sum(job.attempts_s) // (HOUR_S * MILLI)
@@ -72,7 +72,7 @@ class Workload:
         )
 
     def peak(self, gpu_type: str) -> int:
-        """The most GPUs of a type at once, in thousandths, if every job started on arrival."""
+        """The most GPUs of a type in use at once, in thousandths, if jobs start on arrival."""
         steps = []
         for job in self.jobs:
             if job.gpu_type == gpu_type:
@@ -94,7 +94,7 @@ class Tenants:
         self._weights = [1 / number for number in range(1, orgs + 1)]
 
     def account_of(self, name: str) -> str:
-        """The account of a job: the same for the same seed and name."""
+        """The account of a job; the same seed and name give the same account."""
         digest = hashlib.sha256(f"{self._seed}:{name}".encode()).digest()
         dice = random.Random(digest)  # noqa: S311  # a simulation, not a secret
         (org,) = dice.choices(self._orgs, self._weights)

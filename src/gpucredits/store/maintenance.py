@@ -1,6 +1,6 @@
-"""Planned stops of the server: what is announced, and how far live leases are extended for it.
+"""Planned stops of the server: announcements, and how many live leases last through them.
 
-Owns: the rows of maintenances, and reading what of the leases is covered.
+Owns: the rows of maintenances, and counting the leases that are covered.
 Must not: extend a lease (its next report does, by the rules of core).
 """
 
@@ -55,7 +55,7 @@ class Maintenance(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """Of the live leases: those that last to the end, those not heard of since, and the others."""
+    """The numbers of live leases: covered, without a report since, and too short."""
 
     live: int
     covered: int
@@ -64,7 +64,7 @@ class Coverage(NamedTuple):
 
 
 class ShortLease(NamedTuple):
-    """A lease that was renewed and does not last to the end, and what its payer lacks for that."""
+    """A renewed lease that ends before the maintenance, and the credits that its payer lacks."""
 
     org_id: int
     reservation_id: int
@@ -75,7 +75,7 @@ class ShortLease(NamedTuple):
 
 
 async def open_maintenances(db: Connection) -> list[Maintenance]:
-    """What is announced and neither over nor ended, the oldest first."""
+    """The announced stops that are neither over nor ended, the oldest first."""
     return [Maintenance(*row) for row in await db.fetch(OPEN)]
 
 
@@ -90,13 +90,13 @@ async def end(db: Connection, maintenance_id: int) -> Maintenance:
 
 
 async def coverage_of(db: Connection, stop: Maintenance) -> Coverage:
-    """How many live leases last to the end of a planned stop."""
+    """Count the live leases that last to the end of a planned stop, and the others."""
     return Coverage(*await db.fetchrow(COVERAGE, stop.announced_at, stop.until))
 
 
 async def short_leases(
     db: Connection, stop: Maintenance, after: tuple[int, int], limit: int
 ) -> list[ShortLease]:
-    """Leases that have reported since and do not last to the end, in order of org and number."""
+    """Leases that have reported since and end too early, in order of org and number."""
     rows = await db.fetch(SHORT, stop.announced_at, stop.until, *after, limit)
     return [ShortLease(*row) for row in rows]

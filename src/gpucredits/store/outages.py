@@ -1,7 +1,7 @@
-"""Signs of life of servers, the outages between them, and what maintenance is announced.
+"""Signs of life of servers, the outages between them, and announced maintenance.
 
-Owns: these rows. One statement gives a sign, records an outage that it ends, and reads what every
-decision has to know: outages that may still matter, and until when leases are extended.
+Owns: these rows. One statement gives a sign, records an outage that has ended, and reads what every
+decision needs: the outages that may still matter, and the end of a maintenance.
 Must not: decide what an outage means for a lease (core does).
 """
 
@@ -37,7 +37,7 @@ class LifeNews(NamedTuple):
 
 
 async def give_sign(connection: Connection | Pool, *, away_us: int, grace_ms: int) -> LifeNews:
-    """Say that a server lives; an outage that this ends is recorded first."""
+    """Give a sign of life; if it ends an outage, the outage is recorded first."""
     with driver_errors():
         was_away = await connection.fetchval(SIGN, away_us, grace_ms)
         outages = await read_outages(connection)

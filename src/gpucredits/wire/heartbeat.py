@@ -77,7 +77,7 @@ class BeatAnswer(Struct, omit_defaults=True):
             " more than the time since admission, and cut to it; up to two seconds more are cut"
             " without a flag. used_ms_beyond_authorised: cut to what every bound pays for; a"
             " later report may charge the rest. seq_taken: more use than was accepted, with a"
-            " seq that somebody else has used. Absent otherwise."
+            " seq that was used before. Absent otherwise."
         ),
     ] = ""
     deadline_in_ms: Annotated[int | None, doc("Time until the job must have stopped.")] = None

@@ -41,12 +41,14 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 
 GuardSeconds = Annotated[int, Meta(ge=0, le=idle_guard.WINDOW_MS_MAX // 1_000)]
 GuardPercent = Annotated[int, Meta(ge=1, le=100)]
-GUARD_WINDOW = doc("Over how long utilization is averaged; 0: no guard.")
+GUARD_WINDOW = doc("The time over which utilization is averaged; 0 means no guard.")
 GUARD_UTILIZATION = doc("GPUs with less utilization than this percentage are idle.")
-GUARD_MEMORY = doc("GPUs that hold at least this percentage of memory are in use; 0: never so.")
-GUARD_STARTUP = doc("How long a job may take to its first use of a GPU; the window follows.")
-GUARD_WARNING = doc("How long an idle job is warned before it drains.")
-GUARD_GRACE = doc("How long a draining job may take to end before it is killed.")
+GUARD_MEMORY = doc(
+    "GPUs with at least this percentage of memory in use are busy; 0 ignores memory."
+)
+GUARD_STARTUP = doc("The time that a job has until its first use of a GPU; the window follows.")
+GUARD_WARNING = doc("The time from the warning of an idle job to its drain.")
+GUARD_GRACE = doc("The time that a draining job has to end before it is killed.")
 
 
 class UsageEvent(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -100,7 +102,7 @@ class UsageResults(Struct, kw_only=True, omit_defaults=True):
     results: Annotated[list[UsageResult], RESULTS]
     stored: Annotated[int, doc("The number of new events.")]
     duplicates: Annotated[int, doc("The number of events that had been stored before.")]
-    accepted: Annotated[int, doc("The number of events that the bus has, if there is one.")] = 0
+    accepted: Annotated[int, doc("The number of events that a bus has accepted.")] = 0
     dropped: Annotated[
         int, doc("The number of events without a lease for which there was no room.")
     ] = 0
@@ -179,7 +181,7 @@ class UsagePage(Struct, kw_only=True):
 
 
 class IdleGuardRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """When a job leaves its GPUs unused: then it is warned, and drained if it goes on so."""
+    """When a job counts as idle: such a job is warned, and drained if it stays idle."""
 
     window_seconds: Annotated[GuardSeconds, GUARD_WINDOW] = 0
     utilization_percent: Annotated[GuardPercent, GUARD_UTILIZATION] = (
@@ -192,7 +194,7 @@ class IdleGuardRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class IdleGuardChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of the guard in force; what is left out stays, and null is the default."""
+    """The terms of the guard to change; others stay, and null restores the default."""
 
     window_seconds: Annotated[GuardSeconds | UnsetType | None, GUARD_WINDOW] = UNSET
     utilization_percent: Annotated[GuardPercent | UnsetType | None, GUARD_UTILIZATION] = UNSET

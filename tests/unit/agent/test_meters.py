@@ -113,7 +113,7 @@ def test_a_simulated_meter_follows_its_script(tmp_path: Path) -> None:
     assert [[p.pid for p in each.processes or ()] for each in readings] == [[7], []]
     assert readings[1].uuid == second
     script.write_text("{")
-    with pytest.raises(MeterError, match="cannot be read"):
+    with pytest.raises(MeterError, match="does not hold readings"):
         meter.read()
 
 

@@ -131,7 +131,7 @@ def test_a_node_failure_is_silence_of_the_whole_node(ledger: Ledger) -> None:
     done = ledger.lease("acme").reservation_id
     ledger.wait(s=20)
     ledger.accept(Settle(reservation_id=done, used_ms=20_000), Closed)
-    assert "did not end in silence" in judged(ledger, done)
+    assert "not by the silence of a failed node" in judged(ledger, done)
     assert "not preempted" in judged(ledger, lease, cause=Cause.PREEMPTION)
 
 
@@ -151,7 +151,7 @@ def test_a_preemption_is_known_to_the_lease(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("terms", "known", "word"),
     [
-        (LossTerms(), {}, "no rule was set"),
+        (LossTerms(), {}, "no terms are set"),
         (replace(TERMS, unreported_hours=0), {"reported_ms": None}, "No checkpoint"),
         (TERMS, {"job_ms": 2 * HOUR_MS}, "before"),
         (TERMS, {"reported_ms": None, "job_ms": HOUR_MS}, "before"),
@@ -186,4 +186,4 @@ def test_a_claim_is_taken_up_to_the_end_of_its_window(ledger: Ledger) -> None:
     ledger.now = ledger.reservation(lease).ended_at + 24 * HOUR_US
     assert isinstance(judged(ledger, lease), Loss)
     ledger.wait(us=1)
-    assert "later" in judged(ledger, lease)
+    assert "the time for claims is over" in judged(ledger, lease)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpucredits.service.access.peer import OutOfPlace, Peer, node_of, peer_of, placed
+from gpucredits.service.access.peer import OutOfPlace, node_of, peer_of, placed
 from gpucredits.service.access.permissions import (
     ON_A_NODE,
     Permission,
@@ -22,6 +22,9 @@ def certificate(*names: tuple[str, str], common: str = "") -> dict[str, Any]:
     """A certificate as Python's ssl module tells it."""
     subject = ((("organizationName", "o"),), *(((("commonName", common),),) if common else ()))
     return {"subject": subject, "subjectAltName": names}
+
+
+PERSON = certificate(("URI", "urn:gpucredits:person:ann"), common="gpu-7")
 
 
 @pytest.mark.parametrize(
@@ -86,14 +89,14 @@ def test_a_node_attests_if_the_system_vouches_for_it() -> None:
             assert not attests(own), "made by the tenant"
             made = replace(own, by_system=True)
             assert attests(made) == (role is Role.AGENT or node != "")
-    person = placed(key(Role.MEMBER), Peer(asks=True, has_certificate=True))
+    person = placed(key(Role.MEMBER), peer_of(PERSON, asks=True))
     assert isinstance(person, Principal)
     assert not attests(person)
 
 
 def test_agents_need_a_certificate_where_the_server_asks_for_one() -> None:
     """People need none; and nobody does where certificates are not asked for."""
-    nobody, person = Peer(asks=True), Peer(asks=True, has_certificate=True)
+    nobody, person = peer_of(None, asks=True), peer_of(PERSON, asks=True)
     for there in (nobody, person):
         assert reason(placed(key(), there)) == "certificate_required"
         assert reason(placed(key(Role.MEMBER, "gpu-7"), there)) == "certificate_required"

@@ -45,7 +45,7 @@ def clock_ms() -> int:
 
 
 def start_of(pid: int) -> int:
-    """When a process started, in ticks since boot: with its pid it is that process for sure."""
+    """When a process started, in ticks since boot; with the pid, this identifies the process."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
     except (OSError, IndexError):
@@ -53,7 +53,7 @@ def start_of(pid: int) -> int:
 
 
 def descendants() -> dict[int, bytes]:
-    """The pids and states of all processes below this one, however they changed their groups."""
+    """The pids and states of all processes below this one, whatever their process groups."""
     parents: dict[int, tuple[int, bytes]] = {}
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
@@ -106,14 +106,14 @@ class Guardian:
         self.is_over = False
 
     def tell(self, *words: object) -> None:
-        """Keep an event, write it down, and tell whoever listens."""
+        """Keep an event, write it down, and send it to the master if there is one."""
         line = (" ".join(map(str, words)) + "\n").encode()
         self.events.append(line)
         self.write_down()
         self.send(line)
 
     def write_down(self) -> None:
-        """Write down what is not on disk yet; a full disk ends no job, and leaves nothing torn."""
+        """Write down what is not on disk yet; on a full disk, leave no torn line and go on."""
         if self.log is None or self.written == len(self.events):
             return
         data = b"".join(self.events[self.written :])
@@ -125,7 +125,7 @@ class Guardian:
                 os.ftruncate(self.log, self.log_bytes)
 
     def send(self, line: bytes) -> None:
-        """Send a line; a reader that is gone is noticed when its end is read."""
+        """Send a line. ``listen`` notices a reader that is gone."""
         if self.link is not None:
             try:
                 self.link.sendall(line)
@@ -141,7 +141,7 @@ class Guardian:
         self.link, self.received = None, b""
 
     def start(self, argv: list[str]) -> None:
-        """Start the job in a process group of its own; say why where it cannot be."""
+        """Start the job in a process group of its own, or tell why it cannot start."""
         prctl = ctypes.CDLL(None, use_errno=True).prctl
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         own = os.getpid()
@@ -167,7 +167,7 @@ class Guardian:
         self.tell("started", self.runs_since, child.pid, start_of(child.pid))
 
     def broadcast(self, number: int) -> None:
-        """Signal the job's group, and processes of the job that left it."""
+        """Signal the job's process group, and processes of the job that left the group."""
         for pid in descendants():
             with contextlib.suppress(OSError):
                 if os.getpgid(pid) != self.group:
@@ -223,7 +223,7 @@ class Guardian:
             self.run_throttle((self.throttle or {})["resume"])
 
     def run_throttle(self, command: str) -> None:
-        """Start a command of the user's; one that still runs is ended first."""
+        """Start a throttle command of the user; end the one before if it still runs."""
         self.end_throttle()
         env = {**os.environ, "GPUCREDITS_PID": str(self.group)}
         self.throttling = os.posix_spawn(SHELL, [SHELL, "-c", command], env, setsid=True)
@@ -237,13 +237,13 @@ class Guardian:
         self.throttling, self.throttle_ends_at = 0, FOREVER
 
     def throttled(self, code: int) -> None:
-        """A throttle command has ended: where it could not slow the job down, SIGSTOP does."""
+        """Note the end of a throttle command; if the command failed, stop the job with SIGSTOP."""
         self.throttling, self.throttle_ends_at = 0, FOREVER
         if code and self.is_slowed and not self.is_over:
             self.stop()
 
     def drain(self) -> None:
-        """Tell the job once that its end is near; a paused job has to run to hear it."""
+        """Signal once that the job's end is near; resume a paused job, so that it can react."""
         self.is_signaled = True
         self.resume()
         self.tell("signaled", clock_ms())
@@ -272,7 +272,7 @@ class Guardian:
                 raise ValueError(f"{line!r} is no order")
 
     def listen(self, link: socket.socket) -> bool:
-        """Read orders; an end of file means that the launcher is gone."""
+        """Read orders; at the end of the file, the launcher is gone."""
         data = b""
         with contextlib.suppress(OSError):
             data = link.recv(65_536)
@@ -285,7 +285,7 @@ class Guardian:
         return True
 
     def reap(self) -> None:
-        """Bury processes that ended; the job has ended when its first process has."""
+        """Reap processes that ended; the job has ended once its first process has."""
         while True:
             dead = None
             with contextlib.suppress(ChildProcessError):
@@ -300,7 +300,7 @@ class Guardian:
                 self.throttled(code)
 
     def end(self) -> None:
-        """Write the end down after nothing of the job is left running."""
+        """End what is left of the job, then write down its end."""
         with contextlib.suppress(OSError):  # its number is no other group's: it is not buried yet
             os.killpg(self.group, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(self.group, 0)[1])
@@ -321,7 +321,7 @@ class Guardian:
         self.is_over = True
 
     def wait_s(self) -> float:
-        """How long nothing is due."""
+        """The seconds until the next deadline."""
         if self.is_over:
             return WRITE_AGAIN_S
         dues = [self.ends_at, self.throttle_ends_at, self.looks_at]
@@ -329,7 +329,7 @@ class Guardian:
         return max(min(at for at in dues if at != FOREVER) - clock_ms(), 0) / 1_000
 
     def watch(self) -> None:
-        """Look after the job until it is over and the bill is in somebody's hands."""
+        """Look after the job until it is over and its bill is paid or taken over."""
         woken, wakes = socket.socketpair()
         woken.setblocking(False)
         wakes.setblocking(False)
@@ -352,12 +352,12 @@ class Guardian:
             self.enforce()
 
     def may_go(self) -> bool:
-        """Whether the job is over, and its bill is paid or in somebody's hands."""
+        """Whether the job is over and its bill is paid or taken over."""
         is_told = self.link is None and (self.log is None or self.written == len(self.events))
         return self.is_over and (self.is_done or is_told)
 
     def answer(self, listener: socket.socket) -> None:
-        """Take the orders of a new master, and tell it everything so far."""
+        """Accept a new master: take its orders, and send it all events so far."""
         link, _ = listener.accept()
         self.hang_up()
         self.link = link
@@ -382,7 +382,7 @@ class Guardian:
             self.throttled(1)
 
     def hand_over(self) -> None:
-        """Start the settler in this one's place if the launcher died before it paid."""
+        """Become the settler if the launcher died before it paid the bill."""
         if self.settle and not self.is_done and self.group:
             bill = {**self.settle["bill"], "used_ms": self.used_ms}
             reader, writer = os.pipe()

@@ -34,7 +34,7 @@ def end_leftovers(mark: str) -> None:
 
 
 def carriers(mark: str) -> list[int]:
-    """The processes with that mark in their environment, other than wardens and ourselves."""
+    """The processes with the mark in their environment, except wardens and this process."""
     marked = f"{MARK}={mark}".encode()
     script = warden.__file__.encode()
     found = []
@@ -49,7 +49,7 @@ def carriers(mark: str) -> list[int]:
 
 
 def is_running(pid: int, start: int) -> bool:
-    """Whether the process that started at that tick runs; a zombie does not."""
+    """Whether the process that started at this tick still runs; a zombie does not run."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return int(fields[19]) == start and fields[0] not in (b"Z", b"X")

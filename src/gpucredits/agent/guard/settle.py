@@ -1,7 +1,8 @@
 """The settler: pays the bill of a job whose launcher died.
 
 The guardian starts it in its own place with the bill on stdin. Use of a lapsed lease is charged up
-to the end of the lease, for days (docs/run.md), so it may go on asking for long.
+to the lease's end if it is reported within days (docs/run.md). So the settler repeats its call for
+long.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PATIENCE_S: Final = 24 * 3_600.0
 
 
 class OpenBill(msgspec.Struct, kw_only=True):
-    """What has to be settled, and where."""
+    """The lease and the use to settle, and the server."""
 
     url: str
     key: str
@@ -51,7 +52,7 @@ def main() -> int:
 
 
 def let_go() -> None:
-    """Hold no pipe of the job open: whoever reads it would wait as long as the server is away."""
+    """Close the job's pipes: their readers would otherwise wait until the server answers."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         if not os.isatty(stream):

@@ -23,13 +23,13 @@ DEAF_TO: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, 
 
 
 def look_after(guardian: int) -> None:
-    """Return when the guardian has ended; one that somebody stopped goes on."""
+    """Return when the guardian has ended; continue a guardian that somebody stopped."""
     while os.WIFSTOPPED(os.waitpid(guardian, os.WUNTRACED)[1]):
         os.kill(guardian, signal.SIGCONT)
 
 
 def end_children() -> None:
-    """End all processes below this one: the children of one that dies become ours."""
+    """End all processes below this one; the kernel makes orphans below it its children."""
     with contextlib.suppress(ChildProcessError):
         while True:
             for pid in children():
@@ -42,7 +42,7 @@ def end_children() -> None:
 
 
 def children() -> list[int]:
-    """The pids of our children."""
+    """The pids of this process's children."""
     own = str(os.getpid()).encode()
     found = []
     for place in Path("/proc").iterdir():
@@ -54,7 +54,7 @@ def children() -> list[int]:
 
 
 def let_go(link: int) -> None:
-    """Hold nothing open that the job or its launcher could wait for."""
+    """Close every stream that the job or its launcher could wait for."""
     os.close(link)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
@@ -63,7 +63,7 @@ def let_go(link: int) -> None:
 
 
 def main() -> None:
-    """Become two: the child is the guardian."""
+    """Fork: the child becomes the guardian."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     guardian = os.fork()
     if not guardian:

@@ -1,4 +1,4 @@
-"""Which meter a node has: ``auto``, ``nvml``, ``dcgm[:URL]``, ``simulated:N[:FILE]`` or ``none``.
+"""The meter of a node: ``auto``, ``nvml``, ``dcgm[:URL]``, ``simulated:N[:FILE]`` or ``none``.
 
 Owns: the words for meters. ``auto`` is NVML where there is a driver, and otherwise no meter.
 """
@@ -17,7 +17,7 @@ WORDS: Final = "auto, nvml, dcgm, dcgm:URL, simulated:N, simulated:N:FILE or non
 
 
 def open_meter(words: str) -> Meter | None:
-    """The meter that words name, None for none; MeterError says what is wrong and what to do."""
+    """The meter by its name; None for ``none``. MeterError says what is wrong and what to do."""
     kind, _, rest = words.partition(":")
     match kind:
         case "none":
@@ -34,7 +34,7 @@ def open_meter(words: str) -> Meter | None:
                 raise MeterError("a simulated meter needs its number of GPUs: simulated:4")
             return SimulatedMeter(int(count), Path(script) if script else None)
         case _:
-            raise MeterError(f"{words!r} is no meter: write {WORDS}")
+            raise MeterError(f"there is no meter {words!r}: write {WORDS}")
 
 
 def open_nvml() -> Meter:
@@ -47,7 +47,7 @@ def open_nvml() -> Meter:
 
 
 def why_no_nvml() -> str:
-    """Why ``auto`` chooses no meter; empty where NVML answers."""
+    """Why ``auto`` chooses no meter; empty if NVML answers."""
     try:
         open_nvml().close()
     except MeterError as error:

@@ -43,11 +43,11 @@ class DcgmMeter:
         return f"DCGM exporter at {self._url}"
 
     def devices(self) -> list[Device]:
-        """The devices that the exporter tells of."""
+        """The devices that the exporter lists."""
         return devices_in(self._text())
 
     def read(self) -> list[DeviceReading]:
-        """What the exporter says of each device."""
+        """The exporter's reading of each device."""
         return readings_in(self._text())
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ def check_local(url: str) -> None:
 
 
 def samples_in(text: str) -> dict[str, tuple[dict[str, str], dict[str, float]]]:
-    """By device: its labels, and the value of each metric that is read here."""
+    """The labels and the metrics of each device, as far as this meter reads them."""
     found: dict[str, tuple[dict[str, str], dict[str, float]]] = {}
     for line in text.splitlines():
         match = _SAMPLE.match(line)
@@ -102,13 +102,13 @@ def samples_in(text: str) -> dict[str, tuple[dict[str, str], dict[str, float]]]:
 
 
 def uuid_of(labels: dict[str, str]) -> str:
-    """The name of a device as CUDA takes it: a MIG instance is named by its GPU and numbers."""
+    """The device's name for CUDA; a MIG instance is named by its GPU and numbers."""
     uuid, instance = labels.get("UUID", ""), labels.get("GPU_I_ID", "")
     return f"MIG-{uuid}/{instance}/0" if uuid and instance else uuid
 
 
 def devices_in(text: str) -> list[Device]:
-    """The devices in an exporter's text: a GPU that has instances is not one of them."""
+    """The devices in an exporter's text; a GPU that has MIG instances is left out."""
     found = samples_in(text)
     parents = {labels["UUID"] for labels, _ in found.values() if labels.get("GPU_I_ID")}
     return [
@@ -125,7 +125,7 @@ def devices_in(text: str) -> list[Device]:
 
 
 def readings_in(text: str) -> list[DeviceReading]:
-    """What each device does, by an exporter's text."""
+    """The readings in an exporter's text, by device."""
     return [
         DeviceReading(
             uuid=uuid,
@@ -138,7 +138,7 @@ def readings_in(text: str) -> list[DeviceReading]:
 
 
 def utilization_in(values: dict[str, float]) -> int | None:
-    """Percent, of whichever metric there is."""
+    """The utilisation in percent, from the first metric that is there."""
     if UTILIZATION in values:
         return min(round(values[UTILIZATION]), 100)
     return min(round(values[ACTIVE] * 100), 100) if ACTIVE in values else None

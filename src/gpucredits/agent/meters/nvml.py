@@ -1,7 +1,7 @@
 """The meter that asks NVIDIA's driver through NVML (package ``nvidia-ml-py``).
 
 Owns: calls of NVML, and what their failures mean to people.
-Must not: be imported where ``pynvml`` may be missing; ``choice`` imports it when it is asked for.
+Must not: be imported where ``pynvml`` may be missing; ``choice`` imports it on demand.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WHAT_TO_DO: Final = {
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Turn an error of NVML into one that says what to do."""
+    """Turn an error of NVML into a MeterError that says what to do."""
     try:
         yield
     except pynvml.NVMLError as error:
@@ -70,7 +70,7 @@ class NvmlMeter:
         return f"NVML, driver {self._version}"
 
     def devices(self) -> list[Device]:
-        """Whole GPUs, and the instances of those GPUs that MIG has cut up."""
+        """Whole GPUs, and the MIG instances of GPUs in MIG mode."""
         with told():
             return [device for device, _ in self._handles.values()]
 
@@ -80,7 +80,7 @@ class NvmlMeter:
             return [self._read(device, handle) for device, handle in self._handles.values()]
 
     def close(self) -> None:
-        """Let NVML go."""
+        """Shut NVML down."""
         with told():
             pynvml.nvmlShutdown()
 
@@ -123,7 +123,7 @@ class NvmlMeter:
         )
 
     def _shares(self, uuid: str, handle: Any) -> dict[int, int] | None:
-        """The mean utilisation of each process since the last look; None where unknown."""
+        """The mean utilisation of each process since the last reading; None if unknown."""
         try:
             samples = pynvml.nvmlDeviceGetProcessUtilization(handle, self._seen.get(uuid, 0))
         except pynvml.NVMLError as error:
@@ -141,7 +141,7 @@ class NvmlMeter:
 
 
 def described(handle: Any, parent: str = "") -> Device:
-    """A device as it never changes."""
+    """The device's name, type, memory and profile, which never change."""
     name = str(pynvml.nvmlDeviceGetName(handle))
     memory = asked(pynvml.nvmlDeviceGetMemoryInfo, handle)
     profile = _PROFILE.search(name)
@@ -161,7 +161,7 @@ def is_cut_up(handle: Any) -> bool:
 
 
 def asked(function: Any, *arguments: Any) -> Any:
-    """The answer of NVML; None where this device, driver or user cannot have one."""
+    """NVML's answer; None if this device, driver or user cannot get one."""
     try:
         return function(*arguments)
     except pynvml.NVMLError as error:

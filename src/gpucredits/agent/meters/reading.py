@@ -1,4 +1,4 @@
-"""What a meter tells: the devices of a node, and what each of them does now.
+"""What a meter reads: the devices of a node, and the present load of each.
 
 Owns: the shapes that every meter fills. ``None`` means that the meter cannot know.
 Must not: read anything.
@@ -18,7 +18,7 @@ class MeterError(Exception):
 class Device:
     """A GPU, or a MIG instance of one, that a job can be given.
 
-    ``profile`` is that of a MIG instance, such as ``1g.10gb``, and empty for a whole GPU.
+    ``profile`` is the profile of a MIG instance, such as ``1g.10gb``; empty for a whole GPU.
     """
 
     uuid: str
@@ -30,7 +30,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessReading:
-    """What one process does on a device."""
+    """The load of one process on a device."""
 
     pid: int
     memory_bytes: int | None = None
@@ -39,7 +39,7 @@ class ProcessReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReading:
-    """What a device does now; ``utilization`` is in percent, of all processes together."""
+    """The present load of a device; ``utilization`` is in percent, for all processes together."""
 
     uuid: str
     utilization: int | None = None
@@ -61,9 +61,9 @@ class Meter(Protocol):
         ...
 
     def read(self) -> list[DeviceReading]:
-        """What each device does now."""
+        """The present load of each device."""
         ...
 
     def close(self) -> None:
-        """Let the source go."""
+        """Close the source."""
         ...

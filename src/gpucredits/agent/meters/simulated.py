@@ -1,7 +1,7 @@
-"""The simulated meter: GPUs that are not there, for trying the agent and for tests.
+"""The simulated meter: made-up GPUs, for trials of the agent and for tests.
 
-What the GPUs do is read from a file of JSON each time, if one is given; otherwise each GPU is 90 %
-busy with a process that is not there. Owns: making up readings. Must not: touch a GPU.
+A JSON file, read each time, gives the load of the GPUs. Without a file, each GPU is 90 % busy with
+a process that does not exist. Owns: making up readings. Must not: touch a GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GPUS_MAX: Final = 1_024
 
 
 class SimulatedGpu(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What one GPU is to do; ``pids`` are the processes on it, null where nobody can know."""
+    """The load of one GPU; ``pids`` are its processes, null if the meter cannot tell them."""
 
     utilization: int | None = BUSY_PERCENT
     memory_bytes: int | None = MEMORY_BYTES // 2
@@ -27,7 +27,7 @@ class SimulatedGpu(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SimulatedMeter:
-    """So many GPUs, each with a process that may be one of a job's."""
+    """A number of GPUs, each with processes that may belong to a job."""
 
     def __init__(self, gpus: int, script: Path | None = None) -> None:
         if not 0 <= gpus <= GPUS_MAX:
@@ -37,24 +37,24 @@ class SimulatedMeter:
 
     @property
     def name(self) -> str:
-        """The meter, so that nobody mistakes it for a real one."""
+        """The meter's name, which says that it is simulated."""
         return f"simulated, {self._gpus} GPUs"
 
     def devices(self) -> list[Device]:
-        """Made-up GPUs with names that stay."""
+        """The made-up GPUs; their names never change."""
         return [
             Device(uuid=uuid_of(index), name="simulated GPU", memory_bytes=MEMORY_BYTES)
             for index in range(self._gpus)
         ]
 
     def read(self) -> list[DeviceReading]:
-        """What the script says of each GPU."""
+        """Each GPU's reading, from the file or made up."""
         says: dict[str, SimulatedGpu] = {}
         if self._script is not None:
             try:
                 says = msgspec.json.decode(self._script.read_bytes(), type=dict[str, SimulatedGpu])
             except (OSError, msgspec.DecodeError) as error:
-                raise MeterError(f"{self._script} cannot be read as readings: {error}") from error
+                raise MeterError(f"{self._script} does not hold readings: {error}") from error
         return [reading_of(uuid_of(index), says) for index in range(self._gpus)]
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ def uuid_of(index: int) -> str:
 
 
 def reading_of(uuid: str, says: dict[str, SimulatedGpu]) -> DeviceReading:
-    """The reading of one GPU by the script."""
+    """One GPU's reading, from the file or made up."""
     gpu = says.get(uuid, says.get("*", SimulatedGpu()))
     processes = None
     if gpu.pids is not None:

@@ -65,10 +65,10 @@ async def get_jwks(call: ApiRequest[None, NoQuery]) -> JwkSet:
     client="lease_token(reservation_id)",
 )
 async def post_token(call: ApiRequest[None, NoQuery]) -> TokenAnswer:
-    """Get a signed token for a live lease, good until the lease ends as it stands now.
+    """Get a signed token for a live lease; the token expires at the lease's present end.
 
-    Ask again after a heartbeat for a token that lasts longer. A token is a JWT that anybody checks
-    with the keys of ``GET /v1/jwks``.
+    Ask again after a heartbeat for a token that lasts longer. A token is a JWT; anybody can check
+    it with the keys of ``GET /v1/jwks``.
     """
     org_id, lease, _ = await lease_of(call, call.params["reservation"])
     now = await call.services.run(read_clock)
@@ -83,10 +83,11 @@ async def post_token(call: ApiRequest[None, NoQuery]) -> TokenAnswer:
     client="redeem_token(token)",
 )
 async def post_redeem(call: ApiRequest[RedeemRequest, NoQuery]) -> RedeemAnswer:
-    """Use up a lease token, as whoever is about to start its job does.
+    """Redeem a lease token before its job starts.
 
-    A lease starts one job: one of its tokens is good, once. It must be for the lease and the node
-    that are named, for the caller's own node if the caller has one, and its lease must be live.
+    A lease starts one job, so one of its tokens can be redeemed, once. The token must be for the
+    named lease and node, and for the caller's own node if the caller has one. Its lease must be
+    live.
     """
     now = await call.services.run(read_clock)
     wanted = call.body.reservation_id
@@ -135,8 +136,8 @@ async def post_redeem(call: ApiRequest[RedeemRequest, NoQuery]) -> RedeemAnswer:
 async def post_rotate(call: ApiRequest[RotateRequest, NoQuery]) -> SigningKeyAnswer:
     """Make the key that signs lease tokens next.
 
-    It is published at once, and signs after ``signs_in_seconds``. Tokens of the key before it stay
-    good until they expire.
+    The key is published at once, and signs after ``signs_in_seconds``. Tokens of earlier keys stay
+    valid until they expire.
     """
     signs_in_us = call.body.signs_in_seconds * SECOND_US
     act = act_of(call, SYSTEM)
@@ -167,9 +168,9 @@ async def get_signing_keys(call: ApiRequest[None, NoQuery]) -> SigningKeyList:
     client="revoke_signing_key(signing_key_id)",
 )
 async def post_signing_key_revoke(call: ApiRequest[None, NoQuery]) -> SigningKeyList:
-    """Revoke a signing key at once, for one that was stolen: its tokens are good no more.
+    """Revoke a stolen signing key at once: all of its tokens become invalid.
 
-    If it was the key that signs, the next token is signed with a new key.
+    If it is the key that signs now, the next token is signed with a new key.
     """
     key_id = call.params["signing_key"]
     if _KEY_ID.fullmatch(key_id) is None:
@@ -200,7 +201,7 @@ async def _listed(call: ApiRequest[Any, Any]) -> SigningKeyList:
 
 
 def unknown_signing_key() -> ProblemError:
-    """The answer for a signing key that is not there, or was revoked before."""
+    """The answer for a signing key that does not exist, or was revoked before."""
     return ProblemError("signing_key_unknown", "There is no such live signing key.")
 
 
@@ -213,7 +214,7 @@ def require_live(lease: Reservation, now: int) -> None:
 def _refuse(
     call: ApiRequest[RedeemRequest, NoQuery], refused: TokenRefused, claims: LeaseClaims | None
 ) -> ProblemError:
-    """The problem of a token that is no good; the audit log hears of it."""
+    """The problem for an invalid token, which is also noted for the audit log."""
     _note(call, refused.reason, str(refused), claims)
     return ProblemError(refused.reason, str(refused))
 
@@ -224,10 +225,10 @@ def _note(
     detail: str,
     claims: LeaseClaims | None = None,
 ) -> None:
-    """Let the audit log hear of a bad token.
+    """Note a bad token for the audit log.
 
-    Nothing is believed of a token that is not good: the row names what the caller said, if that is
-    an id at all.
+    An invalid token proves nothing. So the row names the lease that the caller named, if that is
+    an id.
     """
     named = str(call.body.reservation_id or "") if claims is None else claims.sub
     call.services.refusals.add(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
-
-from msgspec import Struct
+from typing import Final
 
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.paging import (
-    PageQuery,
+    OneAccountQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -44,9 +43,8 @@ from gpucredits.wire.anomaly import (
     AnomalyTermsRequest,
 )
 from gpucredits.wire.boost import AUTHORITY_NAMES
-from gpucredits.wire.change import given, named_in
-from gpucredits.wire.documented import doc
-from gpucredits.wire.scalars import AccountPath, Credits, format_instant
+from gpucredits.wire.change import filled, named_in
+from gpucredits.wire.scalars import format_instant
 
 _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "refused")
 
@@ -54,22 +52,8 @@ _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "r
 route = Routes("anomalies")
 
 
-class AnomalyQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Whose unusual hours to list: those of an account and of all below it."""
-
-    account: Annotated[
-        AccountPath | None, doc("Only hours of this account and of those below it.")
-    ] = None
-
-
-class TermsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose terms to show."""
-
-    account: Annotated[AccountPath, doc("The account whose terms to show.")]
-
-
 @route("GET /v1/anomalies", Permission.READ, reasons=NO_ACCOUNT, client="anomaly_page(account)")
-async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
+async def get_anomalies(call: ApiRequest[None, TreePageQuery]) -> AnomalyPage:
     """List hours of unusual spending, the latest first.
 
     ``account`` means the account and everything below it; without it, the scope of the key.
@@ -84,7 +68,7 @@ async def get_anomalies(call: ApiRequest[None, AnomalyQuery]) -> AnomalyPage:
 @route(
     "GET /v1/anomaly-terms", Permission.READ, reasons=NO_ACCOUNT, client="anomaly_terms(account)"
 )
-async def get_anomaly_terms(call: ApiRequest[None, TermsQuery]) -> AnomalyTermsAnswer:
+async def get_anomaly_terms(call: ApiRequest[None, OneAccountQuery]) -> AnomalyTermsAnswer:
     """Get when an hour's spending of an account is unusual, and whether that suspends it."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
@@ -102,9 +86,7 @@ async def get_anomaly_terms(call: ApiRequest[None, TermsQuery]) -> AnomalyTermsA
 )
 async def put_anomaly_terms(call: ApiRequest[AnomalyTermsRequest, NoQuery]) -> AnomalyTermsAnswer:
     """Replace all terms by which an account's spending is unusual."""
-    body = call.body
-    terms = TermsRow(body.ratio_percent, int(body.floor), body.auto_suspend)
-    return await _set(call, body.account, terms, None)
+    return await _set(call, call.body, None)
 
 
 @route(
@@ -115,17 +97,12 @@ async def put_anomaly_terms(call: ApiRequest[AnomalyTermsRequest, NoQuery]) -> A
 )
 async def patch_anomaly_terms(call: ApiRequest[AnomalyTermsChange, NoQuery]) -> AnomalyTermsAnswer:
     """Change some of the terms by which an account's spending is unusual."""
-    body, default = call.body, TermsRow()
-    terms = TermsRow(
-        given(body.ratio_percent, default.ratio_percent),
-        int(given(body.floor, Credits(default.floor))),
-        given(body.auto_suspend, default.auto_suspend),
-    )
-    return await _set(call, body.account, terms, named_in(body))
+    return await _set(call, filled(call.body, AnomalyTermsRequest), named_in(call.body))
 
 
-async def _set(call: AnyCall, path: str, terms: TermsRow, named: Named) -> AnomalyTermsAnswer:
-    account = visible(call, path)
+async def _set(call: AnyCall, body: AnomalyTermsRequest, named: Named) -> AnomalyTermsAnswer:
+    terms = TermsRow(body.ratio_percent, int(body.floor), body.auto_suspend)
+    account = visible(call, body.account)
     require_wider(call, account)
     org_id = await org_number(call, account)
     saved, call.replayed = await call.services.run(

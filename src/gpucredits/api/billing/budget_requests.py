@@ -11,7 +11,7 @@ from typing import Annotated
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
 from gpucredits.api.http.paging import (
-    PageQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -46,7 +46,6 @@ from gpucredits.wire.request import (
     given_terms,
     request_to_wire,
 )
-from gpucredits.wire.scalars import AccountPath
 
 _CREDIT = (
     "Only the system's own staff may approve what makes credits; name an account to take "
@@ -57,12 +56,9 @@ _CREDIT = (
 route = Routes("budget_requests")
 
 
-class RequestQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+class RequestQuery(TreePageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which requests to list: those of an account and of all below it."""
 
-    account: Annotated[
-        AccountPath | None, doc("Only requests of this account and those below it.")
-    ] = None
     state: Annotated[RequestStateName | None, doc("Only requests in this state.")] = None
     kind: Annotated[RequestKindName | None, doc("Only requests of this kind.")] = None
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from gpucredits.api.dispatch.pool_admission import STATES, queued_to_wire
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
-from gpucredits.api.http.paging import LAST, PageQuery, number_cursor, page
+from gpucredits.api.http.paging import LAST, TreePageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import AnyCall, account_filter, act_of, org_number, require_here
 from gpucredits.core import ids
@@ -24,7 +24,6 @@ from gpucredits.service.dispatch.queue import (
 from gpucredits.wire.documented import REGION, doc
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 from gpucredits.wire.scalars import (
-    AccountPath,
     Name,
     Region,
 )
@@ -36,15 +35,12 @@ NO_QUEUE = ("queue_unknown",)
 route = Routes("queue")
 
 
-class QueueQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+class QueueQuery(TreePageQuery, kw_only=True, forbid_unknown_fields=True):
     """Which requests to list; a pool is a GPU type and a region, such as h100/default.
 
     With a ``region``, ``pool`` is the GPU type alone.
     """
 
-    account: Annotated[
-        AccountPath | None, doc("Only requests of this account and those below it.")
-    ] = None
     pool: Annotated[Name | None, doc("Only requests for this pool, such as h100/default.")] = None
     region: Annotated[Region | None, REGION] = None
     state: Annotated[QueueStateName | None, doc("Only requests in this state.")] = None

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.core.account import check_path
-from gpucredits.wire.documented import doc
+from gpucredits.wire.documented import ACCOUNT, doc
 from gpucredits.wire.scalars import AccountPath
 
 Row = TypeVar("Row")
@@ -38,6 +38,20 @@ class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
 
     account: Annotated[AccountPath | None, doc("The account; required for system keys.")] = None
     tree: Annotated[bool | None, doc("Include everything below the account.")] = None
+
+
+class TreePageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+    """Of an account and everything below it; without an account, of all that the key sees."""
+
+    account: Annotated[
+        AccountPath | None, doc("Only rows of this account and of those below it.")
+    ] = None
+
+
+class OneAccountQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of one account."""
+
+    account: Annotated[AccountPath, ACCOUNT]
 
 
 def page(

@@ -1,42 +1,31 @@
-"""Handlers of exposure: the most that could still be used without the server's say."""
+"""Handlers of exposure: the most that live leases could still cost if no server answered."""
 
 from __future__ import annotations
-
-from typing import Annotated
 
 import msgspec
 
 from gpucredits.api.http.call import ApiRequest, Routes
-from gpucredits.api.http.paging import PageQuery, page, path_cursor
+from gpucredits.api.http.paging import TreePageQuery, page, path_cursor
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import account_exists, account_filter, org_number
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.exposure import ExposureFilter, exposure_of_payers
-from gpucredits.wire.documented import doc
 from gpucredits.wire.outages.exposure import (
     ExposurePage,
     ExposureSum,
     PayerExposureAnswer,
     exposure_to_wire,
 )
-from gpucredits.wire.scalars import AccountPath, format_instant
+from gpucredits.wire.scalars import format_instant
 
 route = Routes("ledger")
 
 
-class ExposureQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Whose exposure; without an account that of everything in the key's scope."""
-
-    account: Annotated[
-        AccountPath | None, doc("Only payers at or below this account; default: all in scope.")
-    ] = None
-
-
 @route("GET /v1/exposure", Permission.READ, reasons=NO_ACCOUNT, client="exposure_page()")
-async def get_exposure(call: ApiRequest[None, ExposureQuery]) -> ExposurePage:
-    """Get the most that live leases could still use without another answer of the server.
+async def get_exposure(call: ApiRequest[None, TreePageQuery]) -> ExposurePage:
+    """Get the most that live leases could still cost without another answer of the server.
 
-    In total, and for each account that pays for leases.
+    The total, and the exposure of each account that pays for leases.
     """
     query = call.query
     account = account_filter(call, query.account)

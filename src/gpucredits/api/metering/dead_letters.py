@@ -81,7 +81,7 @@ async def get_dead_letter(call: ApiRequest[None, NoQuery]) -> DeadLetterAnswer:
 async def post_dead_letter_replay(call: ApiRequest[ReplayRequest, NoQuery]) -> DeadLetterAnswer:
     """Use the message of a dead letter, as it is or mended.
 
-    The events of the message are stored once, whatever was stored before.
+    Events that were stored before are not stored again.
     """
     number = letter_param(call)
     body = call.body.body
@@ -109,7 +109,7 @@ async def post_dead_letter_replay(call: ApiRequest[ReplayRequest, NoQuery]) -> D
     client="drop_dead_letter(letter_id)",
 )
 async def post_dead_letter_drop(call: ApiRequest[None, NoQuery]) -> DeadLetterAnswer:
-    """Give a dead letter up; its message stays readable."""
+    """Drop a dead letter; its message stays readable."""
     try:
         done = await call.services.run(drop_letter, act_of(call, SYSTEM), letter_param(call))
     except LetterGone as error:
@@ -127,7 +127,7 @@ def letter_param(call: AnyCall) -> int:
 
 
 def gone(call: AnyCall, error: LetterGone) -> NoReturn:
-    """Refuse what can be done to a dead letter only while it waits."""
+    """Refuse an act on a dead letter that does not wait."""
     name = call.params["letter"][:40]
     if error.letter is None:
         raise ProblemError("dead_letter_unknown", f"There is no dead letter {name}.") from error
@@ -159,7 +159,7 @@ def letter_to_wire(letter: DeadLetter) -> DeadLetterAnswer:
 
 
 def shown_body(body: bytes | None) -> tuple[Any, bool]:
-    """The message as JSON, or as text with marks for what is none; and whether it is JSON."""
+    """The message as JSON, or else as text with escapes; and whether it is JSON."""
     if body is None:
         return None, True
     try:

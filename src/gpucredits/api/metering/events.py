@@ -1,4 +1,4 @@
-"""Handlers of events: pages in the order of delivery, and readers with a name."""
+"""Handlers of events: pages in the order of delivery, and named readers."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class EventQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
 
 @route("GET /v1/events", Permission.READ_EVENTS, client="event_page()")
 async def get_events(call: ApiRequest[None, EventQuery]) -> EventPage:
-    """List what happened, in the order of delivery.
+    """List events in the order of delivery.
 
-    Begin without a cursor. At the end, ask again later with ``position`` as the cursor. A key of an
+    Start without a cursor. At the end, use ``position`` as the cursor of a later call. A key of an
     org sees the events of its org.
     """
     query = call.query
@@ -81,9 +81,9 @@ async def get_event_consumers(call: ApiRequest[None, NoQuery]) -> EventConsumerP
 async def post_event_acknowledge(
     call: ApiRequest[EventConsumerRequest, NoQuery],
 ) -> EventConsumerAnswer:
-    """Say how far a reader has come; later events are kept for it.
+    """Record how far a reader has come; later events are kept for it.
 
-    The first time makes the reader. A position that is lower than before is taken as it is.
+    The first call makes the reader. A lower position than before is accepted.
     """
     name, position = consumer_param(call), call.body.position
     act = act_of(call, own_org(call) or 0)
@@ -105,7 +105,7 @@ async def post_event_acknowledge(
     client="forget_event_consumer(consumer:consumer)",
 )
 async def delete_event_consumer(call: ApiRequest[None, NoQuery]) -> EventConsumerAnswer:
-    """Forget a reader: events are no longer kept for it."""
+    """Forget a reader, so that no events are kept for it."""
     name = consumer_param(call)
     act = act_of(call, own_org(call) or 0)
     try:

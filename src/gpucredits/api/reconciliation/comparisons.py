@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Struct
-
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.paging import (
-    PageQuery,
+    OneAccountQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -35,7 +34,7 @@ from gpucredits.service.reconciliation.passes import (
     run_pass,
 )
 from gpucredits.service.reconciliation.terms import POLICY, Mode, ReconcilePolicy
-from gpucredits.wire.change import given, named_in
+from gpucredits.wire.change import filled, named_in
 from gpucredits.wire.documented import doc
 from gpucredits.wire.reconciliation.comparison import (
     COMPARED_STATES,
@@ -50,7 +49,7 @@ from gpucredits.wire.reconciliation.comparison import (
     RunAnswer,
     RunRequest,
 )
-from gpucredits.wire.scalars import AccountPath, Credits, format_instant
+from gpucredits.wire.scalars import format_instant
 
 MODES: tuple[ModeName, ...] = ("off", "report", "post")
 LOOKS_MAX = 20  # at new events, before a pass on demand
@@ -58,19 +57,10 @@ LOOKS_MAX = 20  # at new events, before a pass on demand
 route = Routes("reconciliation")
 
 
-class ComparisonQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+class ComparisonQuery(TreePageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose compared leases to list, and in which state."""
 
-    account: Annotated[
-        AccountPath | None, doc("Only leases of this account and of those below it.")
-    ] = None
     state: Annotated[ComparedState | None, doc("Only leases in this state.")] = None
-
-
-class PolicyQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose policy it is about."""
-
-    account: Annotated[AccountPath, doc("The account whose policy it is.")]
 
 
 @route(
@@ -149,7 +139,9 @@ async def post_reconciler_run(call: ApiRequest[RunRequest, NoQuery]) -> RunAnswe
     reasons=NO_ACCOUNT,
     client="reconciliation_policy(account)",
 )
-async def get_reconciliation_policy(call: ApiRequest[None, PolicyQuery]) -> ReconcilePolicyAnswer:
+async def get_reconciliation_policy(
+    call: ApiRequest[None, OneAccountQuery],
+) -> ReconcilePolicyAnswer:
     """Get the policy that governs an account: its own, or that of the nearest account above."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
@@ -168,15 +160,7 @@ async def put_reconciliation_policy(
     call: ApiRequest[ReconcilePolicyRequest, NoQuery],
 ) -> ReconcilePolicyAnswer:
     """Replace the policy of an account; it governs the accounts below that have none."""
-    body = call.body
-    policy = ReconcilePolicy(
-        Mode(MODES.index(body.mode)),
-        body.tolerance_ms,
-        body.alarm_percent,
-        int(body.alarm_floor),
-        body.quiet_seconds * 1_000,
-    )
-    return await _set(call, body.account, policy, None)
+    return await _set(call, call.body, None)
 
 
 @route(
@@ -189,16 +173,8 @@ async def patch_reconciliation_policy(
     call: ApiRequest[ReconcilePolicyChange, NoQuery],
 ) -> ReconcilePolicyAnswer:
     """Change some terms of an account's policy."""
-    body, default = call.body, ReconcilePolicy()
-    policy = ReconcilePolicy(
-        Mode(MODES.index(given(body.mode, MODES[default.mode]))),
-        given(body.tolerance_ms, default.tolerance_ms),
-        given(body.alarm_percent, default.alarm_percent),
-        int(given(body.alarm_floor, Credits(default.alarm_floor))),
-        given(body.quiet_seconds, default.quiet_ms // 1_000) * 1_000,
-    )
-    named = frozenset(name.replace("_seconds", "_ms") for name in named_in(body))
-    return await _set(call, body.account, policy, named)
+    named = frozenset(name.replace("_seconds", "_ms") for name in named_in(call.body))
+    return await _set(call, filled(call.body, ReconcilePolicyRequest), named)
 
 
 @route(
@@ -208,7 +184,7 @@ async def patch_reconciliation_policy(
     client="end_reconciliation_policy(account)",
 )
 async def delete_reconciliation_policy(
-    call: ApiRequest[None, PolicyQuery],
+    call: ApiRequest[None, OneAccountQuery],
 ) -> ReconcilePolicyAnswer:
     """End an account's own policy: that of the nearest account above holds again."""
     account = visible(call, call.query.account)
@@ -219,10 +195,15 @@ async def delete_reconciliation_policy(
     return policy_to_wire(account, policy, owner)
 
 
-async def _set(
-    call: AnyCall, path: str, policy: ReconcilePolicy, named: Named
-) -> ReconcilePolicyAnswer:
-    account = visible(call, path)
+async def _set(call: AnyCall, body: ReconcilePolicyRequest, named: Named) -> ReconcilePolicyAnswer:
+    policy = ReconcilePolicy(
+        Mode(MODES.index(body.mode)),
+        body.tolerance_ms,
+        body.alarm_percent,
+        int(body.alarm_floor),
+        body.quiet_seconds * 1_000,
+    )
+    account = visible(call, body.account)
     org_id = await org_number(call, account)
     act = act_of(call, org_id)
     saved, call.replayed = await call.services.run(POLICY.set, act, account, policy, named)

@@ -9,7 +9,7 @@ import msgspec
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import (
-    PageQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -33,17 +33,14 @@ from gpucredits.wire.reconciliation.comparison import (
     DriftAlarmPage,
     DriftEvidence,
 )
-from gpucredits.wire.scalars import AccountPath, format_instant
+from gpucredits.wire.scalars import format_instant
 
 route = Routes("reconciliation")
 
 
-class AlarmQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+class AlarmQuery(TreePageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose alarms to list; open ones unless told otherwise."""
 
-    account: Annotated[
-        AccountPath | None, doc("Only alarms of this account and of those below it.")
-    ] = None
     acknowledged: Annotated[bool, doc("Also alarms that were acknowledged.")] = False
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from msgspec import Struct
-
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError
 from gpucredits.api.http.paging import (
-    PageQuery,
+    OneAccountQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -39,8 +36,7 @@ from gpucredits.service.reconciliation.lost_work import (
     report_checkpoint,
 )
 from gpucredits.service.reconciliation.terms import LOSS, LossTerms
-from gpucredits.wire.change import given, named_in
-from gpucredits.wire.documented import doc
+from gpucredits.wire.change import filled, named_in
 from gpucredits.wire.reconciliation.lost_work import (
     CAUSES,
     CLAIM_STATES,
@@ -53,7 +49,6 @@ from gpucredits.wire.reconciliation.lost_work import (
     LostWorkPage,
     LostWorkRequest,
 )
-from gpucredits.wire.scalars import AccountPath
 
 ENDED = Refused(
     Reason.RESERVATION_ENDED, "The reservation has ended: a checkpoint is reported while it runs."
@@ -65,20 +60,6 @@ NODE_FAILURE = (
 )
 
 route = Routes("reconciliation")
-
-
-class ClaimQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Whose claims to list."""
-
-    account: Annotated[
-        AccountPath | None, doc("Only claims of this account and of those below it.")
-    ] = None
-
-
-class LossTermsQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Whose terms it is about."""
-
-    account: Annotated[AccountPath, doc("The account whose terms they are.")]
 
 
 @route(
@@ -130,7 +111,7 @@ async def post_lost_work(call: ApiRequest[LostWorkRequest, NoQuery]) -> LostWork
 
 
 @route("GET /v1/lost-work", Permission.READ, reasons=NO_ACCOUNT, client="lost_work_page(account)")
-async def get_lost_work(call: ApiRequest[None, ClaimQuery]) -> LostWorkPage:
+async def get_lost_work(call: ApiRequest[None, TreePageQuery]) -> LostWorkPage:
     """List claims of lost work, the newest lease first."""
     query = call.query
     which = await filter_of(call, OrgFilter)
@@ -145,7 +126,7 @@ async def get_lost_work(call: ApiRequest[None, ClaimQuery]) -> LostWorkPage:
     reasons=NO_ACCOUNT,
     client="lost_work_terms(account)",
 )
-async def get_lost_work_terms(call: ApiRequest[None, LossTermsQuery]) -> LossTermsAnswer:
+async def get_lost_work_terms(call: ApiRequest[None, OneAccountQuery]) -> LossTermsAnswer:
     """Get the terms of lost work that govern an account."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
@@ -162,11 +143,7 @@ async def get_lost_work_terms(call: ApiRequest[None, LossTermsQuery]) -> LossTer
 )
 async def put_lost_work_terms(call: ApiRequest[LossTermsRequest, NoQuery]) -> LossTermsAnswer:
     """Replace the terms of an account; they govern the accounts below that have none."""
-    body = call.body
-    terms = LossTerms(
-        body.hours_per_job, body.window_hours, body.unreported_hours, body.hours_per_account
-    )
-    return await _set(call, body.account, terms, None)
+    return await _set(call, call.body, None)
 
 
 @route(
@@ -177,14 +154,7 @@ async def put_lost_work_terms(call: ApiRequest[LossTermsRequest, NoQuery]) -> Lo
 )
 async def patch_lost_work_terms(call: ApiRequest[LossTermsChange, NoQuery]) -> LossTermsAnswer:
     """Change some of the terms of an account."""
-    body, default = call.body, LossTerms()
-    terms = LossTerms(
-        given(body.hours_per_job, default.hours_per_job),
-        given(body.window_hours, default.window_hours),
-        given(body.unreported_hours, default.unreported_hours),
-        given(body.hours_per_account, default.hours_per_account),
-    )
-    return await _set(call, body.account, terms, named_in(body))
+    return await _set(call, filled(call.body, LossTermsRequest), named_in(call.body))
 
 
 @route(
@@ -193,7 +163,7 @@ async def patch_lost_work_terms(call: ApiRequest[LossTermsChange, NoQuery]) -> L
     reasons=NO_ACCOUNT,
     client="end_lost_work_terms(account)",
 )
-async def delete_lost_work_terms(call: ApiRequest[None, LossTermsQuery]) -> LossTermsAnswer:
+async def delete_lost_work_terms(call: ApiRequest[None, OneAccountQuery]) -> LossTermsAnswer:
     """End an account's own terms: those of the nearest account above hold again."""
     account = visible(call, call.query.account)
     org_id = await org_number(call, account)
@@ -201,8 +171,11 @@ async def delete_lost_work_terms(call: ApiRequest[None, LossTermsQuery]) -> Loss
     return terms_to_wire(account, terms, owner)
 
 
-async def _set(call: AnyCall, path: str, terms: LossTerms, named: Named) -> LossTermsAnswer:
-    account = visible(call, path)
+async def _set(call: AnyCall, body: LossTermsRequest, named: Named) -> LossTermsAnswer:
+    terms = LossTerms(
+        body.hours_per_job, body.window_hours, body.unreported_hours, body.hours_per_account
+    )
+    account = visible(call, body.account)
     org_id = await org_number(call, account)
     act = act_of(call, org_id)
     saved, call.replayed = await call.services.run(LOSS.set, act, account, terms, named)

@@ -8,7 +8,7 @@ from typing import Annotated
 from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import RefusedError, invalid
 from gpucredits.api.http.paging import (
-    PageQuery,
+    TreePageQuery,
     numbered_place,
     page,
 )
@@ -33,17 +33,14 @@ from gpucredits.wire.reconciliation.comparison import (
     UnmatchedPage,
     UnmatchedState,
 )
-from gpucredits.wire.scalars import AccountPath, format_instant
+from gpucredits.wire.scalars import format_instant
 
 route = Routes("reconciliation")
 
 
-class UnmatchedQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
+class UnmatchedQuery(TreePageQuery, kw_only=True, forbid_unknown_fields=True):
     """Whose unmatched use to list, and in which state: open unless told otherwise."""
 
-    account: Annotated[AccountPath | None, doc("Only use of this account and of those below.")] = (
-        None
-    )
     state: Annotated[UnmatchedState, doc("Only use in this state.")] = "open"
 
 

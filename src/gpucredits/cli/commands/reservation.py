@@ -26,7 +26,7 @@ _NOTES: Final = {
     "used_ms_went_back": "less than was reported before: the last report stands",
     "used_ms_beyond_elapsed": "more than can have passed: charged up to now",
     "used_ms_beyond_authorised": "more than was authorised: charged as far as every bound allows",
-    "seq_taken": "somebody else has reported with this seq or a later one: use a higher one",
+    "seq_taken": "this seq or a later one was used before, with less use: report with a higher one",
     "lapsed": "the lease had lapsed: charged up to its end, and to what was authorised",
 }
 

@@ -25,11 +25,11 @@ def dead_letter() -> None:
     type=click.Choice([*get_args(LetterStateName), "any"]),
     default="waiting",
     show_default=True,
-    help="Only those in this state.",
+    help="Only dead letters in this state.",
 )
 @pages
 def list_letters(session: Session, *, state: str, page: PageAt, follow: bool) -> None:
-    """Dead letters, the latest first."""
+    """List dead letters, the latest first."""
     wanted: Any = None if state == "any" else state
     call = client_calls.dead_letter_page(state=wanted, **page)
     session.run_pages(call, show_letters, items="dead_letters", follow=follow)
@@ -39,7 +39,7 @@ def list_letters(session: Session, *, state: str, page: PageAt, follow: bool) ->
 @click.argument("letter_id")
 @calls
 def show(session: Session, letter_id: str) -> None:
-    """One dead letter with its message, to be mended and replayed."""
+    """Show a dead letter with its message, which can be mended and replayed."""
     session.run(client_calls.dead_letter(letter_id), show_letter)
 
 
@@ -52,7 +52,7 @@ def show(session: Session, letter_id: str) -> None:
 )
 @writes
 def replay(session: Session, letter_id: str, *, body: Any, write: Write) -> None:
-    """Use the message: as it is, or as mended in a file."""
+    """Use the message of a dead letter again: as it is, or as mended in a file."""
     call = client_calls.replay_dead_letter(letter_id, body=mended(body), **write)
     session.run(call, show_letter)
 
@@ -61,7 +61,7 @@ def replay(session: Session, letter_id: str, *, body: Any, write: Write) -> None
 @click.argument("letter_id")
 @writes
 def drop(session: Session, letter_id: str, *, write: Write) -> None:
-    """Give the message up; it stays readable."""
+    """Drop a dead letter; its message stays readable."""
     session.run(client_calls.drop_dead_letter(letter_id, **write), show_letter)
 
 

@@ -1,4 +1,4 @@
-"""``gpucredits event``: what happened, in the order of delivery, and who reads it."""
+"""``gpucredits event``: events in the order of delivery, and their readers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gpucredits.wire.metering.event import EventConsumerAnswer, EventConsumerPag
 
 @click.group(cls=Group)
 def event() -> None:
-    """Events of the outbox, and the readers that they are kept for."""
+    """Events, and the readers for whom events are kept."""
 
 
 @event.command("list")
 @click.option("--type", "kind", help="Only this type or noun: reservation.opened, reservation.")
 @pages
 def list_events(session: Session, *, kind: str | None, page: PageAt, follow: bool) -> None:
-    """Events, the oldest first; --cursor goes on after a position."""
+    """List events, the oldest first; --cursor starts after a position."""
     call = client_calls.event_page(kind=kind, **page)
     session.run_pages(call, show_events, items="events", follow=follow)
 
@@ -28,7 +28,7 @@ def list_events(session: Session, *, kind: str | None, page: PageAt, follow: boo
 @event.command("consumers")
 @calls
 def consumers(session: Session) -> None:
-    """The readers of events, and how far behind each is."""
+    """List the readers of events, and how far behind each one is."""
     session.run(client_calls.event_consumers(), show_consumers)
 
 
@@ -37,7 +37,7 @@ def consumers(session: Session) -> None:
 @click.argument("position", type=click.IntRange(0))
 @writes
 def acknowledge(session: Session, consumer: str, position: int, *, write: Write) -> None:
-    """Say that CONSUMER has dealt with all events up to POSITION; the first time makes it."""
+    """Record that CONSUMER has handled all events up to POSITION; makes a new CONSUMER."""
     session.run(client_calls.acknowledge_events(consumer, position, **write), show_consumer)
 
 
@@ -45,7 +45,7 @@ def acknowledge(session: Session, consumer: str, position: int, *, write: Write)
 @click.argument("consumer")
 @writes
 def forget(session: Session, consumer: str, *, write: Write) -> None:
-    """Keep no more events for CONSUMER."""
+    """Forget CONSUMER, so that no events are kept for it."""
     session.run(client_calls.forget_event_consumer(consumer, **write), show_consumer)
 
 

@@ -40,7 +40,7 @@ _NODE = click.option("--node", help="The name of the node. Default: the host's n
 
 @click.group(cls=Group)
 def agent() -> None:
-    """The agent of a node: many jobs, one report, jobs that outlive its restart."""
+    """The agent of a node: one report for many jobs, which outlive its restart."""
 
 
 @agent.command("serve")
@@ -52,7 +52,7 @@ def agent() -> None:
     type=values.duration,
     default=f"{INTERVAL_S:.0f}s",
     show_default=True,
-    help="Report at least so often.",
+    help="The longest time between two reports.",
 )
 @_METER
 @click.option(
@@ -71,7 +71,7 @@ def serve(
     meter_words: str,
     gpu_type: str | None,
 ) -> None:
-    """Look after the jobs of this node until SIGTERM; jobs go on, the next agent adopts them."""
+    """Look after the jobs of this node until SIGTERM; the next agent adopts jobs that still run."""
     name = node or checks.host_name()
     warning = warned_of_key(session, name)
     state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -106,7 +106,7 @@ def serve(
 
 
 def warned_of_key(session: Session, node: str) -> str:
-    """What the server says against the key; a key of another node is refused.
+    """The server's objection to the key; a key of another node is refused.
 
     An agent starts without a server as well: there may be jobs to adopt.
     """
@@ -121,7 +121,7 @@ def warned_of_key(session: Session, node: str) -> str:
 
 
 def what_is_read(meter: Meter | None, devices: NodeDevices) -> str:
-    """What the agent knows of GPUs."""
+    """A line on the GPUs that the agent knows."""
     if meter is None:
         return f"GPUs are neither given to jobs nor read ({why_no_nvml() or '--meter none'})"
     return f"{len(devices.devices)} devices are given to jobs and read by {meter.name}"
@@ -146,7 +146,7 @@ def _log(text: str) -> None:
 @_STATE
 @_METER
 @click.option(
-    "--node", help="The name of the node. Default: that of the agent that runs, or the host's."
+    "--node", help="The name of the node. Default: the running agent's, or else the host's."
 )
 @calls
 def doctor(session: Session, *, state_dir: Path, meter_words: str, node: str | None) -> None:

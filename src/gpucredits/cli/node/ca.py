@@ -1,4 +1,4 @@
-"""``ca``: an authority of one's own, for trying TLS between nodes and a server."""
+"""``ca``: a certificate authority for trials of TLS between nodes and a server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _FOR = click.option(
 
 @click.group(cls=Group)
 def ca() -> None:
-    """An authority for trying TLS: its certificates are files in one folder.
+    """A certificate authority for trials of TLS; all files are in one folder.
 
     In production use the authority that you have: a node's certificate names the node.
     """
@@ -80,7 +80,7 @@ def server(*, hosts: tuple[str, ...], folder: Path, days: int) -> None:
 @_DIR
 @_FOR
 def node(*, name: str, folder: Path, days: int) -> None:
-    """Sign a certificate for a node: whoever has it acts for leases of that node only."""
+    """Sign a certificate for a node; its holder acts for leases of that node only."""
     _sign(folder, "node", name, file=f"node-{name}", days=days)
 
 

@@ -1,4 +1,4 @@
-"""What ``agent doctor`` looks at: each check says what it found, or what is wrong and what to do.
+"""The checks of ``agent doctor``: each says what it found, or what is wrong and what to do.
 
 Owns: the checks. Must not: change anything on the node or on the server.
 """
@@ -56,7 +56,7 @@ def examined(
 def checks(
     session: Session, state_dir: Path, meter_words: str, node: str | None
 ) -> Iterator[Check]:
-    """All checks, in the order in which trouble is best mended.
+    """All checks, in the order in which to repair what they find.
 
     An agent that answers says what it is; ``node`` and the meter's words say it where none does.
     """
@@ -82,7 +82,7 @@ def checks(
 
 
 def host_name() -> str:
-    """The name of a node that was given none."""
+    """The name of the node if none was given."""
     return socket.gethostname().lower()
 
 
@@ -127,7 +127,7 @@ def bound_elsewhere(key: KeyAnswer, node: str) -> str:
 
 
 def wall_clock(session: Session) -> str:
-    """How far the node's wall clock is off; leases and bills do not depend on it."""
+    """The error of the node's wall clock, on which no lease and no bill depends."""
     with session.client() as client:
         theirs = datetime.fromisoformat(client.clock().now)
     off_ms = int((datetime.now(UTC) - theirs).total_seconds() * 1_000)
@@ -138,7 +138,7 @@ def wall_clock(session: Session) -> str:
 
 
 def monotonic_clock() -> str:
-    """Whether the clock that trust is measured by runs."""
+    """Whether the clock for deadlines runs."""
     first = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     if time.clock_gettime_ns(time.CLOCK_BOOTTIME) < first:
         raise OSError("CLOCK_BOOTTIME goes back: this kernel cannot run jobs under leases")
@@ -235,14 +235,14 @@ def meter(words: str) -> str:
 
 
 def read_by(agent: local_api.AgentStatus) -> str:
-    """What the agent that runs reads; its own words for the meter count."""
+    """The devices that the running agent reads, with the agent's own meter."""
     if agent.devices is None:
         return "the agent reads no GPUs and gives none to jobs"
     return f"{agent.meter}: {agent.devices} devices, read by the agent"
 
 
 def listens(path: Path, agent: local_api.AgentStatus | None, node: str) -> str:
-    """Whether an agent answers, for this node."""
+    """Whether an agent of this node answers."""
     if not local_api.is_served(path):
         raise OSError(f"no agent listens at {path}: gpucredits agent serve")
     if agent is None:

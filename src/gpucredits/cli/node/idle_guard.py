@@ -22,7 +22,7 @@ def idle_guard() -> None:
 @click.argument("account", type=values.account)
 @calls
 def show(session: Session, account: str) -> None:
-    """The guard in force for ACCOUNT, its own or one from above."""
+    """Show the guard in force for ACCOUNT: its own, or one of an account above."""
     session.run(client_calls.idle_guard(account), show_guard)
 
 
@@ -32,7 +32,7 @@ def show(session: Session, account: str) -> None:
     "--window",
     "window_ms",
     type=values.duration,
-    help="Average utilisation over so long; 0s switches the guard off.",
+    help="The time over which to average utilisation; 0s switches the guard off.",
 )
 @click.option(
     "--below",
@@ -44,16 +44,22 @@ def show(session: Session, account: str) -> None:
     "--memory",
     "memory_percent",
     type=click.IntRange(0, 100),
-    help="GPUs that hold at least this percentage of memory are in use. Default: never so.",
+    help="GPUs with at least this percentage of memory in use are busy. Default: off.",
 )
 @click.option(
     "--startup", "startup_ms", type=values.duration, help="Time to the first use. Default: 10m."
 )
 @click.option(
-    "--warning", "warning_ms", type=values.duration, help="Warn so long before. Default: 5m."
+    "--warning",
+    "warning_ms",
+    type=values.duration,
+    help="The time from the warning to the drain. Default: 5m.",
 )
 @click.option(
-    "--grace", "grace_ms", type=values.duration, help="From the signal to SIGKILL. Default: 1m."
+    "--grace",
+    "grace_ms",
+    type=values.duration,
+    help="The time from the signal to SIGKILL. Default: 1m.",
 )
 @sets(
     {
@@ -76,7 +82,7 @@ def set_guard(  # noqa: PLR0913  # each is an option
     grace_ms: int | None,
     write: Set,
 ) -> None:
-    """Change the guard of ACCOUNT and of all below without one; what is not given stays."""
+    """Change the guard of ACCOUNT; accounts below without a guard of their own follow."""
     call = client_calls.set_idle_guard(
         account,
         window_seconds=values.whole_seconds(window_ms, "--window"),
@@ -94,7 +100,7 @@ def set_guard(  # noqa: PLR0913  # each is an option
 @click.argument("account", type=values.account)
 @writes
 def end_guard(session: Session, account: str, *, write: Write) -> None:
-    """End the guard of ACCOUNT itself; it follows the accounts above again."""
+    """End the guard of ACCOUNT; the account follows the accounts above again."""
     session.run(client_calls.end_idle_guard(account, **write), show_guard)
 
 

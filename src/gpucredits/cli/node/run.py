@@ -42,14 +42,16 @@ AGENT_SOCKET: Final = "agent.sock"
 
 @click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.option("--account", type=values.account, required=True, help="The account of the job.")
-@click.option("--job", "job_id", help="The job's id. Default: one of its own.")
+@click.option("--job", "job_id", help="The job's id. Default: a new one.")
 @job_options
 @click.option("--wait", is_flag=True, help="Wait for capacity, credits or quota, in the queue.")
-@click.option("--until", "deadline", type=values.instant, help="How long to wait at most.")
-@click.option("--token", is_flag=True, help="Give the job a signed lease token, kept fresh.")
+@click.option(
+    "--until", "deadline", type=values.instant, help="The latest time until which to wait."
+)
+@click.option("--token", is_flag=True, help="Give the job a signed lease token, and renew it.")
 @click.option("--device", "devices", multiple=True, help="The UUID of a GPU that the job may see.")
 @click.option(
-    "--signal", "drain_signal", default="TERM", show_default=True, help="Asks the job to end."
+    "--signal", "drain_signal", default="TERM", show_default=True, help="The signal to end."
 )
 @click.option(
     "--throttle-command",
@@ -80,7 +82,7 @@ def run(  # noqa: PLR0913  # each is an option
     agent_dir: Path | None,
     words: tuple[str, ...],
 ) -> None:
-    """Run COMMAND under a lease: admit, report, drain, settle; its exit code is ours."""
+    """Run COMMAND under a lease, from admission to receipt; exit with the code of COMMAND."""
     if deadline is not None and not wait:
         raise click.UsageError("--until goes with --wait.")
     fields: dict[str, Any] = {**job}
@@ -169,12 +171,12 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
 
 
 def say(text: str) -> None:
-    """Tell whoever watches; stdout is the job's."""
+    """Write a message to stderr; stdout is the job's."""
     echo(f"gpucredits: {text}")
 
 
 def echo(text: str) -> None:
-    """Write a line to stderr; a terminal that is gone is no reason to leave a bill unpaid."""
+    """Write a line to stderr; go on if the terminal is gone, so that the bill gets paid."""
     try:
         output.say(text, err=True)
     except OSError:

@@ -42,7 +42,7 @@ def token() -> None:
 @click.argument("reservation_id")
 @calls
 def issue(session: Session, reservation_id: str) -> None:
-    """Get a token for a live lease, good until the lease ends as it stands."""
+    """Get a token for a live lease; the token expires at the lease's present end."""
     session.run(client_calls.lease_token(reservation_id), show_token)
 
 
@@ -56,13 +56,13 @@ def issue(session: Session, reservation_id: str) -> None:
 )
 @_RESERVATION
 @_NODE
-@click.option("--at", type=values.instant, help="Check as of this instant. Default: now.")
+@click.option("--at", type=values.instant, help="The instant to check for. Default: now.")
 @click.option(
     "--leeway",
     type=click.IntRange(0, 300),
     default=LEEWAY_S,
     show_default=True,
-    help="Seconds that clocks may differ.",
+    help="The tolerated difference of clocks, in seconds.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the claims as JSON.")
 def verify(
@@ -75,7 +75,7 @@ def verify(
     leeway: int,
     as_json: bool,
 ) -> None:
-    """Check a token without asking a server; exit code 1 if it is no good. - reads stdin."""
+    """Check a token without asking a server; exit code 1 if it is refused. - reads stdin."""
     now_s = int(time.time() if at is None else _seconds(at))
     try:
         claims = verify_token(
@@ -111,7 +111,7 @@ def verify(
 def redeem(
     session: Session, token: str, *, reservation: str | None, node: str | None, write: Write
 ) -> None:
-    """Use a token up before its job starts; the server knows whether it was used before."""
+    """Redeem a token before its job starts; the server refuses a token that was used before."""
     call = client_calls.redeem_token(
         read_token(token), reservation_id=reservation, node=node, **write
     )
@@ -129,7 +129,7 @@ def jwks(session: Session) -> None:
 @token.command("keys")
 @calls
 def keys(session: Session) -> None:
-    """Signing keys, the latest first."""
+    """List the signing keys, the latest first."""
     session.run(client_calls.signing_keys(), show_keys)
 
 
@@ -140,11 +140,11 @@ def keys(session: Session) -> None:
     type=values.duration,
     default="10m",
     show_default=True,
-    help="Publish the new key, and let it sign after so long; 0s for at once.",
+    help="The time from publishing the new key to signing with it; 0s for none.",
 )
 @writes
 def rotate(session: Session, *, signs_in_ms: int, write: Write) -> None:
-    """Make the key that signs next; tokens of the old one stay good until they expire."""
+    """Make a new signing key; tokens of the old key stay valid until they expire."""
     call = client_calls.rotate_signing_key(signs_in_seconds=signs_in_ms // 1_000, **write)
     session.run(call, show_key)
 
@@ -153,7 +153,7 @@ def rotate(session: Session, *, signs_in_ms: int, write: Write) -> None:
 @click.argument("signing_key_id")
 @writes
 def revoke_key(session: Session, signing_key_id: str, *, write: Write) -> None:
-    """Take a stolen signing key back: none of its tokens is good any more."""
+    """Revoke a stolen signing key: all of its tokens become invalid."""
     session.run(client_calls.revoke_signing_key(signing_key_id, **write), show_keys)
 
 
@@ -173,7 +173,7 @@ def show_token(answer: TokenAnswer) -> None:
 
 
 def show_claims(claims: LeaseClaims) -> None:
-    """What a good token says."""
+    """The claims of a valid token."""
     output.print_facts(
         [
             ("reservation", claims.sub),
@@ -188,7 +188,7 @@ def show_claims(claims: LeaseClaims) -> None:
 
 
 def show_redeemed(answer: RedeemAnswer) -> None:
-    """What a token that is used up was for."""
+    """The lease and the node of a redeemed token."""
     output.print_facts(
         [
             ("reservation", answer.reservation_id),

@@ -1,4 +1,4 @@
-"""``gpucredits exposure``: the most that could still be used without the server's say."""
+"""``gpucredits exposure``: the most that live leases could still cost if no server answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpucredits.wire.outages.exposure import ExposurePage
 @click.argument("account", type=values.account, required=False)
 @pages
 def exposure(session: Session, account: str | None, *, page: PageAt, follow: bool) -> None:
-    """What live leases paid by ACCOUNT, or by all, could still use if no server answered."""
+    """Show the most that live leases of ACCOUNT, or of all, could cost if no server answered."""
     call = client_calls.exposure_page(account=account, **page)
     session.run_pages(call, show_exposure, items="exposures", follow=follow)
 

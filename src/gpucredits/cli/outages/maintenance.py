@@ -1,4 +1,4 @@
-"""``gpucredits maintenance``: extend leases ahead of a planned stop, and see who is not covered."""
+"""``gpucredits maintenance``: extend leases over a planned stop, and list leases that end in it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from gpucredits.wire.outages.maintenance import MaintenanceAnswer
 
 @click.command(cls=Command)
 @click.argument("action", type=values.Words(["status", "end"]), required=False)
-@click.option("--for", "for_ms", type=values.duration, help="How long leases are to last: 30m.")
-@click.option("--reason", help="Why, for the audit log.")
+@click.option(
+    "--for", "for_ms", type=values.duration, help="How long leases must last from now on: 30m."
+)
+@click.option("--reason", help="The reason, for the audit log.")
 @writes
 def maintenance(
     session: Session, action: str | None, *, for_ms: int | None, reason: str | None, write: Write
 ) -> None:
-    """Announce a planned stop with --for; `status` shows who is covered, `end` takes it back."""
+    """Announce a planned stop with --for; `status` lists uncovered leases, `end` ends it."""
     if (for_ms is None) is (action is None):
         raise click.UsageError("Give --for 30m to announce a stop, or one of: status, end.")
     if action == "status":
@@ -33,7 +35,7 @@ def maintenance(
 
 
 def show_maintenance(answer: MaintenanceAnswer) -> None:
-    """What is announced, and the leases that do not last to its end."""
+    """Show the announced stop, and the leases that end before it does."""
     if answer.state == "none":
         output.say(f"No maintenance is announced. Live leases: {answer.live}.")
         return
@@ -58,7 +60,7 @@ def show_maintenance(answer: MaintenanceAnswer) -> None:
 
 
 def all_clear(answer: MaintenanceAnswer) -> str:
-    """What is said where no lease falls short; with none covered yet, that is no all-clear."""
+    """The sentence for a list without short leases; it says if no lease is covered yet."""
     if not answer.live:
         return "No lease is live."
     if not answer.covered:

@@ -54,7 +54,7 @@ def claim(
     note: str | None,
     write: Write,
 ) -> None:
-    """Get the use after the last checkpoint back, within the terms of the account."""
+    """Claim the credits for use after the last checkpoint, within the account's terms."""
     call = client_calls.claim_lost_work(
         reservation_id, cause, checkpoint_ms=checkpoint_ms, note=note, **write
     )
@@ -65,7 +65,7 @@ def claim(
 @click.argument("account", type=values.account, required=False)
 @pages
 def list_claims(session: Session, account: str | None, *, page: PageAt, follow: bool) -> None:
-    """The claims of ACCOUNT and all below it, or of everything, the latest lease first."""
+    """List the claims of ACCOUNT and all below it, or all claims, the latest lease first."""
     call = client_calls.lost_work_page(account, **page)
     session.run_pages(call, show_claims, items="lost_work", follow=follow)
 
@@ -74,19 +74,25 @@ def list_claims(session: Session, account: str | None, *, page: PageAt, follow: 
 @click.argument("account", type=values.account)
 @calls
 def terms(session: Session, account: str) -> None:
-    """Which part of lost work ACCOUNT gets back."""
+    """Show the terms by which lost work of ACCOUNT is refunded."""
     session.run(client_calls.lost_work_terms(account), show_terms)
 
 
 @loss.command("set")
 @click.argument("account", type=values.account)
-@click.option("--hours-per-job", type=int, help="The most hours of a job [at first: 0, off].")
-@click.option("--window-hours", type=int, help="Hours in which to claim [at first: 72].")
 @click.option(
-    "--unreported-hours", type=int, help="The most without a reported checkpoint [at first: 0]."
+    "--hours-per-job", type=int, help="The most hours refunded to a job [at first: 0, off]."
 )
 @click.option(
-    "--hours-per-account", type=int, help="The most of all jobs in 30 days [at first: 24]."
+    "--window-hours", type=int, help="Hours after the end in which to claim [at first: 72]."
+)
+@click.option(
+    "--unreported-hours",
+    type=int,
+    help="The most hours if no checkpoint was reported [at first: 0].",
+)
+@click.option(
+    "--hours-per-account", type=int, help="The most hours of all jobs in 30 days [at first: 24]."
 )
 @sets(
     {
@@ -106,7 +112,7 @@ def set_terms(
     hours_per_account: int | None,
     write: Set,
 ) -> None:
-    """Change which part of lost work ACCOUNT and all below it get back."""
+    """Change the terms of lost work of ACCOUNT; accounts below without terms follow."""
     call = client_calls.set_lost_work_terms(
         account,
         hours_per_job=hours_per_job,
@@ -122,7 +128,7 @@ def set_terms(
 @click.argument("account", type=values.account)
 @writes
 def end_terms(session: Session, account: str, *, write: Write) -> None:
-    """End the terms of ACCOUNT; it inherits again."""
+    """End the terms of ACCOUNT; the account inherits terms again."""
     session.run(client_calls.end_lost_work_terms(account, **write), show_terms)
 
 

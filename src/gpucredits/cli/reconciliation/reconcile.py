@@ -30,13 +30,13 @@ from gpucredits.wire.reconciliation.comparison import (
 
 @click.group(cls=Group)
 def reconcile() -> None:
-    """Measured use beside the bill."""
+    """Compare measured use with bills."""
 
 
 @reconcile.command("status")
 @calls
 def status(session: Session) -> None:
-    """How far the reconciler is, and what waits for people."""
+    """Show the reconciler's progress, and what waits for people."""
     session.run(client_calls.reconciler(), show_status)
 
 
@@ -65,7 +65,7 @@ def leases(
     page: PageAt,
     follow: bool,
 ) -> None:
-    """How leases of ACCOUNT and all below it compared, or those of everything."""
+    """List compared leases of ACCOUNT and all below it, or of all accounts."""
     call = client_calls.reconciliation_page(account, state=state, **page)
     session.run_pages(call, show_comparisons, items="comparisons", follow=follow)
 
@@ -74,7 +74,7 @@ def leases(
 @click.argument("account", type=values.account)
 @calls
 def policy(session: Session, account: str) -> None:
-    """What the reconciler does for ACCOUNT."""
+    """Show the policy of the reconciler for ACCOUNT."""
     session.run(client_calls.reconciliation_policy(account), show_policy)
 
 
@@ -85,11 +85,16 @@ def policy(session: Session, account: str) -> None:
     type=click.Choice(["off", "report", "post"]),
     help="What to do about drift [at first: report].",
 )
-@click.option("--tolerance-ms", type=int, help="Milliseconds that are not drift [at first: 1000].")
+@click.option(
+    "--tolerance-ms", type=int, help="Differences up to this are no drift [at first: 1000]."
+)
 @click.option("--alarm-percent", type=int, help="Percent of the bill for an alarm [at first: 5].")
 @click.option("--alarm-floor", type=values.amount, help="Credits for an alarm [at first: 1].")
 @click.option(
-    "--quiet", "quiet_ms", type=values.duration, help="How long no event came [at first: 15m]."
+    "--quiet",
+    "quiet_ms",
+    type=values.duration,
+    help="Compare a lease after so long without events [at first: 15m].",
 )
 @sets(
     {
@@ -111,7 +116,7 @@ def set_policy(
     quiet_ms: int | None,
     write: Set,
 ) -> None:
-    """Change what the reconciler does for ACCOUNT and all below it that have no policy."""
+    """Change the policy for ACCOUNT; accounts below without a policy follow."""
     call = client_calls.set_reconciliation_policy(
         account,
         mode=mode,
@@ -128,18 +133,18 @@ def set_policy(
 @click.argument("account", type=values.account)
 @writes
 def end_policy(session: Session, account: str, *, write: Write) -> None:
-    """End the policy of ACCOUNT; it inherits again."""
+    """End the policy of ACCOUNT; the account inherits a policy again."""
     session.run(client_calls.end_reconciliation_policy(account, **write), show_policy)
 
 
 @reconcile.command("alarms")
 @click.argument("account", type=values.account, required=False)
-@click.option("--acknowledged", is_flag=True, help="Acknowledged ones too.")
+@click.option("--acknowledged", is_flag=True, help="Also acknowledged alarms.")
 @pages
 def alarms(
     session: Session, account: str | None, *, acknowledged: bool, page: PageAt, follow: bool
 ) -> None:
-    """Alarms of drift of ACCOUNT and all below it, or of everything, the latest first."""
+    """List alarms of drift of ACCOUNT and all below it, or all alarms, the latest first."""
     call = client_calls.drift_alarm_page(account, acknowledged=acknowledged, **page)
     session.run_pages(call, show_alarms, items="drift_alarms", follow=follow)
 
@@ -166,7 +171,7 @@ def unmatched(
     page: PageAt,
     follow: bool,
 ) -> None:
-    """Measured use that belongs to no lease, of ACCOUNT or of everything, the latest first."""
+    """List measured use without a lease, of ACCOUNT or of all accounts, the latest first."""
     call = client_calls.unmatched_page(account, state=state, **page)
     session.run_pages(call, show_unmatched, items="unmatched_use", follow=follow)
 
@@ -179,7 +184,7 @@ def unmatched(
 def match(
     session: Session, unmatched_id: str, reservation_id: str, *, note: str | None, write: Write
 ) -> None:
-    """Say which lease measured use belongs to; the next pass compares the lease."""
+    """Assign measured use to a lease; the next pass compares the lease."""
     call = client_calls.match_use(unmatched_id, reservation_id, note=note, **write)
     session.run(call, show_decided)
 
@@ -189,12 +194,12 @@ def match(
 @click.option("--note", required=True, help="Why.")
 @writes
 def dismiss(session: Session, unmatched_id: str, *, note: str, write: Write) -> None:
-    """Say that measured use belongs to no lease."""
+    """Dismiss measured use that belongs to no lease."""
     session.run(client_calls.dismiss_use(unmatched_id, note, **write), show_decided)
 
 
 def show_status(answer: ReconcilerAnswer) -> None:
-    """How far the reconciler is."""
+    """The reconciler's progress."""
     output.print_facts(
         [
             ("events seen to", output.instant(answer.seen_to) if answer.seen_to else "none"),
@@ -312,6 +317,6 @@ def show_unmatched(page: UnmatchedPage) -> None:
 
 
 def show_decided(answer: UnmatchedAnswer) -> None:
-    """What became of unmatched use."""
+    """The decision about unmatched use."""
     what = f"to {answer.reservation_id}" if answer.reservation_id else ""
     output.say(f"{answer.unmatched_id} is {answer.state} {what}".rstrip() + ".")

@@ -38,7 +38,7 @@ class Mode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReconcilePolicy:
-    """What is done about drift, and from where on it raises an alarm.
+    """What the reconciler does about drift, and the thresholds for an alarm.
 
     Drift of a lease up to ``tolerance_ms`` is noise. An alarm needs ``alarm_floor`` credits and
     ``alarm_percent`` of the bill. A lease is compared when it has ended and no event has come for
@@ -68,15 +68,15 @@ class NodeUse:
 def counted(nodes: Sequence[NodeUse]) -> tuple[tuple[NodeUse, ...], bool]:
     """The use that is compared with the bill, and whether the bill may follow it.
 
-    That is the word of the lease's own node alone. Where its node told nothing, what others tell is
-    compared and shown, and moves no money.
+    Only measurements of the lease's own node may move money. If that node sent none, the
+    measurements of others are compared and shown.
     """
     own = tuple(each for each in nodes if each.is_attested)
     return own or tuple(nodes), bool(own)
 
 
 def union(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Intervals in order, with those that touch or overlap joined, and empty ones left out."""
+    """Intervals in order; touching or overlapping ones are joined, empty ones are left out."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if end <= start:
@@ -99,9 +99,9 @@ def clipped(spans: Iterable[Span], until_ms: int) -> tuple[Span, ...]:
 
 
 def condensed(spans: tuple[Span, ...], most: int = SPANS_MAX) -> tuple[Span, ...]:
-    """At most ``most`` intervals with the same time in all; the latest ones keep their places.
+    """At most ``most`` intervals with the same total time; the latest ones stay in place.
 
-    Only the end of the use is ever placed in time, so earlier intervals may move together.
+    Later steps look only at the end of the use, so earlier intervals may move together.
     """
     if len(spans) <= most:
         return spans
@@ -135,12 +135,12 @@ class Comparison:
 
     @property
     def rest(self) -> int:
-        """What is still to be charged, or given back (negative)."""
+        """The amount still to be charged; negative if it is to be given back."""
         return self.drift - self.reconciled
 
     @property
     def exposed(self) -> int:
-        """The drift that an alarm is about: use after the lease's end counts too."""
+        """The drift for alarms, in which use after the lease's end counts too."""
         return self.drift + self.beyond_cost if self.drift >= 0 else self.drift
 
 
@@ -167,7 +167,7 @@ def measured_cost(lease: Reservation, measured_ms: int) -> int:
 
 
 def is_noise(found: Comparison, policy: ReconcilePolicy) -> bool:
-    """Whether the measured time agrees with the heartbeats as far as the policy asks."""
+    """Whether measured time and heartbeats agree within the policy's tolerance."""
     return abs(found.measured_ms - found.used_ms) <= policy.tolerance_ms
 
 

@@ -28,11 +28,11 @@ class Cause(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LossTerms:
-    """Which part of lost work an account gets back; 0 hours for each job gives nothing back.
+    """The terms by which an account is refunded lost work; with 0 hours per job, never.
 
-    A claim is made within ``window_hours`` of the lease's end. Where no checkpoint was reported
-    while the job ran, at most ``unreported_hours`` of a job are believed. All jobs of the account
-    and below together are given back ``hours_per_account`` in any 30 days.
+    A claim must come within ``window_hours`` of the lease's end. If no checkpoint was reported
+    while the job ran, at most ``unreported_hours`` of the job are refunded. All jobs of the account
+    and below are together refunded at most ``hours_per_account`` in any 30 days.
     """
 
     hours_per_job: int = 0
@@ -43,12 +43,13 @@ class LossTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossEvidence:
-    """What is known of a loss besides the lease.
+    """The evidence about a loss besides the lease.
 
-    ``reported_ms`` is the last checkpoint that was reported while the lease ran, ``claimed_ms``
-    the one that the claim names; None where there is none. ``node_lived`` says that another lease
-    on the node was reported after this one had ended. ``job_ms`` was given back for the job before,
-    and ``account_ms`` in 30 days to the account ``owner``, for which the terms were set.
+    ``reported_ms`` is the last checkpoint reported while the lease ran, ``claimed_ms`` the
+    checkpoint in the claim; None if there is none. ``node_lived`` means that the node reported
+    another lease after this one had ended. ``job_ms`` is the use refunded to the job before, and
+    ``account_ms`` the use refunded in 30 days to ``owner``, the account that the terms were set
+    for.
     """
 
     cause: Cause
@@ -62,7 +63,7 @@ class LossEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What may be given back: use after a checkpoint, up to a limit."""
+    """The refund that is allowed: the use after a checkpoint, up to a limit."""
 
     checkpoint_ms: int
     limit_ms: int
@@ -70,7 +71,7 @@ class Loss:
 
 
 def billed_ms(lease: Reservation) -> int:
-    """The use that a lease's bill covers: what heartbeats told, or what was reconciled."""
+    """The use in a lease's bill: by heartbeats, or as reconciled."""
     if not lease.reconciled or not lease.rate:
         return lease.used_ms
     return time_covered_ms(lease.rate, lease.settled + lease.reconciled)
@@ -79,7 +80,7 @@ def billed_ms(lease: Reservation) -> int:
 def judge_loss(
     lease: Reservation, terms: LossTerms, known: LossEvidence, now: int
 ) -> Loss | Refused:
-    """What of a lease counts as lost, or why nothing does."""
+    """The loss that counts for a lease, or the refusal."""
     if lease.state is ReservationState.ACTIVE:
         return Refused(
             Reason.RESERVATION_ACTIVE,
@@ -94,10 +95,10 @@ def judge_loss(
     if not wrong and not hours:
         wrong = "No checkpoint of the job was reported while it ran."
     if not wrong and limit_ms <= 0:
-        wrong = f"{known.job_ms} ms were given back for this job before; its cap is {hours} h."
+        wrong = f"This job was refunded {known.job_ms} ms before; its cap is {hours} h."
     if not wrong and account_ms <= 0:
         wrong = (
-            f"{known.account_ms} ms were given back to {known.owner} and accounts below it in"
+            f"{known.account_ms} ms were refunded to {known.owner} and accounts below it in"
             f" {ACCOUNT_DAYS} days; its cap is {terms.hours_per_account} h. Claim later, or ask"
             " staff of the system to raise hours_per_account."
         )
@@ -113,31 +114,31 @@ def judge_loss(
 
 
 def believed_hours(terms: LossTerms, known: LossEvidence) -> int:
-    """The most that a job is given back in all, by the evidence that there is."""
+    """The most hours that a job is refunded in all, by the evidence."""
     if known.reported_ms is not None:
         return terms.hours_per_job
     return min(terms.hours_per_job, terms.unreported_hours)
 
 
 def overdue(lease: Reservation, terms: LossTerms, now: int) -> str:
-    """Why the terms take no claim of the lease at all; empty where they do."""
+    """Why the terms exclude every claim for the lease; empty if they do not."""
     if not terms.hours_per_job:
-        return f"Lost work of {lease.account} is not given back: no rule was set for it."
+        return f"Lost work of {lease.account} is not refunded: no terms are set for it."
     if now - lease.ended_at > terms.window_hours * HOUR_US:
-        return f"A claim is taken for {terms.window_hours} h after the lease ended; it is later."
+        return f"The lease ended more than {terms.window_hours} h ago: the time for claims is over."
     return ""
 
 
 def disproof(lease: Reservation, known: LossEvidence) -> str:
-    """Why the lease does not bear the claim out; empty where it does."""
+    """Why the lease contradicts the claim; empty if it does not."""
     if known.cause is Cause.PREEMPTION:
         if not lease.stopping_at and lease.why is not Why.PREEMPTED:
             return "The lease was not preempted."
         return ""
     if lease.state is not ReservationState.EXPIRED or lease.decision is not Decision.CONTINUE:
-        return "The lease did not end in silence, as it does when its node fails."
+        return "The lease ended by a report or an order, not by the silence of a failed node."
     if not lease.node:
-        return "The lease names no node, so the failure of its node cannot be seen."
+        return "The lease names no node, so a failure of its node cannot be checked."
     if known.node_lived:
         return f"The node {lease.node} reported other leases after this one had ended."
     return ""

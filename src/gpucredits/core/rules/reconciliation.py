@@ -7,7 +7,7 @@ active then and have expired unspent since pay first. Present credits pay the re
 for an adjustment.
 
 Owns: the difference, and who pays for it.
-Must not: say which leases are compared, or when (service/billing/reconciliation.py does).
+Must not: say which leases are compared, or when (service/reconciliation/passes.py does).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LEASE_ACTIVE = Refused(
 
 
 def reconcile(book: Book, command: Reconcile, now: int) -> Reconciled | Refused:
-    """Charge what was measured and not settled, or give back what was settled and not measured."""
+    """Charge measured use that was not settled, or give back settled use that was not measured."""
     lease = book.reservations.get(command.reservation_id)
     if lease is None:
         return LEASE_UNKNOWN
@@ -73,7 +73,7 @@ def pieces_of(
 ) -> list[tuple[Span, int]]:
     """The measured intervals, as instants, that ``base`` does not pay for, with their costs.
 
-    What was settled pays for the first of the measured use, so the missing use is its end.
+    Settled credits pay for the first part of the measured use, so the missing use is the last part.
     """
     pieces: list[tuple[Span, int]] = []
     used_ms = 0
@@ -106,7 +106,7 @@ def charge_measured(
 def expired_lots(
     book: Book, account: Account, pieces: list[tuple[Span, int]], now: int
 ) -> list[tuple[Grant, int]]:
-    """Grants that could have paid for some of the use and ended unspent, with what expired."""
+    """Grants that could have paid for some of the use, with the credits that expired unspent."""
     since, until = pieces[0][0][0], pieces[-1][0][1]
     expired: dict[int, int] = {}
     for entry in (*book.past, *book.entries):
@@ -125,7 +125,7 @@ def expired_lots(
 
 
 def is_reversed(book: Book, grant: Grant) -> bool:
-    """Whether a grant is of a payment that was taken back; such grants may be left out."""
+    """Whether a grant belongs to a reversed payment; such grants may be missing."""
     taken_back = {
         each.grant_id for each in book.topups.values() if each.status is TopUpStatus.REVERSED
     }
@@ -190,7 +190,7 @@ def touches_measured(command: Reconcile) -> Touches:
 
 
 def reconciled_after(org_id: int, outcome: Reconciled) -> tuple[str, State] | None:
-    """The lease, and what was posted now and in all; nothing where nothing was posted."""
+    """The lease, and the amounts posted now and in all; None if nothing was posted."""
     if not outcome.amount:
         return None
     lease_id = ids.format_id(ids.RESERVATION, org_id, outcome.reservation_id)

@@ -1,7 +1,7 @@
-"""Who is at the other end of a TLS connection: the node that a client certificate names.
+"""The other end of a TLS connection: the node that a client certificate names.
 
-Owns: which name of a certificate is a node's, and how a node's certificate and a key go together.
-Must not: check a certificate (TLS has done so before anything here is asked).
+Owns: finding the node's name in a certificate, and matching the node with an API key.
+Must not: check a certificate (TLS has done so before).
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ class Peer:
     """The other end. ``asks``: the server asks for certificates. ``node``: empty for no node."""
 
     asks: bool = False
-    has_certificate: bool = False
     node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OutOfPlace:
-    """A key that is not accepted from where it comes: why, and in which words."""
+    """A refusal of an API key at this end of the connection: the reason and its text."""
 
     reason: str
     detail: str
@@ -39,14 +38,14 @@ def peer_of(certificate: Mapping[str, Any] | None, *, asks: bool) -> Peer:
     """The other end of a connection, from its certificate as Python's ssl module tells it."""
     if not asks or not certificate:
         return Peer(asks=asks)
-    return Peer(asks=True, has_certificate=True, node=node_of(certificate))
+    return Peer(asks=True, node=node_of(certificate))
 
 
 def node_of(certificate: Mapping[str, Any]) -> str:
-    """The node that a certificate names; empty for one of somebody else.
+    """The node that a certificate names; empty if it names no node.
 
-    That is the URI urn:gpucredits:node:NAME, else its only DNS name, else its common name. A
-    certificate with another URI of ours, such as a person's, names no node.
+    The URI urn:gpucredits:node:NAME counts first, then the only DNS name, then the common name. A
+    certificate with another URI of this product, such as a person's, names no node.
     """
     names = certificate.get("subjectAltName", ())
     ours = [name for kind, name in names if kind == "URI" and name.startswith(OWN_URI)]
@@ -66,7 +65,7 @@ def node_of(certificate: Mapping[str, Any]) -> str:
 
 
 def placed(principal: Principal, peer: Peer) -> Principal | OutOfPlace:
-    """The caller as it may act from where it is: on the certificate's node only, if it has one."""
+    """The caller, bound to the certificate's node if there is one; or why it is refused."""
     if peer.node:
         if principal.node and principal.node != peer.node:
             return OutOfPlace(

@@ -1,8 +1,8 @@
 """Refusals that belong in the audit log: bad tokens, nodes out of place, strange certificates.
 
-Owns: how many rows they may become. The first refusal of a kind is written at once; those after it
-are counted, and told as one row every ten minutes. Beyond a number of kinds at once, the rest are
-one kind. So nobody fills a disk by being refused.
+Owns: the bound on their rows. The first refusal of a kind is written at once; later ones are
+counted and written as one row every ten minutes. If there are too many kinds at once, the rest
+count as one kind. So refused callers cannot fill the disk.
 Must not: refuse anything.
 """
 
@@ -25,7 +25,7 @@ TEXT_LENGTH_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedAct:
-    """What was refused to whom: refusals that are equal in this are counted together."""
+    """A kind of refusal: act, reason, caller and resource. Equal kinds are counted together."""
 
     action: str
     reason: str
@@ -36,7 +36,7 @@ class RefusedAct:
 
 @dataclass(slots=True)
 class Untold:
-    """How often a kind was refused since its last row, with the last one's facts."""
+    """The number of refusals of a kind since its last row, with the facts of the latest."""
 
     due_at: float
     count: int = 0
@@ -74,7 +74,7 @@ class Refusals:
         told.facts = {name: text[:TEXT_LENGTH_MAX] for name, text in (facts or {}).items() if text}
 
     def due(self, now: float) -> list[tuple[RefusedAct, AuditNote]]:
-        """The rows to write now; kinds that were quiet for their time are forgotten."""
+        """The rows to write now; kinds without recent refusals are forgotten."""
         self.has_news = False
         notes: list[tuple[RefusedAct, AuditNote]] = []
         for refusal, told in list(self._untold.items()):
@@ -88,7 +88,7 @@ class Refusals:
         return notes
 
     def put_back(self, refusal: RefusedAct, count: int) -> None:
-        """Tell a refusal later whose row could not be written."""
+        """Keep a refusal for later, because its row could not be written."""
         told = self._untold.get(refusal)
         if told is not None:
             told.count += count
@@ -109,7 +109,7 @@ def note_of_refusal(refusal: RefusedAct, told: Untold) -> AuditNote:
 
 
 async def record(pool: Pool, refusals: Refusals, *, now: float) -> None:
-    """Write what is due; what cannot be written is told later."""
+    """Write the rows that are due; rows that cannot be written are kept for later."""
     due = refusals.due(now)
     for place, (refusal, note) in enumerate(due):
         try:

@@ -1,10 +1,10 @@
-"""Keys that sign lease tokens: making, rotating and revoking them, and which of them sign now.
+"""Keys that sign lease tokens: making, rotating and revoking them, and choosing the one that signs.
 
 Owns: the seal on private halves, and the overlap of keys. A key signs from an instant until the
-next one does; its tokens stay good for as long as one may live after that. Servers of one database
-share the sealing secret, and so the keys; a row that the secret does not open signs nothing and is
-not published, whoever wrote it.
-Must not: show a private half to anybody, or write one down unsealed.
+next key begins; its tokens stay valid until they expire. Servers of one database share the sealing
+secret and so the keys. A row that the secret does not open signs nothing and is not published,
+whoever wrote it.
+Must not: show a private half, or store one unsealed.
 """
 
 from __future__ import annotations
@@ -45,37 +45,37 @@ logger = logging.getLogger(__name__)
 
 
 class SigningKeysFull(Exception):  # noqa: N818  # it states what happened
-    """There are as many signing keys as there may be."""
+    """The number of signing keys has reached its bound."""
 
 
 class SigningKeyUnknown(Exception):  # noqa: N818  # it states what happened
-    """There is no such signing key that is not revoked."""
+    """The signing key does not exist, or is revoked."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenKey:
-    """A stored key with its private half; None where this server's secret does not open it."""
+    """A stored key with its private half, or with None if this server cannot open it."""
 
     row: SigningKeyRow
     private: Ed25519PrivateKey | None
 
     @property
     def has_begun(self) -> bool:
-        """Whether it took over from the key before it, or will: not if it was revoked earlier."""
+        """Whether the key has taken over, or will; false if it was revoked before that."""
         return self.private is not None and (
             not self.row.revoked_at or self.row.revoked_at > self.row.signs_from
         )
 
 
 def seal(secret: bytes, private: Ed25519PrivateKey, *, signs_from: int) -> bytes:
-    """A private half as it is stored. The seal holds for this public half and this instant only."""
+    """Seal a private half. The seal is valid for this public half and this instant only."""
     nonce = secrets.token_bytes(NONCE_BYTES)
     about = _about(private.public_key().public_bytes_raw(), signs_from)
     return nonce + AESGCM(secret).encrypt(nonce, private.private_bytes_raw(), about)
 
 
 def unseal(secret: bytes, row: SigningKeyRow) -> Ed25519PrivateKey | None:
-    """The private half of a stored key; None where it is not one that this secret has sealed."""
+    """The private half of a stored key; None if this secret has not sealed it."""
     nonce, sealed = row.sealed[:NONCE_BYTES], row.sealed[NONCE_BYTES:]
     about = _about(row.public_key, row.signs_from)
     try:
@@ -88,16 +88,16 @@ def unseal(secret: bytes, row: SigningKeyRow) -> Ed25519PrivateKey | None:
 
 
 def signer_at(keys: Sequence[OpenKey], now: int) -> OpenKey | None:
-    """The key that signs at an instant: the last that has begun, unless it was revoked.
+    """The key that signs at an instant: the last that has begun, unless it is revoked.
 
-    A key that another has followed never signs again.
+    An earlier key never signs again.
     """
     begun = [each for each in keys if each.has_begun and each.row.signs_from <= now]
     return begun[-1] if begun and not begun[-1].row.revoked_at else None
 
 
 def state_at(keys: Sequence[OpenKey], key: OpenKey, now: int) -> SigningState:
-    """How a key stands at an instant; ``keys`` are all keys in order."""
+    """The state of a key at an instant; ``keys`` are all keys in order."""
     if key.row.revoked_at:
         return "revoked"
     if key.private is None:
@@ -122,11 +122,11 @@ class SigningKeys:
 
     @property
     def prover(self) -> bytes:
-        """What servers that share the secret prove messages of measured use with."""
+        """The secret for proofs of measured use, which all servers of the database share."""
         return prover_of(self._secret)
 
     async def signer(self, now: int) -> OpenKey:
-        """The key that signs at an instant, made if there is none."""
+        """The key that signs at an instant; if there is none, it is made."""
         found = signer_at(await self._read(), now)
         if found is None:
             await self._make_first()
@@ -136,7 +136,7 @@ class SigningKeys:
         return found
 
     async def public(self, now: int) -> dict[str, Ed25519PublicKey]:
-        """The public halves whose tokens are good at an instant, or will be, by their ids."""
+        """The public keys whose tokens are valid at an instant, or will be, by id."""
         keys = await self._read()
         good = ("next", "signing", "overlap")
         return {
@@ -146,7 +146,7 @@ class SigningKeys:
         }
 
     async def published(self) -> JwkSet:
-        """The public keys as everybody may read them; made anew every few seconds."""
+        """The public keys for everybody, renewed every few seconds."""
         if self._published is None or self._read_until <= time.monotonic():
             now = await self._now()
             await self.signer(now)  # a key is known before its first token is signed
@@ -155,13 +155,13 @@ class SigningKeys:
         return self._published
 
     async def listed(self, now: int) -> list[tuple[SigningKeyRow, SigningState]]:
-        """Every key with how it stands, the latest first."""
+        """Every key with its state, the latest first."""
         self._forget()
         keys = await self._read()
         return [(each.row, state_at(keys, each, now)) for each in reversed(keys)]
 
     async def rotate(self, act: Act, *, signs_in_us: int) -> tuple[SigningKeyRow, bool]:
-        """Make the key that signs next; and whether an earlier call has made it."""
+        """Make the key that signs next; also whether an earlier call has made it."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             row = await self._insert(db, signs_in_us=signs_in_us)
@@ -172,7 +172,7 @@ class SigningKeys:
         return msgspec.json.decode(done.answer, type=SigningKeyRow), done.is_replay
 
     async def revoke(self, act: Act, key_id: str) -> bool:
-        """Take a key back at once: its tokens are good no more. Whether it is a replay."""
+        """Revoke a key and its tokens at once; whether this is a replay."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             now = await signing_keys.ledger_now(db)
@@ -186,7 +186,7 @@ class SigningKeys:
         return done.is_replay
 
     async def _make_first(self) -> None:
-        """Make a key that signs at once, unless another server was faster."""
+        """Make a key that signs at once, unless another server has made one."""
         act = Act(org_id=0, actor=SIGNER)
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -243,7 +243,7 @@ class SigningKeys:
 
 
 def note_of(act: Act, row: SigningKeyRow) -> AuditNote:
-    """What the audit log says of a new key: all that its power comes from."""
+    """The audit row of a new key, with everything that gives the key its power."""
     new = {
         "public_key": row.public_key.hex(),
         "sealed": hash_of_seal(row.sealed),
@@ -254,7 +254,7 @@ def note_of(act: Act, row: SigningKeyRow) -> AuditNote:
 
 
 def hash_of_seal(sealed: bytes) -> str:
-    """What the audit log says of a sealed half: a row whose seal was replaced is another key."""
+    """The hash of a sealed half for the audit log, which shows if the seal was replaced."""
     return hashlib.sha256(sealed).hexdigest()
 
 

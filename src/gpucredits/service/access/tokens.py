@@ -1,9 +1,9 @@
-"""Lease tokens: issuing one for a live lease, and using one up, once.
+"""Lease tokens: issuing one for a live lease, and redeeming it once.
 
-Owns: what a token says of a lease, and that a lease starts one job, however many tokens it has.
-Tokens are signed when a lease is made or somebody asks, never with a heartbeat: a signature costs
-more than a beat.
-Must not: know HTTP, or decide who may ask.
+Owns: the claims about a lease, and the rule that a lease starts one job, however many tokens it
+has. Tokens are signed when a lease is made or on request, never with a heartbeat: a signature costs
+more than a heartbeat.
+Must not: know HTTP, or decide who may ask for a token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOKEN_ID_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class TokenLease:
-    """The lease that a token is for, as it is at ``now``."""
+    """The lease of a token, as of ``now``."""
 
     org_id: int
     lease: Reservation
@@ -41,12 +41,12 @@ class TokenLease:
 
     @property
     def reservation_id(self) -> str:
-        """Its id."""
+        """The id of the lease."""
         return ids.format_id(ids.RESERVATION, self.org_id, self.lease.reservation_id)
 
 
 async def issue(keys: SigningKeys, of: TokenLease) -> TokenAnswer:
-    """A token for a live lease: good until the lease ends as it stands, or for an hour."""
+    """A token for a live lease; it expires at the lease's present end, or after an hour."""
     signer = await keys.signer(of.now)
     ends = min(of.lease.expires_at, of.now + TOKEN_LIFE_US)
     claims = claims_of(of, ends)
@@ -63,7 +63,7 @@ async def issue(keys: SigningKeys, of: TokenLease) -> TokenAnswer:
 
 
 def claims_of(of: TokenLease, ends: int) -> LeaseClaims:
-    """What a token says of a lease."""
+    """The claims of a token about a lease."""
     lease = of.lease
     return LeaseClaims(
         iss=ISSUER,
@@ -83,16 +83,16 @@ def claims_of(of: TokenLease, ends: int) -> LeaseClaims:
 async def check(
     keys: SigningKeys, token: str, *, now: int, reservation_id: str | None, node: str | None
 ) -> LeaseClaims:
-    """What a good token of these servers says; TokenRefused for any other."""
+    """The claims of a valid token of these servers; TokenRefused for any other."""
     known = await keys.public(now)
     now_s = now // SECOND_US
     return verify(token, known, now_s=now_s, reservation_id=reservation_id, node=node)
 
 
 async def redeem(pool: Pool, act: Act, claims: LeaseClaims) -> bool:
-    """Use the tokens of a lease up; whether the answer is that of an earlier call with the key.
+    """Redeem a token of a lease; whether an earlier call with the same key has done so.
 
-    TokenRefused when another call has used a token of the lease.
+    Raises TokenRefused if another call has redeemed a token of the lease.
     """
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:

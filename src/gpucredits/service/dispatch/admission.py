@@ -1,12 +1,11 @@
-"""What a cycle asks of the ledger: leases for requests that have their room, and dry runs.
+"""A cycle's questions to the ledger: leases for requests that have room, and dry runs.
 
-Owns: the key of each attempt, which is the same whoever makes it; and which refusals mean waiting
-on. A request that has its room either becomes a lease, waits on for another gate, or is refused;
-one for which others would have to stop is asked about before anybody does. Orders to stop, and to
-go on after all, go the same way; an order that was not given is given again by the next cycle. Also
-owns how long an answer is waited for: an org that kept us waiting is left alone for a while, and
-holds up nobody else.
-Must not: give room, or choose whose work stops (the cycle and core.fairshare do).
+Owns: the key of each attempt, which every dispatcher makes alike, and the refusals that mean: wait
+on. A request with room becomes a lease, waits on for another gate, or is refused. Before leases
+stop for a request, a dry run asks whether the ledger would admit the request. Orders to stop and to
+resume leases go to the ledger too; the next cycle repeats an order that failed. Also owns the time
+limit for answers: an org that exceeded it is left out for a while, so that it delays nobody else.
+Must not: give room, or choose which leases stop (the cycle and core.fairshare do).
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ UNDECIDED: Final = ("the ledger", "It cannot be decided, and is asked about agai
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What the ledger would say of some requests: who may come in, who waits on, who is refused.
+    """The ledger's answers to a dry run: the requests that pass, wait on, or are refused.
 
-    Whom it could not be asked about is in none of them.
+    A request without an answer is in none of the three.
     """
 
     passed: set[Key] = field(default_factory=set)
@@ -78,7 +77,7 @@ class Admitting:
         self.asking = Asking()
 
     async def recover(self, pool_id: int) -> None:
-        """Finish what a dispatcher began and did not live to write down."""
+        """Finish the claims of a dispatcher that died before it wrote down their end."""
         async with session(self.ledger.pool) as db:
             left = await cycle.claimed_before(db, pool_id, limit=RECOVERED_MAX)
         if left:
@@ -90,7 +89,7 @@ class Admitting:
     async def admit(
         self, claimed: Sequence[QueuedRequest], frozen: PoolSnapshot, decisions: Decisions
     ) -> bool:
-        """Ask the ledger for their leases; True when some room was not taken after all."""
+        """Ask the ledger for the leases of claims; True if some claimed room stays free."""
         if not frozen.capacity:
             return await self._settle(claimed, {})
         shares = shares_of(decisions)
@@ -101,9 +100,9 @@ class Admitting:
         return await self._settle(claimed, verdicts)
 
     async def probe(self, pool_id: int) -> bool:
-        """Ask again, without a trace, for some whom another gate held; True if it opens.
+        """Ask in a dry run for some requests that another gate holds; True if the gate opens.
 
-        Whom the ledger could not be asked about stays held, and is asked about later.
+        A request without an answer stays held, and is asked about later.
         """
         async with session(self.ledger.pool) as db:
             asked = await cycle.probes(db, pool_id, each=PROBES_EACH, limit=PROBES_MAX)
@@ -126,11 +125,11 @@ class Admitting:
     async def rehearse(
         self, wanted: Mapping[Key, QueuedRequest], verdicts: Mapping[Key, FairShareVerdict]
     ) -> Rehearsal:
-        """Ask, without a trace, for requests with as many GPUs as are ``granted`` to each.
+        """Ask in a dry run for requests, each with the GPUs that are ``granted`` to it.
 
-        What is found out of those who would not be let in is written down, as if their turn had
-        come; the members of a gang are asked about together. Some are asked about with what their
-        pool says, so that a refusal tells it: whom only the pool turns away passes.
+        Holds and refusals are written down as if the requests' turn had come. The members of a
+        gang are asked about together. If the pool's verdict is given, the refusal includes it; a
+        request that only the pool turns away passes.
         """
         groups = _together(list(wanted.values()))
         answers = await asyncio.gather(
@@ -158,9 +157,9 @@ class Admitting:
     async def turned_away(
         self, wanted: Sequence[QueuedRequest], verdicts: Mapping[Key, FairShareVerdict]
     ) -> dict[Key, Refused]:
-        """What those are told whom their pool turns away, by all gates in their order.
+        """The refusals of requests that their pool turns away, with all gates in order.
 
-        Whom the ledger could not be asked about is left out.
+        Requests without an answer are left out.
         """
 
         async def told(request: QueuedRequest) -> Outcome | None:
@@ -193,7 +192,7 @@ class Admitting:
         await asyncio.gather(*(stop(row) for row in orders))
 
     async def resume(self, pool: str, drains: Sequence[Drain]) -> None:
-        """Let leases go on whose room is no longer needed."""
+        """Withdraw orders to stop for leases whose room is no longer needed."""
 
         async def resume(row: Drain) -> None:
             back = ResumeLease(reservation_id=row.reservation_id, stopping_for=row.stopping_for)
@@ -239,9 +238,9 @@ class Admitting:
     async def _ask(
         self, group: Sequence[QueuedRequest], verdicts: Mapping[Key, FairShareVerdict]
     ) -> Sequence[Outcome | None] | None:
-        """The ledger's answers; None when there is none yet, and the next cycle asks again.
+        """The ledger's answers; None if there are none yet, and the next cycle asks again.
 
-        None for each when they cannot be decided: nothing was saved then, and room is given back.
+        If the ledger cannot decide, each answer is None: nothing was saved, and room is given back.
         """
 
         async def ask() -> Sequence[Outcome | None]:
@@ -268,7 +267,7 @@ class Admitting:
 def _together(claimed: Sequence[QueuedRequest]) -> list[list[QueuedRequest]]:
     """Requests by what starts together: each on its own, or a gang.
 
-    A name may be used again: who came first is of the first gang.
+    A gang's name may be used again: requests form gangs in the order of their arrival.
     """
     named: dict[object, list[QueuedRequest]] = {}
     for each in sorted(claimed, key=lambda each: each.key):
@@ -282,13 +281,13 @@ def _together(claimed: Sequence[QueuedRequest]) -> list[list[QueuedRequest]]:
 
 
 def command_of(each: QueuedRequest, verdict: FairShareVerdict | None = None) -> Reserve:
-    """The reserve that was asked for, of as many GPUs as there is room for."""
+    """The reserve of a request, for the GPUs that it is granted."""
     asked = each.reserve
     return replace(asked, milli_gpus=each.granted or asked.milli_gpus, fair_share=verdict)
 
 
 def _became(each: QueuedRequest, outcome: Outcome | None) -> QueuedRequest:
-    """What becomes of a claimed request: a lease, more waiting, or an end."""
+    """A claimed request after the ledger's answer: admitted, waiting again, or refused."""
     if outcome is None:
         gate, said = UNDECIDED
         return each._replace(
@@ -307,7 +306,7 @@ def _became(each: QueuedRequest, outcome: Outcome | None) -> QueuedRequest:
 
 
 def _held(each: QueuedRequest, refused: Refused | None) -> QueuedRequest:
-    """A request that waits on: for the gate that refused it, or for fewer GPUs."""
+    """A request that waits again: for the gate that refused it, or for fewer GPUs."""
     fewer = 0 if refused is None else _fewer(each, refused)
     gate, said = "", ""
     if refused is not None and not fewer:
@@ -322,12 +321,12 @@ def _held(each: QueuedRequest, refused: Refused | None) -> QueuedRequest:
 
 
 def waits_on(each: QueuedRequest, refused: Refused) -> bool:
-    """Whether a refused request goes on waiting."""
+    """Whether a refused request waits on."""
     return bool(_fewer(each, refused)) or (each.is_patient and may_clear(refused))
 
 
 def may_clear(refused: Refused) -> bool:
-    """Whether a gate other than fair share may let a request in later that it refuses now."""
+    """Whether the gate that refuses a request now, other than fair share, may pass it later."""
     report = first_failing(refused.reports)
     if report is None or report.gate is Gate.BUDGET or report.clears_at is not None:
         return refused.reason in GATES
@@ -335,14 +334,14 @@ def may_clear(refused: Refused) -> bool:
 
 
 def _fewer(each: QueuedRequest, refused: Refused) -> int:
-    """How many GPUs the gates would let in, if the request takes fewer; 0 when none."""
+    """The GPUs that the gates would admit, if the request allows fewer; 0 if none."""
     if not each.allow_partial or each.retries >= ATTEMPTS_PARTIAL:
         return 0
     return fewer_gpus(refused, each.granted)
 
 
 def fewer_gpus(outcome: Outcome, milli_gpus: int) -> int:
-    """How many GPUs the gates but fair share would let in, where they refuse so many; 0: none."""
+    """The GPUs that all gates but fair share would admit instead of a refused number; or 0."""
     if not isinstance(outcome, Refused):
         return 0
     most = milli_gpus
@@ -363,13 +362,13 @@ def _room(report: GateReport, milli_gpus: int) -> int:
 
 
 def spared(drains: Iterable[Drain], orders: Sequence[Preemption]) -> list[Drain]:
-    """Leases that nobody needs to stop any more, and that are not stopped for somebody else."""
+    """Draining leases whose room is no longer needed, neither by the first request nor another."""
     stopped = {ids.parse_id(ids.RESERVATION, row.job_id) for row in orders}
     return [row for row in drains if (row.org_id, row.reservation_id) not in stopped]
 
 
 class Asking:
-    """Asks, and gives None where there is no answer now."""
+    """Asks with a time limit; None means that there is no answer now."""
 
     def __init__(self) -> None:
         self._silent: dict[int, float] = {}  # orgs, and until when they are left alone
@@ -377,13 +376,13 @@ class Asking:
     async def told(
         self, org_id: int, what: object, ask: Callable[[], Awaitable[Answer]]
     ) -> Answer | None:
-        """An answer that changes nothing."""
+        """The answer to a dry run, which changes nothing."""
         return await self._answer(org_id, what, ask, TOLD_WITHIN_S)
 
     async def done(
         self, org_id: int, what: object, ask: Callable[[], Awaitable[Answer]]
     ) -> Answer | None:
-        """An answer to what is carried out; without one it may still be."""
+        """The answer to a write; without an answer, the write may still be done."""
         return await self._answer(org_id, what, ask, DONE_WITHIN_S)
 
     async def _answer(

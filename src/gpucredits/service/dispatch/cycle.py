@@ -1,13 +1,13 @@
 """One cycle of a pool: read its rows, decide, claim the room, ask the ledger, tell everybody.
 
-``Dispatcher.cycle`` is the whole of it, in nine numbered steps. Nobody is stopped for a request
-before the ledger was asked, in a dry run, whether it would let that request in: a request that
-cannot be paid for makes nobody stop, and takes no share either (service.dispatch.dry_runs). Work
-that makes room for a request which no longer waits goes on, unless another one needs its room.
+``Dispatcher.cycle`` is the whole of it, in nine numbered steps. Before a lease stops for a request,
+a dry run asks whether the ledger would admit the request. So a request that cannot be paid for
+stops no lease, and takes no share either (service.dispatch.dry_runs). If a request no longer waits,
+leases that drain for it run on, unless another request needs their room.
 
-Owns: the order of these steps, and that a crash between any two of them neither loses a request
-nor lets one in twice: room is claimed in the database before the ledger is asked, and the ledger is
-asked with a key made from the claim.
+Owns: the order of the steps. A crash between any two of them neither loses a request nor admits one
+twice: room is claimed in the database before the ledger is asked, and the ledger is asked with a
+key made from the claim.
 Must not: decide (core.fairshare does) or speak SQL.
 """
 
@@ -71,10 +71,10 @@ UNPLACED: Final = ("", WaitReason.GANG_INCOMPLETE.value)  # nobody has given it 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What a cycle decided on, and its decision; ``fit`` are those others may be stopped for.
+    """A cycle's rows and decision; leases may be stopped for the requests in ``fit``.
 
-    ``refused`` are requests that the pool turns away. ``is_partial`` says that another cycle has to
-    follow for somebody who waits for an answer.
+    ``refused`` are requests that the pool turns away. ``is_partial`` means that another cycle must
+    follow, because a caller still waits for an answer.
     """
 
     rows: PoolRows
@@ -91,11 +91,11 @@ class Cycle:
 
     @property
     def is_contended(self) -> bool:
-        """Whether somebody lacks room."""
+        """Whether a request lacks room."""
         return bool(self.refused) or any(row.position for row in self.decisions.waiting)
 
     def verdicts(self, requests: Mapping[str, QueuedRequest]) -> dict[Key, FairShareVerdict]:
-        """The pool's verdict on each of these requests that it turns away."""
+        """The pool's verdicts on the requests that it turns away."""
         shares = shares_of(self.decisions)
         return {
             requests[name].key: verdict_of(self.snapshot, row, row.tenant, shares)
@@ -105,12 +105,12 @@ class Cycle:
 
     @property
     def stoppers(self) -> set[str]:
-        """Requests for which work would be stopped."""
+        """The requests for which leases would be stopped."""
         return {row.for_request for row in self.decisions.preemptions} - self.refused.keys()
 
 
 class Dispatcher:
-    """Dispatches pools, one cycle at a time, as ``holder``; of several only one gets the lease."""
+    """Dispatches pools as ``holder``, one cycle at a time; a pool has one holder at most."""
 
     def __init__(self, ledger: Ledger, *, holder: str, lease_us: int = LEASE_US) -> None:
         self.ledger = ledger
@@ -123,7 +123,7 @@ class Dispatcher:
         self._put_off: set[int] = set()  # pools that stopped nobody in their last cycle
 
     async def cycle(self, pool_id: int) -> bool:
-        """Run one cycle if the pool is ours to dispatch; True when another should follow."""
+        """Run one cycle if this holder dispatches the pool; True if another should follow."""
         # 1. Take or renew the lease to dispatch the pool: one dispatcher works, the others look on.
         async with session(self.pool) as db:
             lease = await dispatch.take_lease(db, pool_id, self.holder, lease_us=self.lease_us)
@@ -145,7 +145,7 @@ class Dispatcher:
         return await self.apply(lease._replace(version=rows.version), cycle)
 
     async def apply(self, lease: DispatchLease, cycle: Cycle) -> bool:
-        """Carry out what was decided; True when there is more to do at once."""
+        """Carry out a decision; True if there is more to do at once."""
         # 6. Claim the room of those who start, if nobody has let anything in since the rows.
         chosen = self._chosen(cycle)
         some = _whole_gangs(chosen, ADMISSIONS_MAX)
@@ -170,12 +170,12 @@ class Dispatcher:
         return len(some) < len(chosen) or unused or cycle.is_partial
 
     async def release(self) -> None:
-        """Let another take over without waiting for our leases to lapse."""
+        """Give up all pools, so that another dispatcher need not wait."""
         async with session(self.pool) as db:
             await dispatch.drop_leases(db, self.holder)
 
     async def look(self, pool_id: int) -> PoolRows | None:
-        """The pool as it is, once everything is written down that the clock has made true."""
+        """Read the pool's rows, after writing down what is over by the clock."""
         if pool_id == NO_POOL:
             async with session(self.pool) as db:
                 await dispatch.move_to_pools(db)
@@ -200,13 +200,13 @@ class Dispatcher:
             return await read_pool_rows(db, pool_id)
 
     async def _sweep(self, org_id: int, payers: Sequence[int]) -> None:
-        """Write down which leases of an org have lapsed; until that is done they count."""
+        """Sweep lapsed leases of an org; a lease counts as running until then."""
         await self.admitting.asking.done(
             org_id, "a lapse", lambda: self.ledger.sweep(org_id, payers)
         )
 
     async def decide(self, rows: PoolRows) -> Cycle:
-        """Decide, and again while the ledger would refuse a request that takes room from others."""
+        """Decide; decide again without requests that the ledger would refuse."""
         cycle = await self._decide(rows)
         self._passed.forget(rows.now)
         survey = Survey(rows, self._passed)
@@ -228,10 +228,10 @@ class Dispatcher:
         return replace(cycle, fit=fit, is_partial=cycle.is_partial or survey.leaves_somebody_out)
 
     async def _decide(self, rows: PoolRows) -> Cycle:
-        """Decide; a request that does not wait and cannot start now is turned away, not queued.
+        """Decide once; turn away requests that do not wait and cannot start now.
 
-        So is a request for more than the pool has, unless the pool had more when the request came,
-        or is drained. Who gets the rest of the room is decided by the next cycle.
+        Requests for more than the pool has are turned away too, unless the pool had more when they
+        came, or is drained. The next cycle decides on the rest of the room.
         """
         snapshot = snapshot_of(rows)
         decisions = await decided(snapshot)
@@ -261,7 +261,7 @@ class Dispatcher:
 
     @staticmethod
     def _chosen(cycle: Cycle) -> list[QueuedRequest]:
-        """Those who start, with the GPUs that each is granted."""
+        """The requests that start, each with the GPUs that it is granted."""
         requests, free = cycle.requests, room_in(cycle.snapshot)
         return [
             (request := requests[row.request_id])._replace(
@@ -271,7 +271,7 @@ class Dispatcher:
         ]
 
     async def _preempt(self, cycle: Cycle) -> None:
-        """Tell leases to stop for requests that would be let in; others may go on after all."""
+        """Order leases to stop for requests that would be admitted; withdraw needless orders."""
         stoppers = cycle.stoppers & cycle.fit
         orders = [row for row in cycle.decisions.preemptions if row.for_request in stoppers]
         pool = cycle.snapshot.pool
@@ -279,7 +279,7 @@ class Dispatcher:
         await self.admitting.resume(pool, spared(needless(cycle.rows), orders))
 
     async def _tell(self, cycle: Cycle) -> None:
-        """Write down where everybody stands, and the snapshot it comes from."""
+        """Write down the place of each request, and the snapshot of the decision."""
         requests = cycle.requests
         refused = await self._refusals(cycle, requests)
         places = self._places.news(
@@ -300,7 +300,7 @@ class Dispatcher:
     async def _refusals(
         self, cycle: Cycle, requests: Mapping[str, QueuedRequest]
     ) -> list[QueuedRequest]:
-        """Requests that the pool turns away with their outcome, and what every other gate says."""
+        """The requests that the pool turns away, with their refusals by all gates."""
         free = room_in(cycle.snapshot)
         verdicts = cycle.verdicts(requests)
         told = await self.admitting.turned_away(
@@ -334,7 +334,7 @@ class Dispatcher:
         )
 
     async def _keep_usage(self, rows: PoolRows) -> None:
-        """Add what was used since the last time to what is remembered of it."""
+        """Add the use since the last time to the stored past use."""
         since = rows.used_until
         if not rows.pool.half_life_ms or rows.now < since + USAGE_EVERY_US:
             return
@@ -353,7 +353,7 @@ def _has_held(rows: PoolRows) -> bool:
 
 
 def _finds_less(rows: PoolRows, snapshot: PoolSnapshot, decisions: Decisions) -> set[str]:
-    """Those who would take fewer GPUs than were free, once others have been let in."""
+    """The requests that would get fewer GPUs now, because others have been admitted first."""
     if not decisions.admissions:
         return set()
     free = room_in(snapshot)
@@ -368,7 +368,7 @@ def _finds_less(rows: PoolRows, snapshot: PoolSnapshot, decisions: Decisions) ->
 def turned_away(
     snapshot: PoolSnapshot, row: WaitDecision, verdict: FairShareVerdict, said: Refused | None
 ) -> Refused:
-    """Why a request was not let in: as the ledger ``said`` it, or the pool alone if it did not."""
+    """The refusal of a request: the ledger's (``said``), or else the pool's own."""
     if said is None:
         gpu_type, _, region = snapshot.pool.rpartition("/")
         said = fair_share_refusal(row.tenant, gpu_type, region, verdict, snapshot.now)
@@ -379,7 +379,7 @@ def turned_away(
 
 
 def _whole_gangs(chosen: Sequence[QueuedRequest], most: int) -> list[QueuedRequest]:
-    """The first so many, but never a part of a gang; a larger gang goes alone."""
+    """The first requests up to a number, in whole gangs; a larger gang comes alone."""
     if len(chosen) <= most:
         return list(chosen)
     end = most

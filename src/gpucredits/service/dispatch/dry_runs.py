@@ -1,14 +1,14 @@
-"""What reserves into a pool would be told now, and who counts as demand because of it.
+"""Dry runs of reserves into a pool, and which requests count as demand because of them.
 
-Owns: dry runs and explanations of reserves that go through the queue: what the pool says of them,
-how many GPUs they end up with, and which of them waiting could never help. Also owns whom to ask
-about in a cycle, and who is left out of it.
-Must not: leave anything behind, or decide.
+Owns: dry runs and explanations of reserves that go through the queue: the pool's verdict, the
+number of GPUs, and whether waiting could ever help. Also owns which requests a cycle asks about,
+and which requests it leaves out.
+Must not: write anything, or decide.
 
-Who has no credits, or is suspended, would take a share of a full pool from those who can pay, and
-keep them waiting behind it. So where somebody lacks room the ledger is asked, without a trace, for
-the first few of each account. Where one of these would not be let in, nothing of that account
-counts before it was asked about. What has passed is believed for a while.
+An account without credits, or a suspended one, would take a share of a full pool from accounts that
+can pay, and delay them. So when a request lacks room, dry runs ask the ledger about the first few
+requests of each account. If one of these fails, a request of the account counts only after a dry
+run of its own. A pass is believed for a while.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LedgerAndPools(Protocol):
 
 
 async def rehearsed(services: LedgerAndPools, org_id: int, options: QueueOptions) -> Outcome:
-    """The lease or the refusal that a reserve would get if it came now and did not wait."""
+    """The lease or the refusal that a reserve would get now without waiting."""
     command = await as_decided(services, org_id, options)
     return await services.ledger.submit(org_id, Request(command), dry_run=True)
 
@@ -61,7 +61,7 @@ async def rehearsed(services: LedgerAndPools, org_id: int, options: QueueOptions
 async def rehearsed_together(
     services: LedgerAndPools, org_id: int, wanted: Sequence[QueueOptions]
 ) -> list[Outcome]:
-    """What a gang would get: all its leases, or the refusal of all."""
+    """The answers that a gang would get now: all leases, or the refusal of all."""
     commands = await _with_verdict(services, org_id, wanted, 0)
     requests = [Request(command) for command in commands]
     return await services.ledger.submit_all(org_id, requests, atomic=True, dry_run=True)
@@ -70,9 +70,9 @@ async def rehearsed_together(
 async def never_admitted(
     services: LedgerAndPools, org_id: int, wanted: Sequence[QueueOptions]
 ) -> Refused | None:
-    """Why requests that would wait together can never be let in; None if waiting may help.
+    """The refusal of requests that can never be admitted together; None if waiting may help.
 
-    The members of a gang that come one by one are looked at each on its own.
+    Members of a gang that come one by one are checked one by one.
     """
     commands = [options.reserve for options in wanted]
     if await _exceed_pool(services, wanted):
@@ -92,14 +92,14 @@ async def never_admitted(
 
 
 def over_pool(asked: Reserve, verdict: FairShareVerdict, outcome: Outcome) -> Refused:
-    """The pool's refusal of a request that another gate refuses as well, for now."""
+    """The pool's refusal of a request, with the reports of the other gates."""
     refused = fair_share_refusal(asked.account, asked.gpu_type, asked.region, verdict, 0)
     reports = outcome.reports if isinstance(outcome, Refused) else ()
     return replace(refused, reports=reports or refused.reports)
 
 
 async def _exceed_pool(services: LedgerAndPools, wanted: Sequence[QueueOptions]) -> bool:
-    """Whether requests need more than their whole pool has, as it is set now.
+    """Whether requests need more than the present capacity of their pool.
 
     A drained pool has no size: its GPUs may come back.
     """
@@ -126,7 +126,7 @@ def _is_over(pool: GpuPool, wanted: Sequence[QueueOptions]) -> bool:
 
 
 async def as_decided(services: LedgerAndPools, org_id: int, options: QueueOptions) -> Reserve:
-    """A reserve with what its pool would say of it now, and of as many GPUs as it would get."""
+    """A reserve with its pool's verdict now, and with the GPUs that it would get."""
     [command] = await _with_verdict(services, org_id, [options], 0)
     for _ in range(ATTEMPTS_PARTIAL if options.allow_partial else 0):
         outcome = await services.ledger.submit(org_id, Request(command), dry_run=True)
@@ -144,7 +144,7 @@ async def as_decided(services: LedgerAndPools, org_id: int, options: QueueOption
 async def _with_verdict(
     services: LedgerAndPools, org_id: int, wanted: Sequence[QueueOptions], milli_gpus_max: int
 ) -> list[Reserve]:
-    """Reserves that start together with what their pool would say of them."""
+    """Reserves that start together, with their pool's verdict."""
     asked = [options.reserve for options in wanted]
     pool = services.gpu_pools.find(asked[0].gpu_type, asked[0].region)
     if pool is None or not pool.gates:
@@ -161,13 +161,13 @@ async def _with_verdict(
 
 
 class Passed:
-    """Requests that the ledger would let in, and when it said so."""
+    """Requests that passed a dry run, and when they passed."""
 
     def __init__(self) -> None:
         self._at: dict[Key, int] = {}
 
     def note(self, keys: Collection[Key], now: int) -> None:
-        """The ledger would let these in now."""
+        """Note that requests passed now."""
         self._at = {key: at for key, at in self._at.items() if now < at + BELIEVED_US}
         self._at |= dict.fromkeys(keys, now)
 
@@ -175,13 +175,13 @@ class Passed:
         return request.key in self._at
 
     def forget(self, now: int) -> None:
-        """What was said too long ago is not believed any more."""
+        """Forget passes that are too old."""
         self.note((), now)
 
 
 @dataclass(slots=True)
 class Survey:
-    """What one cycle has found out about waiting requests, round by round."""
+    """The findings of one cycle about waiting requests, round by round."""
 
     rows: PoolRows
     passed: Passed
@@ -190,7 +190,7 @@ class Survey:
     failed: set[str] = field(default_factory=set)
 
     def doubtful(self) -> dict[str, QueuedRequest]:
-        """Requests that are to be asked about next, in a pool where somebody lacks room."""
+        """The requests to ask about next, in a pool where a request lacks room."""
         looked: dict[str, int] = {}
         further: dict[str, int] = {}
         chosen: dict[str, QueuedRequest] = {}
@@ -215,7 +215,7 @@ class Survey:
         return chosen
 
     def learn(self, found: Rehearsal, asked: Collection[Key]) -> bool:
-        """Take in what the ledger said; whether anybody would not be let in as it stands."""
+        """Note the ledger's answers; whether a request would not be admitted now."""
         accounts = {request.key: request.account for request in self.rows.waiting}
         self.asked |= set(asked)
         self.passed.note(found.passed, self.rows.now)
@@ -226,7 +226,7 @@ class Survey:
         return bool(found.held or found.refused)
 
     def seen(self) -> PoolRows:
-        """The pool's rows without requests that are known not to count, or not yet asked about."""
+        """The pool's rows, without requests that do not count or are still to be asked about."""
         held = self.found.held
         waiting = [
             request
@@ -241,7 +241,7 @@ class Survey:
 
     @property
     def leaves_somebody_out(self) -> bool:
-        """Whether somebody who does not wait has yet to be asked about."""
+        """Whether a request that cannot wait is still to be asked about."""
         return any(
             not request.is_patient and self._is_left_out(request) for request in self.rows.waiting
         )
@@ -259,7 +259,7 @@ class Survey:
 def with_gangs(
     rows: PoolRows, named: Mapping[str, QueuedRequest], free: Room
 ) -> dict[Key, QueuedRequest]:
-    """Requests and the gangs they speak for, with the GPUs that each would be granted."""
+    """Requests and the other members of their gangs, with the GPUs granted to each."""
     waiting = [each for each in rows.waiting if each.state == QueueState.WAITING]
     gangs = {(each.account, each.gang) for each in named.values() if each.gang}
     members = [each for each in waiting if (each.account, each.gang) in gangs]

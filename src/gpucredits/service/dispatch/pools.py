@@ -1,4 +1,4 @@
-"""Pools as the edge knows them: which there are, how they are set, and who holds how much.
+"""Pools for the edge: their settings, their weights, and the shares of their tenants.
 
 Owns: the map of pools that every reserve looks into, acts on pools and weights, and shares.
 Must not: let anything into a pool (the dispatcher does).
@@ -15,11 +15,11 @@ from typing import Final
 
 import msgspec
 
+from gpucredits.core.bounds import WindowBounds
 from gpucredits.core.change import Named, merged
 from gpucredits.core.fairshare.decisions import Decisions, as_told, shares_of, verdict_of
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import FairShareVerdict
-from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.service.dispatch.snapshot import (
     decided,
     granted,
@@ -69,7 +69,7 @@ class PoolMissing(Exception):  # noqa: N818  # it states what happened
 
 
 class NoCapacity(Exception):  # noqa: N818  # it states what happened
-    """A pool would have other resources, and no capacity in GPUs."""
+    """A pool was given other resources without a capacity in GPUs."""
 
 
 class AccountMissing(Exception):  # noqa: N818  # it states what happened
@@ -82,7 +82,7 @@ class AccountMissing(Exception):  # noqa: N818  # it states what happened
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """A pool at one moment, and what is fair now: work that is stopping counts as held."""
+    """A pool at one moment, and the fair shares now; leases that stop count as held."""
 
     pool: GpuPool
     snapshot: PoolSnapshot
@@ -91,9 +91,9 @@ class Sharing:
 
 
 class GpuPools:
-    """The pools of this system; what a reserve needs of them is kept in memory.
+    """The pools of this system; those facts that a reserve needs are in memory.
 
-    Whoever decides on leases is told how long pools let them last, through ``windows``.
+    ``windows`` tells the ledger the longest leases of each pool.
     """
 
     def __init__(self, pool: Pool, windows: WindowBounds | None = None) -> None:
@@ -106,7 +106,7 @@ class GpuPools:
         self._ringing: asyncio.Task[None] | None = None
 
     def find(self, gpu_type: str, region: str) -> GpuPool | None:
-        """The pool of a type of GPU in a region, as of a moment ago."""
+        """The pool of a GPU type in a region, from memory; it may be a moment old."""
         return self._known.get((gpu_type, region))
 
     @property
@@ -115,7 +115,7 @@ class GpuPools:
         return any(each.gates for each in self._known.values())
 
     async def refresh(self) -> list[GpuPool]:
-        """Look again."""
+        """Read the pools into memory again."""
         async with session(self._pool) as db:
             found = await pools.list_pools(db)
         named = [each for each in found if each.pool_id != pools.NO_POOL]
@@ -132,9 +132,9 @@ class GpuPools:
             return found, await pools.list_weights(db, found.pool_id)
 
     async def set(self, act: Act, wanted: GpuPool, *, named: Named = None) -> tuple[GpuPool, bool]:
-        """Set a pool, or what is named of it; also whether that was done before.
+        """Set a pool, or the named terms; also whether this key had done so before.
 
-        NoCapacity when it would have other resources without GPUs.
+        Raises NoCapacity if the pool would have other resources without GPUs.
         """
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -152,7 +152,7 @@ class GpuPools:
         return msgspec.json.decode(done.answer, type=GpuPool), done.is_replay
 
     async def remove(self, act: Act, gpu_type: str, region: str) -> tuple[GpuPool, bool]:
-        """Take a pool away; also whether that was done before."""
+        """Remove a pool; also whether this key had done so before."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             found = await _found(db, gpu_type, region)
@@ -167,10 +167,10 @@ class GpuPools:
     async def weigh(
         self, act: Act, place: tuple[str, str], wanted: Reweigh
     ) -> tuple[tuple[GpuPool, list[Weight]], bool]:
-        """Set the weights of a pool to what ``wanted`` makes of its present ones.
+        """Set the weights of a pool; ``wanted`` makes them from the present ones.
 
-        Gives the pool with them, and whether that was done before. Acts on pools take turns, so
-        no change is lost to another.
+        Returns the pool with its weights, and whether this key had done so before. Acts on pools
+        run one at a time, so that no change is lost.
         """
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -193,7 +193,7 @@ class GpuPools:
         return msgspec.json.decode(done.answer, type=tuple[GpuPool, list[Weight]]), done.is_replay
 
     async def sharing(self, gpu_type: str, region: str) -> Sharing:
-        """Who holds, may hold and wants how much, now; of a large pool as of a moment ago."""
+        """The holdings, shares and demand in a pool now; a moment old for a large pool."""
         made_at, known = self._sharings.get((gpu_type, region), (0.0, None))
         if known is not None and time.monotonic() - made_at < KEPT_S:
             return known
@@ -212,13 +212,13 @@ class GpuPools:
         return sharing
 
     async def last_decision(self, gpu_type: str, region: str) -> KeptSnapshot | None:
-        """The last decision that was kept, with what it was made from."""
+        """The last stored decision, with its snapshot."""
         async with session(self._pool) as db:
             found = await _found(db, gpu_type, region)
             return await pools.latest_snapshot(db, found.pool_id)
 
     def room_came_free(self) -> None:
-        """Let the dispatchers know soon that a lease has ended, if that may concern a pool."""
+        """Wake the dispatchers soon after the end of a lease that a pool may count."""
         if self.any_gates and (self._ringing is None or self._ringing.done()):
             self._ringing = asyncio.create_task(self._ring())
 
@@ -231,9 +231,9 @@ class GpuPools:
     async def verdict(
         self, pool: GpuPool, requests: Sequence[QueuedRequest]
     ) -> tuple[FairShareVerdict, list[int]]:
-        """What a pool would say of requests that came together now, and their GPUs.
+        """A pool's verdict on requests that come together now, and their GPUs.
 
-        Of a large pool as of a moment ago; few are worked out at once, and the others wait.
+        A large pool's verdict is a moment old. Few verdicts are worked out at once; others wait.
         """
         async with self._explaining:
             rows = await self._pool_rows(pool.pool_id)

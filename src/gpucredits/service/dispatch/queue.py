@@ -1,8 +1,8 @@
-"""The queue as its callers know it: asking for a turn, waiting for news, giving up.
+"""The queue for callers: joining it, waiting for news, and canceling.
 
-Owns: what is written down when somebody begins to wait, one look for everybody who waits for
-news, which places are news, and cancelling.
-Must not: let anybody in (the dispatcher does).
+Owns: the row of a new request, one shared read for all callers that wait for news, the places that
+are worth writing, and canceling.
+Must not: admit a request (the dispatcher does).
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ JOIN_AT_ONCE: Final = 8  # requests that are written down at a time, so that oth
 
 
 class QueueFull(Exception):  # noqa: N818  # it states what happened
-    """An org has as many requests waiting in a pool as it may."""
+    """An org has reached its bound of waiting requests in a pool."""
 
 
 class DeadlinePassed(Exception):  # noqa: N818  # it states what happened
-    """A request would wait until an instant that is not after ``now``."""
+    """A request has a deadline that is not after ``now``."""
 
     def __init__(self, now: int) -> None:
         super().__init__(now)
@@ -69,7 +69,7 @@ class DeadlinePassed(Exception):  # noqa: N818  # it states what happened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOptions:
-    """A reserve and how it is to wait."""
+    """A reserve, and the terms on which it waits."""
 
     reserve: Reserve
     pool_id: int
@@ -100,7 +100,7 @@ class RequestQueue:
         self._task = asyncio.create_task(self._look(), name=type(self).__name__)
 
     async def stop(self) -> None:
-        """Look no more; whoever still waits is told what is known."""
+        """Stop looking; callers that still wait get the request as it stands."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -111,7 +111,7 @@ class RequestQueue:
                     future.set_result(None)
 
     def news(self) -> None:
-        """A waiting request has changed."""
+        """Note that a waiting request has changed."""
         self._news.set()
 
     async def join(
@@ -121,9 +121,9 @@ class RequestQueue:
         *,
         refused: Refused | None = None,
     ) -> tuple[Outcome, bool]:
-        """Write down requests that wait together: ``Queued``, or what the key was told before.
+        """Write down requests that wait together: ``Queued``, or the stored answer of the key.
 
-        Requests that are ``refused`` do not wait; their key remembers the refusal.
+        If ``refused`` is given, the requests do not wait, and their key keeps the refusal.
         """
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -150,12 +150,12 @@ class RequestQueue:
         return decode(done.answer), done.is_replay
 
     async def check_deadlines(self, wanted: Sequence[QueueOptions]) -> None:
-        """Raise DeadlinePassed for requests that would never have waited."""
+        """Raise DeadlinePassed if a request's deadline is over."""
         async with session(self._pool) as db:
             await _check_deadlines(db, wanted)
 
     async def forget(self, act: Act, queued: Queued) -> None:
-        """Let a key be used again under which requests joined that were asked to slow down."""
+        """Forget the key of requests that were throttled, so that the key can be used again."""
         if act.key is None:
             return
         async with session(self._pool) as db, db.transaction():
@@ -175,7 +175,7 @@ class RequestQueue:
     async def wait(
         self, key: Key, until: Callable[[QueuedRequest], bool], *, timeout_s: float
     ) -> QueuedRequest | None:
-        """The request once ``until`` says so, or as it stands when the time is up."""
+        """The request once ``until`` holds, or as it stands when the time is up."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         request = await self.read(key)
@@ -194,7 +194,7 @@ class RequestQueue:
         return request
 
     async def cancel(self, act: Act, key: Key) -> tuple[bool, bool]:
-        """Give up waiting: (whether it was still waiting, whether this key had done so before)."""
+        """Cancel a request: (whether it was still waiting, whether this key had done so before)."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
             closed = await queue.close(db, key, QueueState.CANCELED, encode(CANCELED))
@@ -211,7 +211,7 @@ class RequestQueue:
         return msgspec.json.decode(done.answer, type=bool), done.is_replay
 
     async def give_up(self, key: Key) -> None:
-        """End a request that does not wait and that no dispatcher has looked at in time."""
+        """End a request that cannot wait, because no dispatcher has decided on it in time."""
         late = Refused(Reason.FAIR_SHARE, "The pool's dispatcher did not answer in time.")
         async with session(self._pool) as db:
             await queue.close(db, key, QueueState.REFUSED, encode(late))
@@ -252,12 +252,12 @@ class RequestQueue:
 
 
 def answer_of(request: QueuedRequest) -> Outcome | None:
-    """What the ledger or the pool said in the end; None while nobody has said anything."""
+    """The final answer of the ledger or the pool; None while there is none."""
     return None if request.outcome is None else decode(request.outcome)
 
 
 def by_the_clock(request: QueuedRequest) -> QueuedRequest:
-    """A request as its owner sees it: expired at its deadline, whoever writes that down when."""
+    """A request as shown to callers: expired from its deadline on, even if not yet written."""
     if not request.is_late:
         return request
     return request._replace(
@@ -266,12 +266,12 @@ def by_the_clock(request: QueuedRequest) -> QueuedRequest:
 
 
 def was_throttled(request: QueuedRequest) -> bool:
-    """Whether it ended with a request to slow down, which is no answer to its key."""
+    """Whether a request ended by throttling, which its key does not keep as an answer."""
     return request.state == QueueState.REFUSED and not is_remembered(answer_of(request))
 
 
 def has_ended(request: QueuedRequest) -> bool:
-    """Whether there is nothing more to wait for."""
+    """Whether a request has reached its final state."""
     return not QueueState(request.state).is_open
 
 
@@ -282,7 +282,7 @@ async def _check_deadlines(db: Connection, wanted: Sequence[QueueOptions]) -> No
 
 
 def queued(org_id: int, options: QueueOptions, *, queue_id: int = 0) -> QueuedRequest:
-    """The row of a request that nobody has written down yet."""
+    """The row for a new request."""
     reserve = options.reserve
     return QueuedRequest(
         org_id=org_id,
@@ -308,7 +308,7 @@ def queued(org_id: int, options: QueueOptions, *, queue_id: int = 0) -> QueuedRe
 
 
 class Places:
-    """Chooses what is news, and remembers for each pool up to which place the last cycle wrote."""
+    """Chooses the places to write; remembers for each pool how far the last cycle wrote."""
 
     def __init__(self) -> None:
         self._told_to: dict[int, int] = {}
@@ -316,7 +316,7 @@ class Places:
     def news(
         self, pool_id: int, waiting: Iterable[tuple[QueuedRequest, WaitDecision]]
     ) -> list[QueuedRequest]:
-        """Rows to write now: who was told nothing yet, then on from the last cycle's."""
+        """The rows to write now: requests without a place, then from where the last cycle ended."""
         told_to = self._told_to.get(pool_id, 0)
         found = [
             ((bool(request.reason), placed.position <= told_to, placed.position), placed)
@@ -334,7 +334,7 @@ class Places:
 
 
 def _placed(request: QueuedRequest, decision: WaitDecision) -> QueuedRequest | None:
-    """The request with what it is told now; None when that is what it was told before."""
+    """The request with its new place and reason; None if they have not changed."""
     starts_at = decision.starts_at or 0
     said = (request.position, request.reason, request.needed, request.available, request.behind)
     says = (

@@ -1,7 +1,7 @@
-"""From a pool's rows to the snapshot that is decided on, and running that decision on a server.
+"""Turning a pool's rows into the snapshot for a decision, and running the decision on a server.
 
-Owns: what counts as running and what as stopping, how much a request may take, weights and past
-use of tenants; that a decision runs beside the event loop and without the garbage collector.
+Owns: the jobs that count as running or stopping, the amounts of requests, and weights and past use
+of tenants. A decision runs beside the event loop and without the garbage collector.
 Must not: decide (core.fairshare does), or read anything itself.
 """
 
@@ -50,13 +50,13 @@ def request_id(key: Key) -> str:
 
 
 def capacity_of(pool: GpuPool) -> Capacity:
-    """What a pool has, only what has a bound."""
+    """The capacity of a pool, without resources that have no bound."""
     amounts = zip(RESOURCES, (pool.milli_gpus, pool.cpus, pool.memory), strict=True)
     return tuple((name, amount) for name, amount in amounts if amount is not None)
 
 
 def policy_of(pool: GpuPool) -> Policy:
-    """How a pool is shared."""
+    """The policy by which a pool is shared."""
     return Policy(
         preemption=pool.preemption,
         grace_ms=pool.grace_ms,
@@ -71,7 +71,7 @@ def policy_of(pool: GpuPool) -> Policy:
 
 
 def snapshot_of(rows: PoolRows, *, without: Collection[str] = ()) -> PoolSnapshot:
-    """The snapshot of a pool's rows, some requests left out."""
+    """The snapshot of a pool's rows, without some requests."""
     capacity = capacity_of(rows.pool)
     names = [name for name, _ in capacity]
     goes_on = {(drain.org_id, drain.reservation_id) for drain in needless(rows)}
@@ -101,7 +101,7 @@ def snapshot_of(rows: PoolRows, *, without: Collection[str] = ()) -> PoolSnapsho
 
 
 async def decided(snapshot: PoolSnapshot) -> Decisions:
-    """Decide without the collector, and beside the event loop where that takes long."""
+    """Decide with the garbage collector paused; beside the event loop if there are many rows."""
     if len(snapshot.running) + len(snapshot.waiting) < IN_THREAD_ROWS:
         return decided_at_once(snapshot)
     return await asyncio.to_thread(decided_at_once, snapshot)
@@ -115,7 +115,7 @@ def decided_at_once(snapshot: PoolSnapshot) -> Decisions:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the garbage collector, if it was on."""
+    """Pause the garbage collector for a block, if it is on."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -126,11 +126,11 @@ def collector_paused() -> Iterator[None]:
 
 
 def needless(rows: PoolRows) -> list[Drain]:
-    """Leases that make room for a request which no longer waits for room.
+    """The leases that drain for a request which no longer waits for room.
 
-    It left, was admitted, or another gate holds it: its account was suspended, say, or ran out of
-    credits. Where there is no capacity, nobody needs room. Nothing is known of a queue that is too
-    long to be read as a whole.
+    The request left, was admitted, or is held by another gate, such as its account's suspension.
+    Without a capacity, no request needs room. If the queue is too long to be read whole, no lease
+    counts as needless.
     """
     if not rows.pool.gates:
         return rows.drains
@@ -141,16 +141,16 @@ def needless(rows: PoolRows) -> list[Drain]:
 
 
 def granted(request: QueuedRequest, free: Room) -> int:
-    """How many GPUs a request would take: fewer than it asks for, if it allows that."""
+    """The GPUs that a request would take; maybe fewer than it asks for, if it allows that."""
     if not request.allow_partial:
         return request.milli_gpus
     return fitting(request, free) or _most(request)
 
 
 def fitting(request: QueuedRequest, free: Room) -> int:
-    """How many of the GPUs that a request would take there is room for, all resources counted.
+    """The GPUs that a request could get now, with room for its other resources too.
 
-    Fewer than it asks for are whole GPUs: nobody gets part of a GPU that did not ask for it.
+    A smaller number is rounded down to whole GPUs.
     """
     asked = dict(zip(RESOURCES, (request.milli_gpus, request.cpus, request.memory), strict=True))
     parts = [request.milli_gpus * max(free[name], 0) // asked[name] for name in free if asked[name]]
@@ -159,14 +159,14 @@ def fitting(request: QueuedRequest, free: Room) -> int:
 
 
 def room_in(snapshot: PoolSnapshot, *, without: Collection[str] = ()) -> Room:
-    """What nobody holds now, nor would hold of some requests."""
+    """The free room, less the room of some waiting requests."""
     held = [job.amounts for job in snapshot.running]
     held += [each.amounts for each in snapshot.waiting if each.request_id in without]
     return _room(snapshot.capacity, held)
 
 
 def used_by_now(rows: PoolRows) -> dict[str, int]:
-    """Past use of each account in GPU-milliseconds, faded to the moment of the rows."""
+    """Past use of each account in GPU-milliseconds, decayed to the time of the rows."""
     half_life_ms = rows.pool.half_life_ms
     if not half_life_ms:
         return {}
@@ -185,7 +185,7 @@ def used_by_now(rows: PoolRows) -> dict[str, int]:
 
 
 def _most(request: QueuedRequest) -> int:
-    """The most GPUs that a request would take: no more than another gate is known to leave."""
+    """The most GPUs that a request would take, within the bound of another gate if known."""
     return min(request.milli_gpus, request.milli_gpus_max or request.milli_gpus)
 
 
@@ -219,7 +219,7 @@ def _amounts(names: list[str], milli_gpus: int, cpus: int, memory: int) -> Amoun
 
 
 def _running(lease: LiveLease, names: list[str], *, goes_on: bool) -> RunningJob:
-    """A lease; one that was told to stop is gone by its deadline, unless it goes on after all."""
+    """A lease as a running job; if it drains and its room is needed, it ends by its deadline."""
     stopping_at = lease.stopping_at if lease.stopping_at and not goes_on else None
     expected_end = lease.admitted_at + lease.expected_ms * 1_000 if lease.expected_ms else None
     return RunningJob(
@@ -237,17 +237,11 @@ def _running(lease: LiveLease, names: list[str], *, goes_on: bool) -> RunningJob
 
 
 def _admitting(request: QueuedRequest, names: list[str]) -> RunningJob:
-    """A request that has its room already; it cannot be stopped before it has started."""
-    milli_gpus = request.granted
+    """A claimed request as a running job, which cannot be stopped before it starts."""
     return RunningJob(
         request_id(request.key),
         request.account,
-        _amounts(
-            names,
-            milli_gpus,
-            _part(request.cpus, milli_gpus, request),
-            _part(request.memory, milli_gpus, request),
-        ),
+        _taken(request, names, request.granted),
         request.priority,
         request.submitted_at,
         preemptible=False,
@@ -256,16 +250,10 @@ def _admitting(request: QueuedRequest, names: list[str]) -> RunningJob:
 
 
 def _waiting(request: QueuedRequest, names: list[str], free: Room) -> WaitingRequest:
-    milli_gpus = granted(request, free)
     return WaitingRequest(
         request_id(request.key),
         request.account,
-        _amounts(
-            names,
-            milli_gpus,
-            _part(request.cpus, milli_gpus, request),
-            _part(request.memory, milli_gpus, request),
-        ),
+        _taken(request, names, granted(request, free)),
         request.priority,
         request.submitted_at,
         request.expected_ms or None,
@@ -275,6 +263,8 @@ def _waiting(request: QueuedRequest, names: list[str], free: Room) -> WaitingReq
     )
 
 
-def _part(amount: int, milli_gpus: int, request: QueuedRequest) -> int:
-    """What goes with some of the GPUs, rounded up."""
-    return -(-amount * milli_gpus // request.milli_gpus)
+def _taken(request: QueuedRequest, names: list[str], milli_gpus: int) -> Amounts:
+    """Some of a request's GPUs with their part of its other resources, rounded up."""
+    whole = request.milli_gpus
+    cpus, memory = (-(-each * milli_gpus // whole) for each in (request.cpus, request.memory))
+    return _amounts(names, milli_gpus, cpus, memory)

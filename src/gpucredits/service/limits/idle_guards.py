@@ -1,6 +1,6 @@
-"""Setting and ending idle guards, as administrative acts, and which guard is in force.
+"""Setting and ending idle guards as administrative acts, and reading the guard in force.
 
-Owns: who may change a guard: nobody below the scope that set the guard in force, be it inherited.
+Owns: the right to change a guard: only keys of the scope that set the guard in force, or wider.
 Must not: judge jobs (core does, on the nodes), or speak SQL (store does).
 """
 
@@ -29,7 +29,7 @@ INSTEAD: Final = "Ask the holder of such a key to change it."
 
 
 async def read_guard(pool: Pool, org_id: int, account: str) -> GuardRow | None:
-    """The guard in force for an account; None: none is set."""
+    """The guard in force for an account; None if there is none."""
     async with session(pool) as db:
         if await acts.find_account(db, org_id, account) is None:
             raise ActRefused(account_unknown(account))
@@ -45,10 +45,10 @@ async def change_guard(
     by: Authority,
     named: Named = None,
 ) -> tuple[GuardRow | None, bool]:
-    """Set the guard of an account, or with None end it, so that it inherits again.
+    """Set the guard of an account; None ends it, so that the account inherits again.
 
-    What is not named stays as the guard in force has it, be it inherited. Gives the guard in force
-    then, and whether that was done before.
+    Terms that are not named stay as in the guard in force, which may be inherited. Returns the
+    guard in force then, and whether this key had done so before.
     """
 
     async def work(db: Connection, account_id: int) -> tuple[bytes, AuditNote | None]:
@@ -77,5 +77,5 @@ async def change_guard(
 
 
 def shown(terms: IdleTerms, set_by: Authority) -> dict[str, Any]:
-    """What the audit log says of a guard."""
+    """A guard as the audit log shows it."""
     return {**asdict(terms), "set_by_scope": scope_word(set_by)}

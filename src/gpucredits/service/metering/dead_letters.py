@@ -1,7 +1,7 @@
 """Dead letters: people see them, mend them, and replay or drop them.
 
-Owns: that a replay takes effect once, in the transaction of the letter's new state and of the audit
-row.
+Owns: one transaction for a replay's effect, the letter's new state and the audit row. So a replay
+takes effect once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class LetterGone(Exception):  # noqa: N818  # it states what happened
-    """The dead letter was replayed or dropped before, or never was: ``letter`` is what there is."""
+    """The letter was replayed or dropped before (``letter``), or does not exist (None)."""
 
     def __init__(self, letter: DeadLetter | None) -> None:
         super().__init__("there is no such dead letter that waits")
@@ -71,9 +71,9 @@ async def replay_letter(
     prover: bytes,
     mended: UsageMessage | None = None,
 ) -> Decided:
-    """Use a message, as it is or mended; a mended one has no proof, so nothing in it is attested.
+    """Store the events of a message, as it is or mended. A mended message is never attested.
 
-    LetterGone where it does not wait, PoisonError where it still cannot be used.
+    Raises LetterGone if the letter does not wait, PoisonError if it still cannot be used.
     """
 
     async def work(db: Connection, letter: DeadLetter) -> dict[str, Any]:
@@ -89,7 +89,7 @@ async def replay_letter(
 
 
 async def drop_letter(pool: Pool, act: Act, letter_id: int) -> Decided:
-    """Give a message up; LetterGone where it does not wait."""
+    """Drop a message; LetterGone if the letter does not wait."""
 
     async def work(db: Connection, letter: DeadLetter) -> dict[str, Any]:
         del db, letter

@@ -1,4 +1,4 @@
-"""Events for people without a bus: pages in the order of delivery, and readers with a name."""
+"""Events over HTTP, without a bus: pages in the order of delivery, and named readers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConsumerUnknown(Exception):  # noqa: N818  # it states what happened
 
 
 class PositionAhead(Exception):  # noqa: N818  # it states what happened
-    """A reader says that it has come further than there are events."""
+    """A reader claims a position beyond the last event."""
 
     def __init__(self, last: int) -> None:
         super().__init__(f"the newest event has position {last}")
@@ -64,16 +64,16 @@ async def list_consumers(pool: Pool, org_id: int | None) -> list[EventConsumer]:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerChanged:
-    """A reader, and whether an earlier call did it."""
+    """A reader, and whether an earlier call made the change."""
 
     consumer: EventConsumer
     is_replay: bool = False
 
 
 async def acknowledge_events(pool: Pool, act: Act, name: str, position: int) -> ConsumerChanged:
-    """Note how far a reader has come; a new reader is remembered and audited.
+    """Note a reader's position; a new reader is remembered and audited.
 
-    ConsumersFull, or PositionAhead, and nothing changed.
+    Raises ConsumersFull or PositionAhead, and changes nothing then.
     """
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -93,7 +93,7 @@ async def acknowledge_events(pool: Pool, act: Act, name: str, position: int) -> 
 
 
 async def forget_consumer(pool: Pool, act: Act, name: str) -> ConsumerChanged:
-    """Keep no more events for a reader; the reader as it was. ConsumerUnknown if there is none."""
+    """Forget a reader, so that no events are kept for it; ConsumerUnknown if there is none."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         known = await events.find_consumer(db, act.org_id, name)

@@ -55,7 +55,7 @@ async def read_alarm(pool: Pool, org_id: int, number: int) -> AlarmRow | None:
 
 
 async def acknowledge(pool: Pool, act: Act, number: int, note: str) -> tuple[AlarmRow, bool]:
-    """Note that somebody has looked at an alarm; also whether that was done before."""
+    """Record that somebody has looked at an alarm; also whether this key had done so before."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         row = await ALARMS.find(db, act.org_id, number)

@@ -1,7 +1,7 @@
-"""Leases beside their measured use: read together, and compared one by one.
+"""Reading leases with their measured use, and comparing them one by one.
 
-Owns: what is read for a comparison.
-Must not: post anything, or say what becomes of a lease (passes.py does).
+Owns: the reads of a comparison.
+Must not: post anything, or decide what becomes of a lease (passes.py does).
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
 from gpucredits.store.reconciliation import comparisons, measured_use
-from gpucredits.store.reconciliation.comparisons import DueLease
-from gpucredits.store.reconciliation.terms import POLICIES
+from gpucredits.store.reconciliation.comparisons import POLICIES, DueLease
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,12 @@ class Examined:
 
     @property
     def events(self) -> int:
-        """How many events its nodes reported."""
+        """The number of events that the lease's nodes reported."""
         return sum(each.events for each in self.nodes)
 
 
 async def examine(pool: Pool, claimed: Sequence[DueLease]) -> list[Examined]:
-    """Read leases with their measured use; those that have not ended are left until they have."""
+    """Read leases with their measured use; live leases are left until they have ended."""
     async with session(pool) as db:
         numbers = [(due.org_id, due.reservation_id) for due in claimed]
         leases = await measured_use.read_leases(db, numbers)
@@ -72,7 +71,7 @@ async def examine(pool: Pool, claimed: Sequence[DueLease]) -> list[Examined]:
 async def policies_by_org(
     db: Connection, leases: Sequence[tuple[DueLease, Reservation]]
 ) -> dict[int, dict[str, ReconcilePolicy]]:
-    """The policies of the accounts of leases and of all above them, by org."""
+    """The policies of the leases' accounts and of all accounts above them, by org."""
     paths: dict[int, set[str]] = {}
     for due, lease in leases:
         paths.setdefault(due.org_id, set()).update(paths_above(lease.account))

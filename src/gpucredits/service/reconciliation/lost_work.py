@@ -1,8 +1,8 @@
 """Refunds of lost work: a claim is judged and kept, then its refund is posted once.
 
-The claim is kept under the org's lock before the ledger posts anything, so that two claims of one
-job cannot both use its cap. The refund has a key derived from the lease, and the rule itself gives
-nothing back for a lease a second time. A claim whose server died is carried on by the reconciler.
+The claim is stored under the org's lock before the ledger posts anything. So two claims of one job
+cannot both use its cap. The refund has a key derived from the claim, and the rule refunds a lease
+once at most. If a server dies between the two steps, the reconciler finishes the claim.
 
 Owns: the order of the steps.
 Must not: judge (core does), or speak SQL (store does).
@@ -47,7 +47,7 @@ LEFT_TO_SERVER_US = MINUTE_US
 async def report_checkpoint(
     pool: Pool, org_id: int, reservation_id: int, checkpoint_ms: int, *, dry_run: bool
 ) -> int | None:
-    """Note a checkpoint of a live lease; the last one there is, or None where it has ended."""
+    """Note a checkpoint of a live lease; the latest one, or None if the lease has ended."""
     async with session(pool) as db:
         transaction = db.transaction()
         await transaction.start()
@@ -64,7 +64,7 @@ async def claim(
     claimed_ms: int | None,
     note: str,
 ) -> tuple[LostRow, bool]:
-    """Give back the work that an ended lease lost; also whether that was done before."""
+    """Give back an ended lease's lost work; also whether this key had done so before."""
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         row = await judged(db, act, reservation_id, cause, claimed_ms, note)
@@ -97,7 +97,7 @@ async def judged(
     claimed_ms: int | None,
     note: str,
 ) -> LostRow | Refused:
-    """The claim that the terms of the account and the evidence allow, or why they do not."""
+    """The claim that the account's terms and the evidence allow, or the refusal."""
     org_id = act.org_id
     stored = await measured_use.read_lease(db, org_id, reservation_id)
     if stored is None:
@@ -138,7 +138,7 @@ async def judged(
 
 
 async def carry_out(ledger: Ledger, row: LostRow, *, dry_run: bool = False) -> LostRow | Refused:
-    """Post the refund of a claim once, and note what came of it."""
+    """Post the refund of a claim once, and store the outcome."""
     outcome = await ledger.submit(row.org_id, request_of(row), dry_run=dry_run)
     state, lost_ms, amount = REFUSED, 0, 0
     if isinstance(outcome, LostWorkRefunded):
@@ -152,7 +152,7 @@ async def carry_out(ledger: Ledger, row: LostRow, *, dry_run: bool = False) -> L
 
 
 def request_of(row: LostRow) -> Request:
-    """The refund of a claim, under a key that is derived from the claim."""
+    """The request for a claim's refund, with a key derived from the claim."""
     text = ids.format_id(ids.RESERVATION, row.org_id, row.reservation_id)
     key = f"lost-work {text} {row.checkpoint_ms} {row.limit_ms}"  # no caller's key has a space
     command = RefundLostWork(
@@ -164,7 +164,7 @@ def request_of(row: LostRow) -> Request:
 
 
 async def carry_on(ledger: Ledger, *, limit: int) -> int:
-    """Post refunds of claims whose server died between the two steps; how many there were."""
+    """Finish claims whose server died between the two steps; the number of claims."""
     async with session(ledger.pool) as db:
         rows = await lost_work.undecided(db, older_than_us=LEFT_TO_SERVER_US, limit=limit)
     for row in rows:

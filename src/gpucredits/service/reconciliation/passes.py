@@ -1,4 +1,4 @@
-"""Passes of the reconciler: leases that ended and are quiet are compared with their measured use.
+"""Passes of the reconciler: each compares ended, quiet leases with their measured use.
 
 A pass claims leases that are due, compares each, and posts the difference through the ledger where
 the policy of its account says so. The key of a post is derived from the lease and the state that
@@ -72,7 +72,7 @@ AT_ONCE = 20  # leases that are read, posted and kept together
 
 @dataclass(slots=True)
 class ReconcilerState:
-    """What a server knows of the reconciler, for its health and metrics."""
+    """The reconciler's state on one server, for health and metrics."""
 
     counts: ReconcilerCounts | None = None
     compared_total: int = 0
@@ -82,7 +82,7 @@ class ReconcilerState:
 
 @dataclass(slots=True, kw_only=True)
 class PassResult:
-    """What one pass has done; amounts are micro-credits."""
+    """The counts and sums of one pass; amounts are micro-credits."""
 
     compared: int = 0
     agreed: int = 0
@@ -114,7 +114,7 @@ async def note_new_use(pool: Pool) -> bool:
 
 
 async def run_pass(ledger: Ledger, wanted: Wanted, *, dry_run: bool = False) -> PassResult:
-    """Compare some leases that are due, and post what differs where the policy says so."""
+    """Compare some leases that are due; correct bills where the account's policy says so."""
     result = PassResult()
     days = _Days()
     async with session(ledger.pool) as db:
@@ -132,10 +132,10 @@ async def run_pass(ledger: Ledger, wanted: Wanted, *, dry_run: bool = False) -> 
 async def settle_differences(
     ledger: Ledger, examined: Sequence[Examined], result: PassResult, days: _Days, *, dry_run: bool
 ) -> None:
-    """Post the differences of leases whose policies say so, and keep how they compared.
+    """Post the differences of leases with a policy that posts, and store the comparisons.
 
-    They are posted side by side, so that the ledger writes many in one batch. What could not be
-    posted is left to a later pass; the error is told after the rest was kept.
+    Posts run side by side, so that the ledger writes many in one batch. A failed post is left to a
+    later pass; its error is raised after the other results are stored.
     """
     posting = [each for each in examined if verdict(each) == POSTED]
     outcomes = await asyncio.gather(
@@ -155,7 +155,7 @@ async def settle_differences(
 
 
 def counted_in(this: Examined, posted: int, result: PassResult) -> Verdict:
-    """Add a lease to what a pass has done; its row."""
+    """Count a lease in the result of the pass; returns the lease's row."""
     state = verdict(this)
     result.compared += 1
     result.posted += posted != 0
@@ -176,7 +176,7 @@ def counted_in(this: Examined, posted: int, result: PassResult) -> Verdict:
 async def keep(
     pool: Pool, done: Sequence[tuple[Examined, Verdict]], result: PassResult, days: _Days
 ) -> None:
-    """Keep how leases compared, raise alarms about them, and note the days to look at."""
+    """Store comparisons, raise alarms, and note the days that need another look."""
     async with session(pool) as db, db.transaction():
         await comparisons.save(db, [row for _, row in done])
         for this, row in done:
@@ -190,9 +190,9 @@ async def keep(
 
 
 def verdict(this: Examined) -> int:
-    """What is to become of a lease: the state that its row gets.
+    """The state for a lease's row: what is to become of the lease.
 
-    After lost work was given back nothing more goes back, and missing use is still charged.
+    After a refund of lost work, missing use is still charged, but nothing more is given back.
     """
     found, policy = this.found, this.policy
     if policy.mode is Mode.OFF:
@@ -207,7 +207,7 @@ def verdict(this: Examined) -> int:
 
 
 async def post(ledger: Ledger, this: Examined, *, dry_run: bool) -> int:
-    """Post what differs through the ledger; the amount, negative where it was given back."""
+    """Post a difference through the ledger; the amount, negative if it was given back."""
     lease = this.lease
     whole = union(span for node in this.nodes for span in node.spans)
     spans = condensed(clipped(whole, elapsed_ms(lease, lease.ended_at)))
@@ -226,7 +226,7 @@ async def post(ledger: Ledger, this: Examined, *, dry_run: bool) -> int:
 
 
 async def list_comparisons(pool: Pool, which: ComparedFilter) -> list[ComparedRow]:
-    """Leases as they compared, the newest first."""
+    """Compared leases, the newest first."""
     async with session(pool) as db:
         return await COMPARED.page(db, which, state=which.state)
 

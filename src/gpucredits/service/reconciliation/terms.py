@@ -20,7 +20,8 @@ from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
 from gpucredits.store.database.org_rows import TermsByAccount
-from gpucredits.store.reconciliation.terms import LOSS_TERMS, POLICIES
+from gpucredits.store.reconciliation.comparisons import POLICIES
+from gpucredits.store.reconciliation.lost_work import LOSS_TERMS
 
 __all__ = ["LossTerms", "Mode", "ReconcilePolicy"]
 
@@ -36,7 +37,7 @@ class InheritedTerms(Generic[Terms]):
     shown: Callable[[Any], dict[str, Any]]
 
     async def read(self, pool: Pool, org_id: int, account: str) -> tuple[Terms, str]:
-        """The terms that govern an account, and whose they are; nobody's where the default does."""
+        """The terms that govern an account, and the account that has them, or ""."""
         async with session(pool) as db:
             return await self.governing(db, org_id, account)
 
@@ -50,7 +51,7 @@ class InheritedTerms(Generic[Terms]):
     async def set(
         self, pool: Pool, act: Act, account: str, wanted: Terms, named: Named
     ) -> tuple[Terms, bool]:
-        """Set the terms of an account, or of them what is named; and whether it was done before."""
+        """Set an account's terms, or the named ones; also whether this key had done so before."""
 
         async def work(db: Connection, account_id: int) -> tuple[bytes, AuditNote | None]:
             before = await self.rows.of(db, act.org_id, account_id)
@@ -63,7 +64,7 @@ class InheritedTerms(Generic[Terms]):
         return await perform_on(pool, act, account, work, self.rows.kind)
 
     async def end(self, pool: Pool, act: Act, account: str) -> tuple[tuple[Terms, str], bool]:
-        """Take an account's own terms away; what ``read`` gives then, and as ``set``."""
+        """End an account's own terms; the terms that govern then, and as for ``set``."""
 
         async def work(db: Connection, account_id: int) -> tuple[bytes, AuditNote | None]:
             before = await self.rows.of(db, act.org_id, account_id)

@@ -28,7 +28,7 @@ UNKNOWN = Refused(Reason.UNMATCHED_UNKNOWN, "There is no such unmatched use.")
 
 
 async def keep_unknown(pool: Pool, rows: Sequence[UsageRow]) -> set[int]:
-    """Keep events of leases that do not exist; the positions of events that had no room."""
+    """Store events of unknown leases; the positions of the events that had no room."""
     async with session(pool) as db, db.transaction():
         return (await unmatched_use.record(db, rows)).dropped
 
@@ -39,16 +39,10 @@ async def list_unmatched(pool: Pool, which: UnmatchedFilter) -> list[UnmatchedRo
         return await UNMATCHED.page(db, which, state=which.state)
 
 
-async def read_unmatched(pool: Pool, org_id: int, number: int) -> UnmatchedRow | None:
-    """One row of the queue."""
-    async with session(pool) as db:
-        return await UNMATCHED.find(db, org_id, number)
-
-
 async def decide_unmatched(
     pool: Pool, act: Act, number: int, *, reservation_id: int, note: str
 ) -> tuple[UnmatchedRow, bool]:
-    """Match use to a lease, or (0) dismiss it; also whether that was done before.
+    """Match use to a lease, or (0) dismiss it; also whether this key had done so before.
 
     A row that was matched can be matched to another lease: both leases are compared again.
     """
@@ -77,7 +71,7 @@ async def decide_unmatched(
 
 
 async def refusal_of(db: Connection, row: UnmatchedRow, reservation_id: int) -> Refused | None:
-    """Why use cannot be matched to a lease, or dismissed."""
+    """The refusal if the use cannot be matched to a lease, or dismissed."""
     if row.state == DISMISSED:
         return Refused(Reason.UNMATCHED_STATE, "The use was dismissed.")
     if not reservation_id:

@@ -33,7 +33,7 @@ from gpucredits.store.book.load import any_answered, load, load_and_lock, look_u
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.book.save import BatchRecord, new_on_nodes, save, save_if
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.transaction import transaction
+from gpucredits.store.database.connections import transaction
 
 OTHERS_EVERY = 4  # one step in so many goes to tasks that belong to no batch
 STRETCH_S = 0.0005  # of deciding commands without letting others run: a round costs as much as one

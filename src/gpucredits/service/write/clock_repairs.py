@@ -1,7 +1,7 @@
 """Repairing the clock of an org that stood ahead of the database's, as an administrative act.
 
 Owns: the act, with old and new values in the audit log.
-Must not: decide what is mended (core does), or act by a clock that this server knows to be wrong.
+Must not: decide on the changes (core does), or use a clock that this server knows to be wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ async def orgs_ahead(pool: Pool, *, after: str, limit: int) -> list[OrgAhead]:
 async def repair_clock(
     pool: Pool, clock_check: ClockCheck, act: Act, reason: str
 ) -> tuple[ClockRepairAnswer, bool]:
-    """Bring an org's clock back to now; the answer, and whether it was given to this key before.
+    """Bring an org's clock back to now; the answer, and whether this key had done so before.
 
     Raises ClockJumped while the database's time is itself in doubt.
     """
@@ -62,7 +62,7 @@ async def repair_clock(
 
 
 def states(org_id: int, done: ClockRepair, first_entry_id: int) -> tuple[State, State]:
-    """What the audit log says: every stamp that moved, as it was and as it is."""
+    """The audit log's old and new states: every stamp that moved."""
     old: State = {"clock": format_instant(done.clock), "expires_at": {}, "admitted_at": {}}
     new: State = {
         "clock": format_instant(done.now),

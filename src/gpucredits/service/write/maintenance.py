@@ -1,4 +1,4 @@
-"""Announcing and ending planned stops as administrative acts, and saying who is not covered.
+"""Announcing and ending planned stops as administrative acts, and listing uncovered leases.
 
 Owns: one announcement at a time; a new one ends the one before.
 Must not: extend leases (their next reports do).
@@ -29,7 +29,7 @@ NO_STOP: Final = Maintenance(0, NEVER_US, 0, "", 0)
 
 
 class MaintenanceState(NamedTuple):
-    """What is announced, how far leases are covered, and a page of those that are not."""
+    """The announced stop, the counts of leases, and a page of leases that end too early."""
 
     stop: Maintenance | None
     coverage: Coverage
@@ -37,9 +37,9 @@ class MaintenanceState(NamedTuple):
 
 
 async def change(pool: Pool, act: Act, for_ms: int, reason: str) -> tuple[MaintenanceAnswer, bool]:
-    """Announce a stop of so many ms, or for 0 end what is announced.
+    """Announce a stop of some milliseconds; 0 ends the announced stop.
 
-    Returns what is announced then, and whether the key was answered before.
+    Returns the state then, and whether this key had done so before.
     """
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
@@ -60,13 +60,13 @@ async def change(pool: Pool, act: Act, for_ms: int, reason: str) -> tuple[Mainte
 
 
 async def read_state(pool: Pool, after: tuple[int, int], limit: int) -> MaintenanceState:
-    """What is announced now, and a page of the leases that do not last to its end."""
+    """The announced stop, and a page of the leases that end before it does."""
     async with session(pool) as db:
         return await state_of(db, after, limit)
 
 
 async def state_of(db: Connection, after: tuple[int, int], limit: int) -> MaintenanceState:
-    """What is announced, as one transaction sees it."""
+    """The same within a transaction."""
     stops = await store.open_maintenances(db)
     if not stops:
         live = (await store.coverage_of(db, NO_STOP)).live
@@ -77,7 +77,7 @@ async def state_of(db: Connection, after: tuple[int, int], limit: int) -> Mainte
 
 
 def state_to_wire(state: MaintenanceState) -> MaintenanceAnswer:
-    """What is announced, as it is shown."""
+    """The state as it is shown."""
     stop, coverage, short = state
     return MaintenanceAnswer(
         state="none" if stop is None else "announced",
@@ -99,12 +99,12 @@ def state_to_wire(state: MaintenanceState) -> MaintenanceAnswer:
 
 
 def name_of(stop: Maintenance) -> str:
-    """A planned stop as the audit log names it."""
+    """The name of a planned stop in the audit log."""
     return f"maintenance:{stop.maintenance_id}"
 
 
 def told(stop: Maintenance) -> dict[str, str]:
-    """A planned stop as the audit log has it."""
+    """A planned stop as the audit log shows it."""
     return {
         "announced_at": format_instant(stop.announced_at),
         "until": format_instant(stop.until),

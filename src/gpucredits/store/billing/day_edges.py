@@ -7,6 +7,7 @@ Must not: add anything up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpucredits.core.bounds import DAY_US, HOUR_US
 from gpucredits.store.database.connection import Connection
@@ -20,13 +21,24 @@ NEXT = "SELECT clock, next_entry_id, next_id FROM orgs WHERE org_id = $1"
 NO_HOUR = -1
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeEntries:
-    """Entries of one day, from ``first`` up to before ``beyond``, that are added or taken away."""
+NO_DAY = -1
 
-    day: int
+
+class Cut(NamedTuple):
+    """Where a time begins (sign -1) or ends (sign 1), for sums by lease.
+
+    Entries of ``day`` go from ``first`` up to before ``beyond``; those before the instant ``at``
+    end before ``middle``. What a lease had been charged at the instant is what it had been charged
+    before the day, and its entries up to ``middle``. Or it is what the lease had been charged
+    before the next day, less its entries from ``middle`` on. With NO_DAY the cut is a whole time,
+    which begins at ``at``: the entries from ``first`` up to ``middle``.
+    """
+
     sign: int
+    day: int
+    at: int
     first: int
+    middle: int
     beyond: int
 
 
@@ -52,7 +64,7 @@ class PartOfDay:
 
 @dataclass(frozen=True, slots=True)
 class TimeByDays:
-    """[since, until): the days from ``first_day`` up to before ``next_day``, and corrections.
+    """[since, until): the entries from ``first`` up to before ``beyond``, in ``cuts`` of days.
 
     That is for sums by lease, which are kept by day. Other sums are kept by hour too: they are the
     days of ``sum_days`` with ``parts``. Nothing was recorded after ``clock``; the next lease will
@@ -61,11 +73,11 @@ class TimeByDays:
 
     since: int
     until: int
-    first_day: int
-    next_day: int
-    edges: tuple[EdgeEntries, ...]
     clock: int
     next_lease: int
+    first: int = 0
+    beyond: int = 0
+    cuts: tuple[Cut, ...] = ()
     sum_days: range = range(0)
     parts: tuple[PartOfDay, ...] = ()
 
@@ -75,15 +87,9 @@ class TimeByDays:
         return self.since >= self.until
 
     @property
-    def columns(self) -> tuple[list[int], list[int], list[int], list[int]]:
-        """The edges with entries as arrays: days, signs, first entries, entries beyond."""
-        edges = [edge for edge in self.edges if edge.first < edge.beyond]
-        return (
-            [edge.day for edge in edges],
-            [edge.sign for edge in edges],
-            [edge.first for edge in edges],
-            [edge.beyond for edge in edges],
-        )
+    def cut_columns(self) -> list[list[int]]:
+        """The cuts as arrays: signs, days, instants, entries first, in the middle and beyond."""
+        return [list(column) for column in zip(*self.cuts, strict=True)]
 
     @property
     def part_columns(self) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
@@ -98,43 +104,35 @@ class TimeByDays:
 
 
 async def by_days(connection: Connection, org_id: int, since: int, until: int) -> TimeByDays:
-    """Cut a time into days; at each end entries are read.
-
-    For sums by lease they are those of the part of the day that has fewer, for others those since
-    the beginning of the hour.
+    """Cut a time into days, and find the entries of the days in which it begins and ends.
 
     Charges take effect when they are recorded, so a part of a day is a run of entries.
     """
     clock, next_entry, next_lease = await connection.fetchrow(NEXT, org_id) or (0, 1, 1)
     until = min(until, clock + 1)  # nothing was recorded later
     if since >= until:
-        return TimeByDays(since, since, 0, 0, (), clock, next_lease)
-    day = since // DAY_US
-    is_within_day = day == until // DAY_US and until <= clock
-    within = {since, since - since % HOUR_US} if is_within_day else set()
-    asked = within | {
-        place
-        for at in (since, until)
-        if at % DAY_US and at <= clock
-        for place in (at, at - at % HOUR_US, at - at % DAY_US, at - at % DAY_US + DAY_US)
-    }
-    past = sorted(at for at in asked if at <= clock)
+        return TimeByDays(since, since, clock, next_lease)
+    asked = {since, until}
+    for at in (since, until):
+        if at % DAY_US and at <= clock:
+            start = at - at % DAY_US
+            asked |= {at - at % HOUR_US, start, start + DAY_US}
+    past = sorted(at for at in asked if 0 < at <= clock)
     rows = await connection.fetch(ENTRIES_AT, org_id, past) if past else []
-    places = dict.fromkeys(asked, next_entry)
+    places = {at: next_entry if at > clock else 1 for at in asked}
     places |= {at: row[0] for at, row in zip(past, rows, strict=True)}
-    begun, ended = _part(places, since, clock, -1), _part(places, until, clock, 1)
+    first, beyond = places[since], places[until]
+    day = since // DAY_US
     sum_days = range(day, until // DAY_US + (until > clock and until % DAY_US > 0))
-    sums = (sum_days, (*begun, *ended))
-    if is_within_day:
-        edge = EdgeEntries(day, 1, places[since], places[until])
-        between = PartOfDay(day, 1, NO_HOUR, places[since], places[until])
-        if between.entries <= sum(part.entries for part in sums[1]):
-            sums = (range(0), (between,))
-        return TimeByDays(since, until, day, day, (edge,), clock, next_lease, *sums)
-    first_day, begins = _edge(places, since, clock, -1)
-    next_day, ends = _edge(places, until, clock, 1)
-    edges = (*begins, *ends)
-    return TimeByDays(since, until, first_day, next_day, edges, clock, next_lease, *sums)
+    parts = (*_part(places, since, clock, -1), *_part(places, until, clock, 1))
+    begins, ends = _cut(places, since, clock, -1), _cut(places, until, clock, 1)
+    cuts = (begins, ends) if begins.middle > 1 else (ends,)  # nothing was charged before it
+    if begins.day == ends.day:
+        if beyond - first <= sum(part.entries for part in parts):
+            sum_days, parts = range(0), (PartOfDay(day, 1, NO_HOUR, first, beyond),)
+        if beyond - first <= begins.middle - begins.first + ends.beyond - ends.middle:
+            cuts = (Cut(1, NO_DAY, since, first, beyond, beyond),)
+    return TimeByDays(since, until, clock, next_lease, first, beyond, cuts, sum_days, parts)
 
 
 def _part(places: dict[int, int], at: int, clock: int, sign: int) -> tuple[PartOfDay, ...]:
@@ -145,16 +143,11 @@ def _part(places: dict[int, int], at: int, clock: int, sign: int) -> tuple[PartO
     return (PartOfDay(at // DAY_US, sign, at // HOUR_US, first, beyond),)
 
 
-def _edge(
-    places: dict[int, int], at: int, clock: int, sign: int
-) -> tuple[int, tuple[EdgeEntries, ...]]:
-    """The sums up to an instant: those of the days before a day, and entries to add or to take."""
+def _cut(places: dict[int, int], at: int, clock: int, sign: int) -> Cut:
+    """Where the sums up to an instant lie; after all that is recorded there is no more to read."""
     day, into = divmod(at, DAY_US)
-    if not into:
-        return day, ()
-    if at > clock:  # all of the day that there is
-        return day + 1, ()
-    start, middle, end = places[at - into], places[at], places[at - into + DAY_US]
-    if middle - start <= end - middle:
-        return day, (EdgeEntries(day, sign, start, middle),)
-    return day + 1, (EdgeEntries(day, -sign, middle, end),)
+    middle = places[at]
+    if not into or at > clock:
+        return Cut(sign, day + (into > 0), at, middle, middle, middle)
+    start = at - into
+    return Cut(sign, day, at, places[start], middle, places[start + DAY_US])

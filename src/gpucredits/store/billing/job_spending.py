@@ -50,17 +50,16 @@ SELECT s.job_id, max(s.reservation_id),
 FROM ({SPENT_ON_LEASES}) AS s
 WHERE s.amount <> 0 OR (s.admitted_at >= [since] AND s.admitted_at < [until]) GROUP BY 1
 """  # noqa: S608  # constant texts only
-# Of a lease that changed payers: what some of them paid, from their entries since its admission.
+# Of a lease that changed payers: what some of them paid, from their entries of the time.
 SHARES = """
 SELECT w.reservation_id,
     sum(CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END)::bigint AS amount
 FROM unnest($2::bigint[], $3::bigint[]) AS w(reservation_id, first)
 CROSS JOIN unnest($4::bigint[]) AS p(payer_id)
 CROSS JOIN LATERAL (
-    SELECT e.type, e.amount FROM timed_entries e
-    WHERE e.org_id = $1 AND e.account_id = p.payer_id AND e.entry_id >= w.first
-        AND e.reservation_id = w.reservation_id AND e.type IN (6, 7, 9)
-        AND e.effective_at >= $5 AND e.effective_at < $6
+    SELECT e.type, e.amount FROM entries e
+    WHERE e.org_id = $1 AND e.account_id = p.payer_id AND e.entry_id >= greatest(w.first, $5)
+        AND e.entry_id < $6 AND e.reservation_id = w.reservation_id AND e.type IN (6, 7, 9)
 ) AS e GROUP BY 1
 """
 
@@ -176,8 +175,8 @@ async def _shares(
         [each.reservation_id for each in moved],
         [each.first_entry_id for each in moved],
         sorted(payers.intersection(which.accounts or ())),
-        which.time.since,
-        which.time.until,
+        which.time.first,
+        which.time.beyond,
     )
     return {row[0]: row[1] for row in rows}
 

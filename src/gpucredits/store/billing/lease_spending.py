@@ -1,7 +1,7 @@
 """Which leases a time concerns, and what was spent on each of them in it.
 
 Owns: leases that were admitted or charged in a time, the latest first.
-Must not: read entries but those of days that the time cuts in two.
+Must not: read entries but those of days that the time cuts in two, of payers of the leases.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gpucredits.core.bounds import DAY_US
-from gpucredits.store.billing.day_edges import TimeByDays
+from gpucredits.store.billing.day_edges import NO_DAY, TimeByDays
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
 from gpucredits.store.ledger.accounts import ACCOUNTS_PROBED_MAX
-from gpucredits.store.ledger.reservations import each_of
+from gpucredits.store.ledger.reservations import CLOSED, each_of
 
 DAY_ACCOUNTS_MAX = 10  # times days: above so many accounts, the days of their org are read
 LEASES_AT = """
@@ -71,55 +71,78 @@ CANDIDATES = """
     SELECT reservation_id FROM admitted
     UNION ALL SELECT reservation_id FROM ([carried_leases]) AS c ORDER BY 1 DESC
 """
-LEASE = """
+LEASE = f"""
     SELECT l.reservation_id, l.account, l.job_id, l.gpu_type, l.milli_gpus, l.payer_id, l.payers,
         l.first_entry_id, l.admitted_at, l.used_ms, l.settled, l.adjusted, l.refunded,
-        l.settled + l.adjusted - l.refunded AS charged
+        l.settled + l.adjusted - l.refunded AS charged,
+        CASE WHEN {CLOSED} THEN l.ended_at END AS last_at -- no charge came after it
     FROM reservations l
-"""
+"""  # noqa: S608  # constant texts only
 LEASES = f"""
     SELECT l.* FROM ([candidates]) AS c CROSS JOIN LATERAL (
         {LEASE} WHERE l.org_id = [org] AND l.reservation_id = c.reservation_id OFFSET 0
     ) AS l
 """  # noqa: S608  # constant texts only
-# What was charged before a day: with the first row from that day on, or all if nothing was since.
-# Of a day that the time cuts in two, entries are read from the first lease that had any on.
+# What a lease had been charged before a day is told by its first row from that day on, if it was
+# charged since. Where a time cuts a day in two, that day or the next is taken for each lease,
+# whichever leaves fewer entries to read: none before the lease began, none after its last charge.
+# Entries are read of those who paid, once for all leases that take the same side.
 SPENT_ON_LEASES = f"""
-WITH lease AS MATERIALIZED ([leases]), touched AS MATERIALIZED (
-    SELECT w.sign, w.first, w.beyond, min(l.first_entry_id) AS first_of_leases
-    FROM unnest([edges]) AS w(day, sign, first, beyond)
-    JOIN lease l ON l.admitted_at / {DAY_US} = w.day OR EXISTS (
-        SELECT FROM lease_days d WHERE d.org_id = [org] AND d.reservation_id = l.reservation_id
-            AND d.day + 0 = w.day) -- not by the day
-    GROUP BY 1, 2, 3
-), corrected AS MATERIALIZED (
-    SELECT e.reservation_id,
-        sum(w.sign * CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END) AS amount
-    FROM touched w
+WITH lease AS MATERIALIZED ([leases]), cut AS MATERIALIZED (
+    SELECT r.reservation_id, r.payer_id, r.payers, w.sign, s.after,
+        w.sign * CASE WHEN s.after THEN -1 ELSE 1 END AS weight,
+        greatest(CASE WHEN s.after THEN w.middle ELSE w.first END, r.first_entry_id) AS first,
+        CASE WHEN c.over OR NOT c.charged THEN 0 WHEN s.after THEN w.beyond ELSE w.middle
+            END AS beyond,
+        w.sign * CASE WHEN w.day = {NO_DAY} THEN 0 WHEN s.after THEN coalesce(n.charged, r.charged)
+            WHEN r.first_entry_id >= w.first THEN 0 ELSE coalesce(d.charged, r.charged)
+            END AS amount
+    FROM lease r CROSS JOIN unnest([cuts]) AS w(sign, day, at, first, middle, beyond)
+    LEFT JOIN LATERAL (
+        SELECT d.day, d.charged FROM lease_days d WHERE d.org_id = [org]
+            AND d.reservation_id = r.reservation_id AND d.day + 0 >= w.day -- not by the day
+        ORDER BY d.day LIMIT 1
+    ) AS d ON true
+    CROSS JOIN LATERAL ( -- on that day, and only before the instant
+        SELECT w.day = {NO_DAY} OR r.first_entry_id >= w.first OR coalesce(d.day = w.day, false),
+            coalesce(r.last_at < w.at, false)
+    ) AS c(charged, over)
+    CROSS JOIN LATERAL (
+        SELECT w.day <> {NO_DAY} AND c.charged AND (
+            c.over OR w.beyond - greatest(w.middle, r.first_entry_id)
+                < w.middle - greatest(w.first, r.first_entry_id))
+    ) AS s(after)
+    LEFT JOIN LATERAL (
+        SELECT d.charged FROM lease_days d WHERE d.org_id = [org]
+            AND d.reservation_id = r.reservation_id AND d.day + 0 > w.day
+        ORDER BY d.day LIMIT 1
+    ) AS n ON s.after
+), run AS MATERIALIZED (
+    SELECT p.account_id, c.sign, c.after, c.weight, min(c.first) AS first, max(c.beyond) AS beyond
+    FROM cut c CROSS JOIN LATERAL lease_payers(c.payer_id, c.payers) AS p(account_id)
+    WHERE c.first < c.beyond GROUP BY 1, 2, 3, 4
+), charge AS MATERIALIZED ( -- once, and not for each lease
+    SELECT w.sign, w.after, e.reservation_id,
+        w.weight * CASE e.type WHEN 7 THEN -e.amount ELSE e.amount END AS amount
+    FROM run w
     CROSS JOIN LATERAL (
         SELECT e.reservation_id, e.type, e.amount FROM entries e
-        WHERE e.org_id = [org] AND e.entry_id >= greatest(w.first, w.first_of_leases)
+        WHERE e.org_id = [org] AND e.account_id = w.account_id AND e.entry_id >= w.first
             AND e.entry_id < w.beyond AND e.type IN (6, 7, 9) OFFSET 0
     ) AS e
-    JOIN lease r ON r.reservation_id = e.reservation_id GROUP BY 1
+), moved AS (
+    SELECT c.reservation_id, c.amount FROM cut c
+    UNION ALL
+    SELECT e.reservation_id, e.amount FROM charge e
+    JOIN cut c ON c.reservation_id = e.reservation_id AND c.sign = e.sign AND c.after = e.after
+        AND c.first < c.beyond
 )
 SELECT r.reservation_id, r.account, r.job_id, r.gpu_type, r.milli_gpus, r.payer_id, r.payers,
     r.first_entry_id, r.admitted_at, r.used_ms, r.settled, r.adjusted, r.refunded,
-    ((CASE WHEN r.reservation_id >= [ends_new] THEN 0 ELSE coalesce(e.charged, r.charged) END)
-    - (CASE WHEN r.reservation_id >= [begins_new] THEN 0 ELSE coalesce(b.charged, r.charged) END)
-    + coalesce(x.amount, 0))::bigint AS amount
+    m.amount::bigint AS amount
 FROM lease r
-LEFT JOIN LATERAL (
-    SELECT d.charged FROM lease_days d WHERE d.org_id = [org]
-        AND d.reservation_id = r.reservation_id AND d.day + 0 >= [first_day] -- not by the day
-    ORDER BY d.day LIMIT 1
-) AS b ON true
-LEFT JOIN LATERAL (
-    SELECT d.charged FROM lease_days d WHERE d.org_id = [org]
-        AND d.reservation_id = r.reservation_id AND d.day + 0 >= [next_day]
-    ORDER BY d.day LIMIT 1
-) AS e ON true
-LEFT JOIN corrected x ON x.reservation_id = r.reservation_id
+JOIN (SELECT reservation_id, sum(amount) AS amount FROM moved GROUP BY 1) AS m
+    ON m.reservation_id = r.reservation_id
 """  # noqa: S608  # constant texts only
 LISTED = f"{SPENT_ON_LEASES} ORDER BY r.reservation_id DESC"
 
@@ -148,8 +171,7 @@ class LeaseTime:
     """Leases of some accounts, or of all, and a time; numbers of leases stand for instants.
 
     Leases from ``first`` on were admitted on the day of the beginning or later, those from
-    ``beyond`` on after the end. Nothing was spent before the sums begin on leases from
-    ``begins_new`` on.
+    ``beyond`` on after the end.
     """
 
     org_id: int
@@ -157,8 +179,6 @@ class LeaseTime:
     time: TimeByDays
     first: int
     beyond: int
-    begins_new: int
-    ends_new: int
 
 
 async def lease_time(
@@ -166,11 +186,12 @@ async def lease_time(
 ) -> LeaseTime:
     """Find the leases that were the first after the bounds of a time."""
     day_start = time.since - time.since % DAY_US
-    asked = (day_start, time.until, time.first_day * DAY_US, time.next_day * DAY_US)
-    past = sorted({at for at in asked if at <= time.clock})
+    asked = (day_start, time.until)
+    past = sorted({at for at in asked if 0 < at <= time.clock})
     rows = await connection.fetch(LEASES_AT, org_id, past) if past else []
-    found = {at: row[0] for at, row in zip(past, rows, strict=True)}
-    return LeaseTime(org_id, accounts, time, *(found.get(at, time.next_lease) for at in asked))
+    found = {at: time.next_lease if at > time.clock else 1 for at in asked}
+    found |= {at: row[0] for at, row in zip(past, rows, strict=True)}
+    return LeaseTime(org_id, accounts, time, *(found[at] for at in asked))
 
 
 async def list_leases(
@@ -240,20 +261,12 @@ async def list_spent(
 
 def query_of(text: str, which: LeaseTime, where: Where, leases: str, places: dict[str, str]) -> str:
     """A query over what was spent on leases, with all its places filled."""
-    kinds = ("integer", "integer", "bigint", "bigint")
-    edges = ", ".join(
+    kinds = ("integer", "integer", "bigint", "bigint", "bigint", "bigint")
+    cuts = ", ".join(
         f"{where.value(column)}::{kind}[]"
-        for column, kind in zip(which.time.columns, kinds, strict=True)
+        for column, kind in zip(which.time.cut_columns, kinds, strict=True)
     )
-    query = where.into(
-        text.replace("[leases]", leases),
-        edges=edges,
-        org=where.value(which.org_id),
-        first_day=where.value(which.time.first_day),
-        next_day=where.value(which.time.next_day),
-        begins_new=where.value(which.begins_new),
-        ends_new=where.value(which.ends_new),
-    )
+    query = where.into(text.replace("[leases]", leases), cuts=cuts, org=where.value(which.org_id))
     for name, place in places.items():
         query = query.replace(f"[{name}]", place)
     return query

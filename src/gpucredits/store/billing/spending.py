@@ -23,18 +23,17 @@ NAMES: dict[Grouping, str] = {
 KEYS: dict[Grouping, str] = {"account": "account_id", "gpu_type": "gpu_type", "day": "day"}
 # Of days that the time cuts in two: what came before an hour, and the entries since it began.
 PARTS = """
-    SELECT d.day, d.account_id, d.gpu_type, w.sign * coalesce(h.before, d.amount) AS amount
+    SELECT d.day, d.account_id, d.gpu_type, w.sign * coalesce((
+        SELECT s.before FROM spend_hours s
+        WHERE s.org_id = [org] AND s.payer_id = d.payer_id AND s.account_id = d.account_id
+            AND s.gpu_type = d.gpu_type AND s.hour >= w.hour AND s.hour < (d.day + 1) * 24
+        ORDER BY s.hour LIMIT 1
+    ), d.amount) AS amount -- nothing was spent from the hour on where there is none
     FROM unnest([parts]) AS w(day, sign, hour, first, beyond)
     CROSS JOIN LATERAL (
         SELECT * FROM spend_days d WHERE w.hour >= 0 AND d.org_id = [org] AND d.day = w.day
             AND [payers] OFFSET 0
     ) AS d
-    LEFT JOIN LATERAL ( -- nothing was spent from the hour on where there is none
-        SELECT s.before FROM spend_hours s
-        WHERE s.org_id = [org] AND s.payer_id = d.payer_id AND s.account_id = d.account_id
-            AND s.gpu_type = d.gpu_type AND s.hour >= w.hour AND s.hour < (d.day + 1) * 24
-        ORDER BY s.hour LIMIT 1
-    ) AS h ON true
     UNION ALL
     SELECT e.day, r.account_id, r.gpu_type, e.amount FROM (
         SELECT w.day, e.reservation_id,

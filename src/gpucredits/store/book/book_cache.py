@@ -18,8 +18,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gpucredits.core import bounds
+from gpucredits.core.bounds import WindowBounds
 from gpucredits.core.price import Price
-from gpucredits.core.window_bounds import WindowBounds
 from gpucredits.store.book.cached_book import CachedBook, CachedBooks, begin_next_batch, weight_of
 from gpucredits.store.book.database_clock import ClockCheck, DatabaseClock, ServerLife
 

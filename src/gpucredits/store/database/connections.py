@@ -1,7 +1,9 @@
 """Connections to the database: how many, with which session settings, and how long to try.
 
-Owns: making a pool, lending its connections, and reading everything of one moment on one of them.
-Must not: run a query of the business.
+Owns: making a pool and lending its connections; on a connection, a transaction, reading everything
+of one moment, and hearing at once what other processes have committed.
+Must not: run a query of the business, or retry a transaction; whoever called it knows what may be
+run again.
 
 Every new connection is checked for durability, not just the first: after a failover the same
 address may lead to a server with other settings, to one that is still read-only, or to an old
@@ -11,12 +13,14 @@ primary.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import asyncpg
 
@@ -32,6 +36,8 @@ from gpucredits.store.database.errors import (
 from gpucredits.store.database.primary import DatabaseAddressError, Primary, require_primary
 from gpucredits.store.embedded import private
 
+logger = logging.getLogger(__name__)
+
 ATTEMPTS_MAX = 20
 # Reads go by an index: what looks small to the planner may have grown since it last looked.
 BY_INDEX = "SET LOCAL enable_seqscan = off"
@@ -39,6 +45,8 @@ BEGIN = f"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {BY_INDEX}"
 
 RETRY_FIRST_S = 0.05
 RETRY_MAX_S = 2.0
+LISTEN_RETRY_S = 1.0
+Ring = Callable[[], None]
 NOT_LET_IN = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
 
 
@@ -163,6 +171,24 @@ async def try_open(dsn: str, options: PoolOptions, primary: Primary) -> Pool:
 
 
 @asynccontextmanager
+async def transaction(connection: Connection) -> AsyncIterator[None]:
+    """Commit what the block did, or roll it back when it raises.
+
+    Raises ``Unavailable`` when the connection was lost: also during the commit, whose result is
+    then unknown.
+    """
+    with driver_errors():
+        await connection.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            with suppress(*DRIVER_ERRORS):
+                await connection.execute("ROLLBACK")
+            raise
+        await connection.execute("COMMIT")
+
+
+@asynccontextmanager
 async def snapshot(pool: Pool, *, timeout_s: float = 10.0) -> AsyncIterator[Connection]:
     """A connection on which everything that is read is of one moment; raises Unavailable."""
     connection = await begin(pool, timeout_s=timeout_s)
@@ -200,3 +226,54 @@ async def begin(pool: Pool, *, timeout_s: float) -> Connection:
         else:
             return connection
     raise AssertionError("the last attempt returns or raises")
+
+
+class Notifier:
+    """Calls a function for every announcement on its channel, as long as it runs.
+
+    Nothing depends on hearing: whoever listens also looks now and then, so an announcement that is
+    lost costs time and nothing else.
+    """
+
+    def __init__(self, pool: Pool, rings: Mapping[str, Ring]) -> None:
+        self._pool = pool
+        self._rings = rings
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to listen."""
+        self._task = asyncio.create_task(self._run(), name=type(self).__name__)
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except (*DRIVER_ERRORS, TimeoutError, Unavailable, UnsafeDatabaseError) as error:
+                logger.info("the notifier listens again soon: %s", error)
+            await asyncio.sleep(LISTEN_RETRY_S)
+
+    async def _listen(self) -> None:
+        """Listen until the connection is gone."""
+        gone = asyncio.Event()
+        connection = await self._pool.acquire(timeout=5.0)
+
+        def heard(_: Connection, __: int, channel: str, ___: Any) -> None:
+            self._rings[channel]()
+
+        try:
+            connection.add_termination_listener(lambda _: gone.set())
+            for channel in self._rings:
+                await connection.add_listener(channel, heard)
+            for ring in self._rings.values():  # what was announced before is not heard again
+                ring()
+            await gone.wait()
+        finally:
+            await close_lane(self._pool, connection)

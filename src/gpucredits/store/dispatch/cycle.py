@@ -1,7 +1,7 @@
-"""The dispatcher's side of the queue: its lease, claims of room, and what became of requests.
+"""The dispatcher's side of the queue: its lease, claims of room, and the outcomes of requests.
 
-Owns: who dispatches a pool, and writing down what was decided and what dry runs have shown. A claim
-succeeds only if nobody has let anything in since the pool's rows (store.dispatch.pool_rows) were
+Owns: the right to dispatch a pool, and writing down decisions and the results of dry runs. A claim
+succeeds only if no dispatcher has let anything in since the pool's rows (store.dispatch.pools) were
 read.
 Must not: decide, or ask the ledger (service.dispatch.admission does).
 """
@@ -36,8 +36,8 @@ class DispatchLease(NamedTuple):
     version: int
 
 
-# What a gate's no leaves behind ($4 to $6 of a row): the more often, the longer until the gate is
-# asked again, ten seconds at the most. A request that no gate holds is not kept from its turn.
+# What a refusal by a gate writes ($4 to $6 of a row). After each refusal the wait until the gate is
+# asked again doubles, up to ten seconds. A request that no gate holds need not wait for its turn.
 _HELD_VALUES = attrgetter(
     "org_id", "queue_id", "attempt", "held_by", "held_sentence", "milli_gpus_max"
 )
@@ -49,7 +49,7 @@ _HELD = (
 
 
 async def pools_with_work(db: Connection, *, usage_every_us: int) -> list[int]:
-    """Pools in which somebody waits or work makes room, or whose past use is to be counted."""
+    """Pools with waiting requests or draining leases, or whose past use is to be counted."""
     rows = await db.fetch(
         "SELECT p.pool_id FROM pools p JOIN pool_dispatch d"  # noqa: S608  # constant texts only
         " ON d.pool_id = p.pool_id WHERE EXISTS"
@@ -69,7 +69,7 @@ async def pools_with_work(db: Connection, *, usage_every_us: int) -> list[int]:
 async def move_to_pools(db: Connection) -> None:
     """Move requests that wait without a pool into their pool, where there is one now.
 
-    Who is being let in goes along: its room counts.
+    Requests that are being admitted move too, since their room counts.
     """
     moved: list[Any] = await db.fetch(
         "UPDATE queue q SET pool_id = p.pool_id FROM pools p"  # noqa: S608  # constant texts only
@@ -82,7 +82,7 @@ async def move_to_pools(db: Connection) -> None:
 async def take_lease(
     db: Connection, pool_id: int, holder: str, *, lease_us: int
 ) -> DispatchLease | None:
-    """Take or renew the right to dispatch a pool; None while another has it."""
+    """Take or renew the right to dispatch a pool; None while another dispatcher has it."""
     version = await db.fetchval(
         "UPDATE pool_dispatch d SET holder = $2, held_until = now + $3"
         " FROM ledger_now() AS now WHERE d.pool_id = $1"
@@ -95,7 +95,7 @@ async def take_lease(
 
 
 async def drop_leases(db: Connection, holder: str) -> None:
-    """Give every pool back, so that another need not wait."""
+    """Give up all pools of a holder, so that another dispatcher need not wait."""
     await db.execute(
         "UPDATE pool_dispatch SET holder = '', held_until = 0 WHERE holder = $1",
         holder,
@@ -104,7 +104,7 @@ async def drop_leases(db: Connection, holder: str) -> None:
 
 
 async def holder_of(db: Connection, pool_id: int) -> str:
-    """Who dispatches a pool; empty when nobody does."""
+    """The holder of the right to dispatch a pool; empty if there is none."""
     holder: str | None = await db.fetchval(
         "SELECT holder FROM pool_dispatch WHERE pool_id = $1 AND held_until > ledger_now()",
         pool_id,
@@ -113,7 +113,7 @@ async def holder_of(db: Connection, pool_id: int) -> str:
 
 
 async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
-    """End the requests whose time to wait is over; how many."""
+    """End the requests whose deadline is over; how many."""
     rows: list[Any] = await db.fetch(
         "UPDATE queue SET state = $3, ended_at = deadline, outcome = $2"  # noqa: S608  # constant texts only
         f" FROM ledger_now() AS now WHERE pool_id = $1 AND {IS_WAITING} AND deadline <= now"
@@ -128,9 +128,9 @@ async def expire(db: Connection, pool_id: int, outcome: bytes) -> int:
 async def claim(
     db: Connection, lease: DispatchLease, chosen: Sequence[QueuedRequest]
 ) -> list[QueuedRequest] | None:
-    """Give requests the room that is ``granted`` to them; None when the decision is out of date.
+    """Claim for requests the room ``granted`` to them; None if the decision is out of date.
 
-    Whoever was canceled or has waited too long in the meantime is not among those claimed.
+    The claimed requests are returned, without requests that were canceled or expired meanwhile.
     """
     rows = await db.fetch(  # the only names in the text are those of columns
         "WITH moved AS (UPDATE pool_dispatch SET version = new_version()"  # noqa: S608
@@ -152,7 +152,7 @@ async def claim(
 
 
 async def claimed_before(db: Connection, pool_id: int, *, limit: int) -> list[QueuedRequest]:
-    """Requests that were given room and of which nobody has said how it ended."""
+    """Claimed requests whose end has not been written down."""
     rows = await db.fetch(
         f"SELECT {ROW} FROM queue q WHERE q.pool_id = $1 AND q.{IS_ADMITTING}"  # noqa: S608  # columns
         " ORDER BY q.org_id, q.queue_id LIMIT $2",
@@ -183,7 +183,7 @@ async def give_back(db: Connection, returned: Sequence[QueuedRequest]) -> None:
 
 
 async def hold(db: Connection, held: Sequence[QueuedRequest]) -> None:
-    """Note which gate holds requests that wait, as a dry run has shown."""
+    """Note the gate that holds each waiting request, found by a dry run."""
     await db.executemany(
         f"UPDATE queue SET {_HELD}"  # noqa: S608  # constant texts only
         f" WHERE org_id = $1 AND queue_id = $2 AND attempt = $3 AND {IS_WAITING}",
@@ -192,7 +192,7 @@ async def hold(db: Connection, held: Sequence[QueuedRequest]) -> None:
 
 
 async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list[QueuedRequest]:
-    """Requests that another gate held and that may be asked about again, few of each account."""
+    """Requests held by another gate whose gate may be asked again, a few of each account."""
     rows = await db.fetch(
         f"SELECT {ROW} FROM (SELECT *, row_number() OVER (PARTITION BY account"  # noqa: S608  # columns
         " ORDER BY priority DESC, queue_id) AS place FROM queue WHERE pool_id = $1"
@@ -207,7 +207,7 @@ async def probes(db: Connection, pool_id: int, *, each: int, limit: int) -> list
 
 
 async def unhold(db: Connection, keys: Sequence[Key]) -> None:
-    """Let requests, and the rest of their gangs, take part again: what held them is open."""
+    """Let requests and their gangs take part again, because their gate is open."""
     await db.executemany(
         "UPDATE queue q SET held_by = '', held_sentence = '', retries = 0, retry_at = 0"  # noqa: S608  # constant texts only
         " FROM queue one WHERE one.org_id = $1 AND one.queue_id = $2 AND q.org_id = one.org_id"
@@ -218,7 +218,7 @@ async def unhold(db: Connection, keys: Sequence[Key]) -> None:
 
 
 async def put_off(db: Connection, keys: Sequence[Key], *, wait_us: int) -> None:
-    """Ask about requests later: others come first."""
+    """Put off asking about requests, so that others come first."""
     await db.executemany(
         "UPDATE queue SET retry_at = ledger_now() + $3"  # noqa: S608  # constant texts only
         f" WHERE org_id = $1 AND queue_id = $2 AND {IS_WAITING}",
@@ -227,7 +227,7 @@ async def put_off(db: Connection, keys: Sequence[Key], *, wait_us: int) -> None:
 
 
 async def refuse(db: Connection, refused: Sequence[QueuedRequest]) -> None:
-    """Answer requests that still wait with their outcome."""
+    """End waiting requests with their refusals."""
     values = attrgetter("org_id", "queue_id", "outcome")
     await db.executemany(
         "UPDATE queue SET state = $4, outcome = $3, ended_at = ledger_now(), position = 0"  # noqa: S608  # constant texts only

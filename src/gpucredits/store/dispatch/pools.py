@@ -1,10 +1,9 @@
-"""Pools of GPUs: who shares them, what a decision sees of them, and what is kept of their past.
+"""Pools of GPUs: settings and weights, the rows for a decision, past use and snapshots.
 
-Owns: the rows of pools, pool_weights and of the directory of pools; reading what runs, who waits
-and how a pool is shared, all of one moment, and which of its leases have lapsed; the rows of
-pool_usage and pool_snapshots, and their bounds. A pool of GPUs is a ``GpuPool`` here, because a
-``Pool`` is one of connections.
-Must not: decide, or write what becomes of requests (queue and cycle do).
+Owns: the rows of pools, pool_weights and the directory of pools; reading a pool's leases, requests
+and settings as of one moment, and its lapsed leases; the rows of pool_usage and pool_snapshots, and
+their bounds. A pool of GPUs is a ``GpuPool`` here; a ``Pool`` is a pool of connections.
+Must not: decide, or write the outcomes of requests (queue and cycle do).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ CHANNEL: Final = "gpucredits_pools"  # somebody waits, a lease ended, or a pool 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPool:
-    """One type of GPU in one region: what there is of it, and how it is shared."""
+    """One GPU type in one region: its capacity, and how it is shared."""
 
     gpu_type: str
     region: str
@@ -51,17 +50,17 @@ class GpuPool:
 
     @property
     def gates(self) -> bool:
-        """Whether there is a capacity to divide."""
+        """Whether the pool has a capacity to divide."""
         return self.milli_gpus is not None
 
     @property
     def name(self) -> str:
-        """How people call it."""
+        """The pool's name for people."""
         return f"{self.gpu_type}/{self.region}"
 
 
 class Weight(NamedTuple):
-    """How much of a pool an org, a project or a user counts for."""
+    """The weight of an org, a project or a user in a pool."""
 
     path: str
     weight: int
@@ -85,7 +84,7 @@ READ: Final = f"SELECT {COLUMNS} FROM pools"  # noqa: S608  # names of columns
 
 
 async def list_pools(db: Connection) -> list[GpuPool]:
-    """Every pool, that of everything without one included."""
+    """Every pool, and the pseudo-pool of all GPUs without a pool."""
     rows = await db.fetch(f"{READ} ORDER BY gpu_type, region")
     return [GpuPool(**row) for row in rows]
 
@@ -112,9 +111,9 @@ async def ensure_number(db: Connection, gpu_type: str, region: str) -> int:
 
 
 async def save_pool(db: Connection, pool: GpuPool) -> GpuPool:
-    """Set a pool, making it if need be; what was decided before this no longer counts.
+    """Make or change a pool; earlier decisions about it no longer count.
 
-    Nor does what was decided about those without a pool: this may be theirs.
+    Earlier decisions about requests without a pool do not count either: this may be their pool.
     """
     values = [getattr(pool, name) for name in SET]
     number = await ensure_number(db, pool.gpu_type, pool.region)
@@ -131,7 +130,7 @@ async def save_pool(db: Connection, pool: GpuPool) -> GpuPool:
 
 
 async def remove_pool(db: Connection, pool_id: int) -> None:
-    """Take a pool away; who waits in it waits for credits and quota only."""
+    """Remove a pool; its requests then wait for credits and quota only."""
     await db.execute(
         f"UPDATE queue SET pool_id = $2 WHERE pool_id = $1 AND {IS_OPEN}",  # noqa: S608  # constant texts only
         pool_id,
@@ -179,7 +178,7 @@ async def ring(db: Connection) -> None:
 
 
 class LiveLease(NamedTuple):
-    """What runs in a pool; what it was asked with is known if it came through the queue."""
+    """A live lease in a pool; a lease from the queue has the terms of its request."""
 
     org_id: int
     reservation_id: int
@@ -207,7 +206,7 @@ class Drain(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolRows:
-    """Everything about one pool at one moment."""
+    """All rows about one pool at one moment."""
 
     pool: GpuPool
     version: int
@@ -230,7 +229,7 @@ ITS_POOL = (
 
 
 async def read_pool_rows(db: Connection, pool_id: int) -> PoolRows | None:
-    """The pool as it is; the caller has a transaction in which everything is of one moment."""
+    """The rows of a pool; the caller's transaction makes them rows of one moment."""
     row = await db.fetchrow(
         "SELECT version, used_until, ledger_now() AS now FROM pool_dispatch WHERE pool_id = $1",
         pool_id,
@@ -276,7 +275,7 @@ async def _running(db: Connection, pool: GpuPool) -> list[LiveLease]:
 
 
 async def _drains(db: Connection, pool: GpuPool) -> list[Drain]:
-    """Leases that make room for a request; without a pool, those of types that have none."""
+    """Leases that drain for a request; for the pseudo-pool, leases of types without a pool."""
     rows = await db.fetch(
         f"SELECT r.org_id, r.reservation_id, r.stopping_for FROM reservations r WHERE {IS_DRAINING}"  # noqa: S608  # constant texts only
         " AND CASE $1 WHEN '' THEN NOT EXISTS (SELECT FROM pools p"
@@ -289,7 +288,7 @@ async def _drains(db: Connection, pool: GpuPool) -> list[Drain]:
 
 
 async def _waiting(db: Connection, pool_id: int) -> list[QueuedRequest]:
-    """Those who wait; whoever has a pool by now does not wait without one."""
+    """The waiting requests; the pseudo-pool has none whose type has a pool by now."""
     rows = await db.fetch(
         f"SELECT {ROW} FROM"  # noqa: S608  # columns
         " (SELECT *, row_number() OVER (PARTITION BY account ORDER BY state DESC, priority DESC,"
@@ -318,7 +317,7 @@ async def lapsed_in(db: Connection, pool: GpuPool, *, limit: int) -> list[Key]:
 
 @dataclass(frozen=True, slots=True)
 class KeptSnapshot:
-    """A snapshot and what was decided on it, both as JSON."""
+    """A snapshot and its decision, both as JSON."""
 
     taken_at: int
     snapshot: bytes
@@ -328,7 +327,7 @@ class KeptSnapshot:
 async def keep_snapshot(
     db: Connection, pool_id: int, *, taken_at: int, snapshot: bytes, decision: bytes
 ) -> None:
-    """Keep a decision, and of the older ones only the last few."""
+    """Store a decision; older ones are deleted except the last few."""
     await db.execute(
         "WITH kept AS (INSERT INTO pool_snapshots (pool_id, taken_at, snapshot, decision)"
         " VALUES ($1, $2, $3, $4)) DELETE FROM pool_snapshots WHERE pool_id = $1"
@@ -343,7 +342,7 @@ async def keep_snapshot(
 
 
 async def latest_snapshot(db: Connection, pool_id: int) -> KeptSnapshot | None:
-    """The last decision that was kept."""
+    """The last stored decision."""
     row = await db.fetchrow(
         "SELECT taken_at, snapshot, decision FROM pool_snapshots"
         " WHERE pool_id = $1 ORDER BY snapshot_id DESC LIMIT 1",
@@ -359,7 +358,7 @@ async def latest_snapshot(db: Connection, pool_id: int) -> KeptSnapshot | None:
 async def keep_usage(
     db: Connection, pool_id: int, *, since: int, until: int, usage: Mapping[str, int]
 ) -> bool:
-    """Replace what was used, if nobody else has counted since; whether it was replaced."""
+    """Replace the past use, unless another dispatcher has counted since; whether it was done."""
     async with db.transaction():
         moved = await db.fetchval(
             "UPDATE pool_dispatch SET used_until = $3 WHERE pool_id = $1"

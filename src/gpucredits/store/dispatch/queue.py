@@ -1,8 +1,7 @@
-"""The queue at rest: requests from being asked to being admitted, canceled, expired or refused.
+"""The rows of the queue: requests until they are admitted, canceled, expired or refused.
 
-Owns: the row of a queued request, which everybody who handles one uses, and its callers' reads and
-writes.
-Must not: decide, or let anything in (store.dispatch.cycle claims room).
+Owns: the row of a queued request, which all rooms share, and the reads and writes of callers.
+Must not: decide, or admit requests (store.dispatch.cycle claims room).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Key = tuple[int, int]  # org, number
 
 
 class QueueState(IntEnum):
-    """Where a request stands."""
+    """The state of a request."""
 
     WAITING = 0
     ADMITTING = 1
@@ -37,7 +36,7 @@ class QueueState(IntEnum):
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still be let in."""
+        """Whether the request may still be admitted."""
         return self < QueueState.ADMITTED
 
 
@@ -47,10 +46,10 @@ IS_OPEN: Final = f"state < {QueueState.ADMITTED:d}"  # as in the indexes of thos
 
 
 class QueuedRequest(NamedTuple):
-    """A row of the queue: what was asked, where the request stands, what it was last told.
+    """A row of the queue: the request, its state, and its last place and reason.
 
-    The fields are the columns of the table, in its order. A change is a copy (``_replace``) that
-    one of the functions of this room writes.
+    The fields are the columns of the table, in order. A change is a copy (``_replace``), which a
+    function of this room writes.
     """
 
     org_id: int
@@ -95,17 +94,17 @@ class QueuedRequest(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Its org and number."""
+        """The org and the number of the request."""
         return self.org_id, self.queue_id
 
     @property
     def reserve(self) -> Reserve:
-        """The command that was asked for."""
+        """The reserve that was asked for."""
         return msgspec.json.decode(self.command, type=Reserve)
 
     @property
     def is_late(self) -> bool:
-        """Whether its deadline has passed, and nobody has written down that it expired."""
+        """Whether the deadline has passed, and the row does not say so yet."""
         return self.state == QueueState.WAITING and self.deadline <= self.read_at
 
 
@@ -144,14 +143,14 @@ INSERT: Final = (
 
 
 async def insert(db: Connection, new: QueuedRequest, *, patience_us: int) -> int:
-    """Let a request wait until its deadline, or without one at most so long; its number."""
+    """Insert a request that waits until its deadline, or at most a given time; its number."""
     values = (getattr(new, name) for name in _NEW)
     number: int = await db.fetchval(INSERT, *values, patience_us)
     return number
 
 
 async def count_open(db: Connection, *, org_id: int, pool_id: int, most: int) -> int:
-    """How many requests of an org wait in a pool, counted no further than ``most``."""
+    """The number of an org's requests that wait in a pool; counting stops at ``most``."""
     number: int = await db.fetchval(
         "SELECT count(*) FROM (SELECT FROM queue WHERE pool_id = $1 AND org_id = $2"  # noqa: S608  # constant texts only
         f" AND {IS_OPEN} LIMIT $3) AS few",
@@ -163,7 +162,7 @@ async def count_open(db: Connection, *, org_id: int, pool_id: int, most: int) ->
 
 
 async def depth(db: Connection | Pool) -> int:
-    """How many requests of all orgs wait for room in a pool."""
+    """The number of requests that wait for room in a pool."""
     with driver_errors():
         count: int = await db.fetchval(f"SELECT count(*) FROM queue WHERE {IS_OPEN}")  # noqa: S608  # constant texts only
     return count
@@ -204,9 +203,9 @@ async def page(db: Connection, wanted: QueueFilter) -> list[QueuedRequest]:
 
 
 async def close(db: Connection, key: Key, state: QueueState, outcome: bytes) -> bool:
-    """End a request that still waits, and its gang; gangs of one name follow in order of arrival.
+    """End a waiting request and its gang; gangs of one name form in the order of arrival.
 
-    False when there is nothing to end: it has ended, or is being let in.
+    False if the request has ended already, or is being admitted.
     """
     closed = await db.fetch(
         "WITH named AS (SELECT q.queue_id,"  # noqa: S608  # constant texts only

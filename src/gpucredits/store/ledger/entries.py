@@ -8,6 +8,7 @@ from gpucredits.core.entry import Entry, EntryType
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.where import Where
 from gpucredits.store.ledger.accounts import ACCOUNTS_PROBED_MAX, accounts_under
+from gpucredits.store.ledger.reservations import CLOSED
 
 LEASES_READ_MAX = 50  # of a job: above so many its payers' entries are read in one go
 ACCOUNTS_TRIED_MAX = 1_000  # above so many accounts, their org is read in order
@@ -82,23 +83,19 @@ CROSS JOIN LATERAL (
         AND e.entry_id >= w.first AND e.entry_id < w.beyond ORDER BY entry_id DESC LIMIT [limit]
 ) AS s ORDER BY entry_id DESC LIMIT [limit]
 """
-FEW_LEASES = """
+FEW_LEASES = f"""
 SELECT payer, reservation_id, first_entry_id,
-    CASE WHEN state <> 0 AND adjusted = 0 AND refunded = 0 AND (state <> 3 OR beat_at < ended_at)
-        THEN entry_after([org], payer, ended_at) ELSE 9223372036854775807 END
-FROM (SELECT * FROM reservations WHERE [where] LIMIT [most]) AS r
+    CASE WHEN {CLOSED} THEN entry_after([org], payer, ended_at) ELSE 9223372036854775807 END
+FROM (SELECT * FROM reservations WHERE [where] LIMIT [most]) AS l
 CROSS JOIN LATERAL lease_payers(payer_id, payers) AS payer
-"""
-# By payer. After the end of a lease only corrections come, and late use, whose last beat is then at
-# the end of the lease: entry_after() knows how late the end was written down.
-LEASES = """
+"""  # noqa: S608  # constant texts only
+# By payer: entry_after() knows how late the end was written down.
+LEASES = f"""
 SELECT payer, array_agg(reservation_id) AS leases, min(first_entry_id) AS first,
-    CASE WHEN bool_and(state <> 0 AND adjusted = 0 AND refunded = 0
-            AND (state <> 3 OR beat_at < ended_at))
-        THEN entry_after([org], payer, max(ended_at)) END AS beyond
-FROM reservations CROSS JOIN LATERAL lease_payers(payer_id, payers) AS payer
+    CASE WHEN bool_and({CLOSED}) THEN entry_after([org], payer, max(ended_at)) END AS beyond
+FROM reservations l CROSS JOIN LATERAL lease_payers(payer_id, payers) AS payer
 WHERE [where] GROUP BY payer
-"""
+"""  # noqa: S608  # constant texts only
 # These take effect when they are recorded; the clock alone makes the others, or may.
 AT_ONCE = frozenset(
     {

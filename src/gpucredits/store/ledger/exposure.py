@@ -1,7 +1,7 @@
-"""The exposure of payers: what their live leases could still use without the server's say.
+"""The exposure of payers: the most that their live leases could still cost if no server answered.
 
 Owns: the sums over leases, by the formulas of core/rules/leases/exposure.py.
-Must not: leave out a lease that is not written down as ended: the number is never exceeded.
+Must not: leave out a lease that is not written down as ended, since leases never cost more.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SELECT * FROM (
 
 
 class PayerExposure(NamedTuple):
-    """What one payer, or all of them, is exposed to by so many leases."""
+    """The exposure of one payer or of all, and the number of leases."""
 
     path: str
     leases: int

@@ -17,6 +17,10 @@ ACCOUNTS_PROBED_MAX = 1_000  # above so many accounts, reading their org in orde
 NUMBER_MAX = 2**63 - 1
 
 COLUMNS = LEASE.listed("r")
+# Nothing was charged after the end: after that only corrections come, and late use, whose last beat
+# is then at the end of the lease.
+CLOSED = """l.state <> 0 AND l.adjusted = 0 AND l.refunded = 0
+    AND (l.state <> 3 OR l.beat_at < l.ended_at)"""
 STATES = tuple(int(state) for state in ReservationState)
 IN_ORDER = """
 SELECT [columns] FROM reservations r

@@ -1,4 +1,4 @@
-"""The bus that is PostgreSQL itself: messages in the order of their partition.
+"""The messages of the bus in PostgreSQL, in order within each partition.
 
 Owns: the rows of bus_ends and bus_messages.
 Must not: know what messages say.
@@ -38,7 +38,7 @@ async def append(pool: Pool, topic: str, bodies: Mapping[int, Sequence[bytes]]) 
 
 
 async def read(pool: Pool, topic: str, after: Mapping[int, int], *, limit: int) -> list[Stored]:
-    """Messages of some partitions after a position each, in order within a partition."""
+    """The messages after a position in each partition, in order within a partition."""
     async with session(pool) as db:
         rows = await db.fetch(
             "SELECT m.partition, m.position, m.body"
@@ -55,7 +55,7 @@ async def read(pool: Pool, topic: str, after: Mapping[int, int], *, limit: int) 
 
 
 async def extents(pool: Pool, topic: str) -> dict[int, tuple[int, int]]:
-    """(first, last) position of each partition; first is after last where all were forgotten."""
+    """(first, last) position of each partition; if it is empty, first is last + 1."""
     async with session(pool) as db:
         rows = await db.fetch(
             "SELECT e.partition, e.position AS last, coalesce((SELECT min(m.position)"
@@ -67,7 +67,7 @@ async def extents(pool: Pool, topic: str) -> dict[int, tuple[int, int]]:
 
 
 async def forget(pool: Pool, topic: str, through: Mapping[int, int]) -> None:
-    """Delete what has taken effect."""
+    """Delete messages that have taken effect."""
     async with session(pool) as db:
         await db.execute(
             "DELETE FROM bus_messages m"

@@ -1,4 +1,4 @@
-"""Messages that could not be used: kept with the reason until somebody decides.
+"""Messages that could not be used, kept with the reason until somebody decides.
 
 Owns: the rows of dead_letters.
 Must not: know what messages say.
@@ -15,7 +15,7 @@ from gpucredits.store.database.connection import Connection
 
 
 class LetterState(IntEnum):
-    """What became of a dead letter."""
+    """The state of a dead letter."""
 
     WAITING = 0
     REPLAYED = 1
@@ -24,7 +24,7 @@ class LetterState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message with why it could not be used, and who decided what."""
+    """A message, the reason why it could not be used, and the decision about it."""
 
     letter_id: int
     topic: str
@@ -41,7 +41,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class NewLetter:
-    """A message that could not be used, as it is put aside."""
+    """A message that could not be used, before it is stored."""
 
     partition: int
     position: int
@@ -59,7 +59,7 @@ STATE = 8  # its place among the columns
 
 
 async def insert(db: Connection, topic: str, letters: Sequence[NewLetter]) -> None:
-    """Put messages aside, in the transaction of the progress beyond them."""
+    """Insert dead letters, in the transaction of the progress past their messages."""
     await db.executemany(
         "INSERT INTO dead_letters (topic, partition, position, received_at, reason, detail, body)"
         " VALUES ($1, $2, $3, ledger_now(), $4, $5, $6)",
@@ -86,7 +86,7 @@ async def page(
 
 
 async def find(db: Connection, letter_id: int, *, locks: bool = False) -> DeadLetter | None:
-    """One dead letter, locked until the transaction ends where asked."""
+    """One dead letter, optionally locked until the transaction ends."""
     row = await db.fetchrow(
         f"SELECT {COLUMNS} FROM dead_letters WHERE letter_id = $1"  # noqa: S608  # constant texts only
         f"{' FOR UPDATE' if locks else ''}",
@@ -96,7 +96,7 @@ async def find(db: Connection, letter_id: int, *, locks: bool = False) -> DeadLe
 
 
 async def decide(db: Connection, letter_id: int, state: LetterState, *, actor: str) -> DeadLetter:
-    """Write down what became of a dead letter."""
+    """Store the decision about a dead letter."""
     row = await db.fetchrow(
         "UPDATE dead_letters SET state = $2, decided_at = ledger_now(), decided_by = $3"  # noqa: S608  # constant texts only
         f" WHERE letter_id = $1 RETURNING {COLUMNS}",

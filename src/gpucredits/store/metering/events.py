@@ -1,8 +1,8 @@
-"""The events of the outbox in their order of delivery, and how far each reader has come.
+"""The events of the outbox in their order of delivery, and the progress of each reader.
 
-Owns: which events readers are shown, the rows of event_consumers, and trimming behind the slowest
-reader. The position of an event is its number. An event is shown when every event with a lower
-number is, so a reader that has seen a position has seen every event before it.
+Owns: the events that are released to readers, the rows of event_consumers, and trimming behind the
+slowest reader. The position of an event is its number. An event is released when every event with a
+lower number is. So a reader at a position has seen every event before it.
 Must not: deliver anything.
 """
 
@@ -35,7 +35,7 @@ BUS: Final = "bus"  # the reader that publishes events on the bus; its org is th
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event as it is delivered."""
+    """An event for delivery."""
 
     position: int
     org_id: int
@@ -49,7 +49,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventConsumer:
-    """A reader of events, and the last position that it has dealt with.
+    """A reader of events, and the last position that it has handled.
 
     ``newest`` is the position of the newest event that is kept for it.
     """
@@ -63,11 +63,11 @@ class EventConsumer:
 
 
 async def release_events(pool: Pool) -> None:
-    """Show readers the events that no event with a lower number can precede any more.
+    """Release the events that no event with a lower number can precede any more.
 
-    A number is drawn while its transaction holds a lock on the outbox. So once every transaction
-    that held one has ended, all numbers up to then are there, or never will be. One server looks at
-    a time; what still runs after a few looks is waited for the next time.
+    A transaction draws a number while it holds a lock on the outbox. So once every holder has
+    ended, each number drawn until then is stored, or never will be. One server looks at a time. If
+    a transaction still runs after a few looks, the next call waits for it.
     """
     async with session(pool) as db, db.transaction():
         known = await db.fetchval("SELECT position FROM event_stream FOR UPDATE SKIP LOCKED")
@@ -90,16 +90,8 @@ async def release_events(pool: Pool) -> None:
 
 
 async def last_position(db: Connection) -> int:
-    """The position of the newest event that readers are shown."""
+    """The position of the newest released event."""
     position: int = await db.fetchval("SELECT position FROM event_stream")
-    return position
-
-
-async def first_position(db: Connection) -> int:
-    """The position of the oldest event that is still there; one after the last if none is."""
-    position: int = await db.fetchval(
-        "SELECT least((SELECT min(event_id) FROM outbox), position + 1) FROM event_stream"
-    )
     return position
 
 
@@ -124,9 +116,9 @@ async def page(
 
 
 async def prepare_consumer(db: Connection, name: str) -> None:
-    """Make the row of a reader of all orgs, if it has none; not in the transaction that locks it.
+    """Make the row of a reader of all orgs if it is missing, before the locking transaction.
 
-    Whoever makes the same row would wait for that transaction.
+    Another server that makes the same row would wait for that transaction.
     """
     await db.execute(
         "INSERT INTO event_consumers (org_id, name, position, moved_at)"
@@ -136,7 +128,7 @@ async def prepare_consumer(db: Connection, name: str) -> None:
 
 
 async def lock_consumer(db: Connection, name: str) -> int | None:
-    """Where a reader of all orgs stands, locked until the transaction ends.
+    """The position of a reader of all orgs, locked until the transaction ends.
 
     None if another server has it.
     """
@@ -149,7 +141,7 @@ async def lock_consumer(db: Connection, name: str) -> int | None:
 
 
 async def set_consumer(db: Connection, org_id: int, name: str, position: int) -> EventConsumer:
-    """Note how far a reader has come, and remember the reader from here on."""
+    """Set the position of a reader; a new reader is made."""
     row = await db.fetchrow(
         "INSERT INTO event_consumers AS c (org_id, name, position, moved_at)"  # noqa: S608  # constant texts only
         " VALUES ($1, $2, $3, ledger_now()) ON CONFLICT (org_id, name) DO UPDATE"
@@ -174,7 +166,7 @@ async def find_consumer(db: Connection, org_id: int, name: str) -> EventConsumer
 
 
 async def forget_consumer(db: Connection, org_id: int, name: str) -> None:
-    """Keep no events for a reader any more."""
+    """Delete a reader, so that no events are kept for it."""
     await db.execute("DELETE FROM event_consumers WHERE org_id = $1 AND name = $2", org_id, name)
 
 
@@ -189,7 +181,7 @@ async def consumers(db: Connection, org_id: int | None) -> list[EventConsumer]:
 
 
 async def count_stuck(pool: Pool, *, older_us: int) -> int:
-    """How many readers have not moved for so long, while events as old are kept for them."""
+    """The number of readers without progress for some time, for which old events are kept."""
     async with session(pool) as db:
         count: int = await db.fetchval(
             "SELECT count(*) FROM event_consumers c"
@@ -202,9 +194,9 @@ async def count_stuck(pool: Pool, *, older_us: int) -> int:
 
 
 async def trim(pool: Pool, *, older_us: int, limit: int) -> int:
-    """Delete old events that every reader has dealt with; how many.
+    """Delete old events that every reader has handled; how many.
 
-    An event is kept for the readers of its org and of all. Where nobody reads, all are kept.
+    An event is kept for the readers of its org and of all orgs. Without readers, all are kept.
     """
     async with session(pool) as db:
         done: str = await db.execute(

@@ -1,7 +1,7 @@
-"""How far this database has read each partition of a topic.
+"""The progress in each partition of a topic, by this database.
 
-Owns: the rows of bus_progress. Progress is saved in the transaction of what the messages did, so
-that a message takes effect exactly once wherever a consumer dies.
+Owns: the rows of bus_progress. Progress is saved in the transaction of the messages' effects. So a
+message takes effect exactly once, whenever a consumer dies.
 Must not: know what messages say.
 """
 
@@ -24,7 +24,7 @@ class Progress:
 
 
 async def prepare(db: Connection, topic: str, partitions: int) -> None:
-    """Make the rows of partitions that have none."""
+    """Make missing rows of partitions."""
     await db.execute(
         "INSERT INTO bus_progress (topic, partition, position, stream, moved_at)"
         " SELECT $1, p, 0, '', (SELECT ledger_now()) FROM generate_series(0, $2 - 1) AS p"
@@ -35,7 +35,7 @@ async def prepare(db: Connection, topic: str, partitions: int) -> None:
 
 
 async def lock_free(db: Connection, topic: str, partitions: int) -> list[Progress]:
-    """Lock the partitions that no other server is reading, until the transaction ends."""
+    """Lock the partitions that no other server reads now, until the transaction ends."""
     rows = await db.fetch(
         "SELECT partition, position, stream, moved_at FROM bus_progress"
         " WHERE topic = $1 AND partition < $2 ORDER BY partition FOR UPDATE SKIP LOCKED",
@@ -46,7 +46,7 @@ async def lock_free(db: Connection, topic: str, partitions: int) -> list[Progres
 
 
 async def read(db: Connection, topic: str) -> list[Progress]:
-    """Where each partition stands, whoever is reading it."""
+    """The progress of each partition, whichever server reads it."""
     rows = await db.fetch(
         "SELECT partition, position, stream, moved_at FROM bus_progress WHERE topic = $1"
         " ORDER BY partition",
@@ -58,7 +58,7 @@ async def read(db: Connection, topic: str) -> list[Progress]:
 async def save(
     db: Connection, topic: str, positions: Mapping[int, int], streams: Mapping[int, str]
 ) -> None:
-    """Move partitions on, in the transaction of what their messages did."""
+    """Save progress, in the transaction of the messages' effects."""
     parts: Sequence[int] = sorted(positions)
     await db.execute(
         "UPDATE bus_progress b SET position = n.position, stream = n.stream,"

@@ -1,7 +1,7 @@
-"""Leases with measured use at rest, and how each compared with its bill.
+"""Rows of leases with measured use, and of their comparisons with the bills.
 
-Owns: the rows of reconciliations and reconcile_progress. New events make their lease due; a pass
-claims due leases, so that two servers seldom compare the same one.
+Owns: the rows of reconciliations, reconcile_progress and reconcile_policies. New events make their
+lease due; a pass claims due leases, so that two servers seldom compare the same one.
 Must not: compare anything, or move money.
 """
 
@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from gpucredits.core.bounds import DAY_US, MINUTE_US, NEVER_US, SECOND_US
-from gpucredits.core.reconciliation.comparison import QUIET_MS_DEFAULT, Comparison
+from gpucredits.core.reconciliation.comparison import (
+    QUIET_MS_DEFAULT,
+    Comparison,
+    Mode,
+    ReconcilePolicy,
+)
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.org_rows import OrgFilter, OrgRows
+from gpucredits.store.database.org_rows import OrgFilter, OrgRows, TermsByAccount
 from gpucredits.store.database.where import Where
 
 WAITING, AGREES, DIFFERS, POSTED, UNMEASURED, FINAL = range(6)
@@ -106,18 +111,25 @@ SELECT coalesce((SELECT seen_to FROM reconcile_progress), 0) AS seen_to,
 
 
 class DueLease(NamedTuple):
-    """A lease that a pass has claimed, and when its newest event was stored."""
+    """A lease claimed by a pass, with the time when its newest event was stored."""
 
     org_id: int
     reservation_id: int
     seen_at: int
 
 
+def _policy(mode: int, **terms: int) -> ReconcilePolicy:
+    return ReconcilePolicy(Mode(mode), **terms)
+
+
+POLICIES = TermsByAccount("reconcile_policies", ReconcilePolicy, _policy)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which leases a pass compares: those that are due, or all with news (``at_once``).
+    """The leases for a pass: due ones, or all with new events (``at_once``).
 
-    ``again`` means those too that differed and were not posted.
+    ``again`` adds leases that differed and were not posted.
     """
 
     org_id: int | None = None
@@ -129,7 +141,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a lease compared, and what became of it."""
+    """The comparison of a lease, and the state it led to."""
 
     due: DueLease
     state: int
@@ -141,7 +153,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:
-    """A lease as it compared when it was last looked at."""
+    """A lease with its last comparison."""
 
     org_id: int
     reservation_id: int
@@ -173,7 +185,7 @@ COMPARED = OrgRows("reconciliations", ComparedRow, "reservation_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySums:
-    """The leases of an account that ended on one day and did not agree, added up."""
+    """The sums of an account's leases that ended on one day and did not agree."""
 
     leases: int
     drift: int
@@ -187,7 +199,7 @@ class DaySums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilerCounts:
-    """How far the reconciler is, and what waits for people."""
+    """The reconciler's progress, and what waits for people."""
 
     seen_to: int
     waiting: int
@@ -199,9 +211,9 @@ class ReconcilerCounts:
 
 
 async def next_events(db: Connection) -> tuple[int, int, bool] | None:
-    """From when to when events are to be looked at, and whether there are later ones.
+    """The time span of events to look at next, and whether there are later events.
 
-    The place is locked until the transaction ends; None where another server has it.
+    The progress is locked until the transaction ends; None if another server holds it.
     """
     place = await db.fetchval(PLACE)
     if place is None:
@@ -215,13 +227,13 @@ async def next_events(db: Connection) -> tuple[int, int, bool] | None:
 
 
 async def note_events(db: Connection, since: int, until: int) -> None:
-    """Make the leases of new events due, and go on from there."""
+    """Make the leases of new events due, and move the progress on."""
     await db.execute(NOTE_LEASES, since, until, QUIET_MS_DEFAULT * 1_000)
     await db.execute("UPDATE reconcile_progress SET seen_to = greatest(seen_to, $1)", until)
 
 
 async def make_due(db: Connection, org_id: int, reservation_id: int) -> None:
-    """Let a lease be compared, or compared again, in the next pass."""
+    """Make a lease due, so that the next pass compares it, even if it was compared before."""
     await db.execute(
         "INSERT INTO reconciliations AS c (org_id, reservation_id, account_id, account, job_id,"
         " seen_at, due_at) SELECT org_id, reservation_id, account_id, account, job_id,"
@@ -234,7 +246,7 @@ async def make_due(db: Connection, org_id: int, reservation_id: int) -> None:
 
 
 async def claim(db: Connection, wanted: Wanted) -> list[DueLease]:
-    """Take leases that are to be compared; whoever dies leaves them to the next pass."""
+    """Claim due leases; if this server dies, a later pass claims them again."""
     where = Where()
     ready = "due_at < 4611686018427387904" if wanted.at_once else "due_at <= ledger_now()"
     if wanted.again:
@@ -250,7 +262,7 @@ async def claim(db: Connection, wanted: Wanted) -> list[DueLease]:
 
 
 async def postpone(db: Connection, leases: Sequence[tuple[DueLease, int]]) -> None:
-    """Leave active leases until they have ended and are quiet, each for so many milliseconds."""
+    """Put off active leases until they have ended and were quiet, each for its own time."""
     if leases:
         await db.execute(
             POSTPONE,
@@ -261,7 +273,7 @@ async def postpone(db: Connection, leases: Sequence[tuple[DueLease, int]]) -> No
 
 
 async def save(db: Connection, compared: Sequence[Verdict]) -> None:
-    """Keep how leases compared; one stays due where events have come since it was claimed."""
+    """Store comparisons; a lease with events since its claim stays due."""
     if not compared:
         return
     rows = [
@@ -289,5 +301,5 @@ async def day_of(
 
 
 async def read_counts(db: Connection) -> ReconcilerCounts:
-    """How far the reconciler is."""
+    """Count the reconciler's progress."""
     return ReconcilerCounts(**dict(await db.fetchrow(STATUS)))

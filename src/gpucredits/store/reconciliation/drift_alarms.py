@@ -1,4 +1,4 @@
-"""Alarms of drift at rest: one for a lease, or for an account's day.
+"""Rows of alarms of drift: one for a lease, or for an account's day.
 
 Owns: the rows of drift_alarms.
 Must not: judge drift.
@@ -52,7 +52,7 @@ ALARMS = OrgRows("drift_alarms", AlarmRow, "alarm_id", read=_read)
 
 
 async def insert(db: Connection, row: AlarmRow) -> int | None:
-    """Raise an alarm; its number, or None where it was raised before."""
+    """Insert an alarm; its number, or None if it was raised before."""
     known = await db.fetchval(
         "SELECT true FROM drift_alarms WHERE org_id = $1 AND account_id = $2"
         " AND reservation_id = $3 AND starts_at = $4",
@@ -69,7 +69,7 @@ async def insert(db: Connection, row: AlarmRow) -> int | None:
 
 
 async def acknowledge(db: Connection, row: AlarmRow, by: str, note: str) -> None:
-    """Note who has looked at an alarm."""
+    """Record who has looked at an alarm."""
     await db.execute(
         "UPDATE drift_alarms SET is_open = false, acknowledged_by = $3,"
         " acknowledged_at = ledger_now(), note = $4 WHERE org_id = $1 AND alarm_id = $2",

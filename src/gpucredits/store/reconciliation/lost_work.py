@@ -1,6 +1,6 @@
-"""Claims of lost work at rest, and the checkpoints that prove them.
+"""Rows of claims of lost work, and of the checkpoints that prove them.
 
-Owns: the rows of lost_work and checkpoints.
+Owns: the rows of lost_work, checkpoints and loss_terms.
 Must not: judge a claim.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucredits.core.bounds import DAY_US
+from gpucredits.core.reconciliation.lost_work import LossTerms
 from gpucredits.core.reservation import Reservation
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.org_rows import OrgRows
+from gpucredits.store.database.org_rows import OrgRows, TermsByAccount
 from gpucredits.store.database.where import Where
 
 CLAIMED, REFUNDED, REFUSED = range(3)
@@ -28,7 +29,7 @@ SELECT EXISTS (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostRow:
-    """A claim for one lease, and what came of it."""
+    """A claim for one lease, and its outcome."""
 
     org_id: int
     reservation_id: int
@@ -48,12 +49,13 @@ class LostRow:
 
 
 CLAIMS = OrgRows("lost_work", LostRow, "reservation_id")
+LOSS_TERMS = TermsByAccount("loss_terms", LossTerms, LossTerms)
 
 
 async def report_checkpoint(
     db: Connection, org_id: int, reservation_id: int, checkpoint_ms: int
 ) -> int | None:
-    """Note a checkpoint of a live lease; the last one there is, or None where it has ended."""
+    """Store a checkpoint of a live lease; the latest one, or None if the lease has ended."""
     told: int | None = await db.fetchval(
         "INSERT INTO checkpoints AS c (org_id, reservation_id, checkpoint_ms, reported_at)"
         " SELECT org_id, reservation_id,"
@@ -81,7 +83,7 @@ async def reported_checkpoint(db: Connection, org_id: int, reservation_id: int) 
 
 
 async def node_lived(db: Connection, org_id: int, lease: Reservation) -> bool:
-    """Whether the node of a lease was heard of after the lease had ended."""
+    """Whether the node of a lease reported after the lease had ended."""
     found: bool = await db.fetchval(
         NODE_LIVED, org_id, lease.node, lease.reservation_id, lease.ended_at
     )
@@ -89,7 +91,7 @@ async def node_lived(db: Connection, org_id: int, lease: Reservation) -> bool:
 
 
 async def given_back_ms(db: Connection, org_id: int, lease: Reservation) -> int:
-    """What was given back, or is about to be, for other leases of the job."""
+    """The use refunded, or about to be, for other leases of the job."""
     total: int = await db.fetchval(
         "SELECT coalesce(sum(CASE state WHEN 0 THEN limit_ms ELSE lost_ms END), 0)::bigint"
         " FROM lost_work WHERE org_id = $1 AND account_id = $2 AND job_id = $3"
@@ -105,7 +107,7 @@ async def given_back_ms(db: Connection, org_id: int, lease: Reservation) -> int:
 async def given_to_account_ms(
     db: Connection, org_id: int, owner: str, reservation_id: int, *, days: int
 ) -> int:
-    """What was given back, or is about to be, to an account and all below it in so many days."""
+    """The use refunded, or about to be, to an account and all below it within some days."""
     total: int = await db.fetchval(
         "SELECT coalesce(sum(CASE state WHEN 0 THEN limit_ms ELSE lost_ms END), 0)::bigint"
         " FROM lost_work WHERE org_id = $1 AND claimed_at > ledger_now() - $4::bigint"
@@ -119,7 +121,7 @@ async def given_to_account_ms(
 
 
 async def insert(db: Connection, row: LostRow) -> None:
-    """Keep a claim before its refund is posted; a claim that was refused is replaced."""
+    """Store a claim before its refund is posted; a refused claim is replaced."""
     await db.execute(
         "INSERT INTO lost_work (org_id, reservation_id, account_id, account, job_id, cause,"
         " checkpoint_ms, is_reported, limit_ms, state, lost_ms, amount, claimed_by, claimed_at,"
@@ -143,7 +145,7 @@ async def insert(db: Connection, row: LostRow) -> None:
 
 
 async def decide(db: Connection, row: LostRow, state: int, lost_ms: int, amount: int) -> None:
-    """Note what came of a claim."""
+    """Store the outcome of a claim."""
     await db.execute(
         "UPDATE lost_work SET state = $3, lost_ms = $4, amount = $5"
         " WHERE org_id = $1 AND reservation_id = $2 AND state = 0",
@@ -156,7 +158,7 @@ async def decide(db: Connection, row: LostRow, state: int, lost_ms: int, amount:
 
 
 async def undecided(db: Connection, *, older_than_us: int, limit: int) -> list[LostRow]:
-    """Claims whose refund was not seen to be posted: their server may have died."""
+    """Claims without an outcome: their server may have died."""
     where = Where()
     where.add("state = 0")
     where.add("claimed_at < ledger_now() - {}", older_than_us)

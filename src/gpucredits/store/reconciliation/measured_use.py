@@ -1,6 +1,6 @@
-"""Leases with what nodes measured for them, as the reconciler compares the two.
+"""Leases and the use that nodes measured for them, for the reconciler.
 
-Owns: whose word on a lease counts as that of the lease's own node.
+Owns: which measurements count as attested by the lease's own node.
 Must not: compare anything, or move money.
 """
 
@@ -67,9 +67,9 @@ async def read_leases(
 async def read_measured(
     db: Connection, leases: Sequence[tuple[int, Reservation]]
 ) -> list[tuple[NodeUse, ...]]:
-    """What each node measured for each of some leases, given with their orgs, in their order.
+    """The measurements of each node for some leases, in the order of the leases.
 
-    Events that were matched to a lease are among them.
+    Events that people matched to a lease are included.
     """
     rows = await db.fetch(
         MEASURED,

@@ -1,9 +1,9 @@
 """Measured use that names no lease, or a lease that does not exist: a queue for people.
 
-Owns: the rows of unmatched_use. A row stands for the events of one job on one node; events that
-come later follow what was decided of it. A row is made in the transaction of its first event. An
-org has so much room; what has none is counted (unmatched_drops) and not kept.
-Must not: decide which lease the use belongs to, except where there is only one.
+Owns: the rows of unmatched_use. A row stands for the events of one job on one node; later events
+follow the decision about the row. A row is made in the transaction of its first event. Each org has
+a bound on its rows; events beyond it are counted (unmatched_drops) and dropped.
+Must not: decide which lease the use belongs to, unless there is only one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ ORDER BY u.org_id DESC, u.unmatched_id DESC
 
 
 class Recorded(NamedTuple):
-    """Positions of new reports, and of reports that had no room and were not kept."""
+    """The positions of new reports, and of reports that were dropped for lack of room."""
 
     stored: set[int]
     dropped: set[int]
@@ -95,7 +95,7 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmatchedRow:
-    """Use of one job on one node without a lease; ``account`` is empty where none was named."""
+    """Use of one job on one node without a lease; ``account`` is empty if none was named."""
 
     org_id: int
     unmatched_id: int
@@ -125,7 +125,7 @@ UNMATCHED = OrgRows("unmatched_use", UnmatchedRow, "unmatched_id", query=LIST)
 
 
 async def record(db: Connection, rows: Sequence[UsageRow]) -> Recorded:
-    """Store reports, as far as those without a lease have room in the queue of their org."""
+    """Store reports; reports without a lease only as far as their org has room for them."""
     dropped, homeless = await _crowded_out(db, rows)
     kept = [place for place in range(len(rows)) if place not in dropped | homeless]
     stored = await usage_events.insert(db, [rows[place] for place in kept]) if kept else set()
@@ -133,7 +133,7 @@ async def record(db: Connection, rows: Sequence[UsageRow]) -> Recorded:
 
 
 async def try_record(db: Connection, rows: Sequence[UsageRow]) -> str:
-    """Store reports and say nothing, or store none and say why the database refuses them."""
+    """Store reports; if the database refuses them, store none and return the reason."""
     try:
         async with db.transaction():
             await record(db, rows)
@@ -143,10 +143,10 @@ async def try_record(db: Connection, rows: Sequence[UsageRow]) -> str:
 
 
 async def _crowded_out(db: Connection, rows: Sequence[UsageRow]) -> tuple[set[int], set[int]]:
-    """Give new use without a lease its place in the queue; the positions of what has none.
+    """Make rows for new use without a lease; the positions of events without room.
 
-    These are counted as dropped; those of orgs that there are not come second. Rows of an org are
-    counted under its lock, so no two servers fill the same room.
+    They are counted as dropped. The second result has the positions of events of unknown orgs. An
+    org's rows are counted under its lock, so two servers cannot exceed the bound.
     """
     groups: dict[Group, list[int]] = {}
     for position, row in enumerate(rows):
@@ -176,7 +176,7 @@ async def _crowded_out(db: Connection, rows: Sequence[UsageRow]) -> tuple[set[in
 
 
 async def _new_groups(db: Connection, groups: list[Group]) -> list[tuple[Group, str, int]]:
-    """Those of some groups that have no row: the account's path, and the only lease or 0."""
+    """The groups without a row, each with the account's path and its only lease or 0."""
     found = await db.fetch(NEW, *(list(column) for column in zip(*groups, strict=True)))
     return [
         (
@@ -189,7 +189,7 @@ async def _new_groups(db: Connection, groups: list[Group]) -> list[tuple[Group, 
 
 
 async def _insert(db: Connection, org_id: int, new: list[tuple[Group, str, int]]) -> None:
-    """Rows with the next numbers of an org: matched where there is a lease, open otherwise."""
+    """Insert rows with the next numbers of an org: matched if there is a lease, else open."""
     if not new:
         return
     last: int = await db.fetchval(NUMBERS, org_id, len(new))
@@ -206,14 +206,14 @@ async def _insert(db: Connection, org_id: int, new: list[tuple[Group, str, int]]
 
 
 async def touch(db: Connection, since: int, until: int) -> None:
-    """Note of each row when its newest event was stored."""
+    """Update the time of each row's newest event."""
     await db.execute(TOUCH, since, until)
 
 
 async def decide(
     db: Connection, row: UnmatchedRow, *, state: int, reservation_id: int, by: str, note: str
 ) -> None:
-    """Note what becomes of use without a lease."""
+    """Store the decision about use without a lease."""
     await db.execute(
         "UPDATE unmatched_use SET state = $3, reservation_id = $4, decided_by = $5,"
         " decided_at = ledger_now(), note = $6 WHERE org_id = $1 AND unmatched_id = $2",

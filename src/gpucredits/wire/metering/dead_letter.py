@@ -18,21 +18,25 @@ class DeadLetterAnswer(Struct, kw_only=True):
     """A message that could not be used, and what became of it."""
 
     letter_id: Annotated[str, doc("The id of the dead letter.")]
-    topic: Annotated[str, doc("What the message is about: usage.")]
-    partition: Annotated[int, doc("The partition of the bus that it came from.")]
-    position: Annotated[int, doc("Its position there.")]
-    received_at: Annotated[InstantText, doc("When it was put aside.")]
+    topic: Annotated[str, doc("The topic of the message: usage.")]
+    partition: Annotated[int, doc("The bus partition of the message.")]
+    position: Annotated[int, doc("The position of the message in its partition.")]
+    received_at: Annotated[InstantText, doc("When the message became a dead letter.")]
     reason: Annotated[
         LetterReason,
         doc("unreadable, unknown (no such lease or account), or refused by the database."),
     ]
     detail: Annotated[str, doc("The reason in words.")]
     state: Annotated[LetterStateName, STATE]
-    decided_at: Annotated[InstantText | None, doc("When it was replayed or dropped.")] = None
-    decided_by: Annotated[str | None, doc("The key that did it.")] = None
-    body: Annotated[Any, doc("The message: as JSON, or as text if it is none; null in lists.")] = (
+    decided_at: Annotated[
+        InstantText | None, doc("When the dead letter was replayed or dropped; null before.")
+    ] = None
+    decided_by: Annotated[str | None, doc("The key that replayed or dropped it; null before.")] = (
         None
     )
+    body: Annotated[
+        Any, doc("The message: as JSON, or as text if it is not JSON; null in lists.")
+    ] = None
     is_json: Annotated[bool, doc("Whether the message is JSON.")] = True
 
 
@@ -47,5 +51,5 @@ class ReplayRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Use a dead letter: as it is, or mended."""
 
     body: Annotated[
-        UsageMessage | None, doc("The mended message; the message as it is unless given.")
+        UsageMessage | None, doc("The mended message; without it, the stored message is used.")
     ] = None

@@ -19,13 +19,13 @@ class EventAnswer(Struct, kw_only=True):
     """
 
     specversion: Annotated[Literal["1.0"], doc("The version of CloudEvents.")] = "1.0"
-    id: Annotated[str, doc("The id of the event; an event that is delivered again has the same.")]
-    source: Annotated[str, doc("The org that the event is of, such as /gpucredits/acme.")]
+    id: Annotated[str, doc("The id of the event; a repeated delivery has the same id.")]
+    source: Annotated[str, doc("The org of the event, such as /gpucredits/acme.")]
     type: Annotated[str, doc("What happened, such as reservation.opened.")]
     time: Annotated[InstantText, doc("When it happened.")]
-    subject: Annotated[str, doc("The id of the thing that it happened to.")]
+    subject: Annotated[str, doc("The id of the lease, grant or other thing that changed.")]
     position: Annotated[int, doc("The place in the order of delivery.")]
-    datacontenttype: Annotated[Literal["application/json"], doc("The form of data.")] = (
+    datacontenttype: Annotated[Literal["application/json"], doc("The format of data.")] = (
         "application/json"
     )
     data: Annotated[dict[str, str | int], doc("Names and amounts.")]
@@ -35,9 +35,7 @@ class EventPage(Struct, kw_only=True):
     """Events in their order of delivery."""
 
     events: Annotated[list[EventAnswer], doc("The events, the oldest first.")]
-    position: Annotated[
-        int, doc("The place after these events: the cursor with which to ask again later.")
-    ]
+    position: Annotated[int, doc("The position after these events: the cursor for later events.")]
     next_cursor: Annotated[str | None, NEXT_CURSOR] = None
 
 
@@ -45,7 +43,7 @@ class EventConsumerRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """How far a reader has come."""
 
     position: Annotated[
-        Position, doc("The position of the last event that the reader has dealt with; 0 for none.")
+        Position, doc("The position of the last event that the reader has handled; 0 for none.")
     ]
 
 
@@ -54,11 +52,11 @@ class EventConsumerAnswer(Struct, kw_only=True):
 
     consumer: Annotated[str, doc("The name of the reader.")]
     org: Annotated[str | None, doc("The org whose events it reads; null for all.")]
-    position: Annotated[int, doc("The position of the last event that it has dealt with.")]
+    position: Annotated[int, doc("The position of the last event that the reader has handled.")]
     behind: Annotated[
-        int, doc("How many positions it is behind the newest event of its org; 0 if it has all.")
+        int, doc("How far the reader is behind the newest event of its org, in positions.")
     ]
-    moved_at: Annotated[InstantText, doc("When it last said so.")]
+    moved_at: Annotated[InstantText, doc("When the reader last acknowledged events.")]
 
 
 class EventConsumerPage(Struct, kw_only=True):

@@ -29,7 +29,7 @@ class MeasuredUse(Struct, kw_only=True, omit_defaults=True, forbid_unknown_field
     ]
     payload: Annotated[dict[str, Any], doc("The rest of what the node reported.")] = {}
     is_attested: Annotated[
-        bool, doc("Whether a node reported it that the system vouches for; needs the proof.")
+        bool, doc("Whether a node attests the event; counts only with the proof of the message.")
     ] = False
 
 
@@ -44,5 +44,5 @@ class UsageMessage(Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
         doc("The events, at most 1,000."),
     ]
     proof: Annotated[
-        Text, doc("That a server wrote the message as it is; without it no event is attested.")
+        Text, doc("Proof that a server wrote the message; without it, no event is attested.")
     ] = ""

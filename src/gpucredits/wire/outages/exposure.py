@@ -1,4 +1,4 @@
-"""Exposure on the wire: the most that could still be used without the server's say."""
+"""Exposure on the wire: the most that live leases could still cost if no server answered."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from gpucredits.wire.scalars import CreditsText, InstantText
 
 
 class ExposureSum(Struct, kw_only=True):
-    """What live leases could still use if no server answered from now on."""
+    """The most that live leases could still cost if no server answered from now on."""
 
     leases: Annotated[int, doc("Leases that have not ended.")]
     held: Annotated[CreditsText, doc("Credits held by these leases, escrow included.")]
-    escrow: Annotated[CreditsText, doc("The part of the holds that lies beyond present windows.")]
-    promised: Annotated[CreditsText, doc("What leases may overdraw beyond their holds.")]
+    escrow: Annotated[CreditsText, doc("The part of the holds for time after the present windows.")]
+    promised: Annotated[CreditsText, doc("Credits that leases may overdraw beyond their holds.")]
     grace: Annotated[
         CreditsText,
-        doc("What leases may report beyond their holds in the grace after an outage."),
+        doc("Credits that leases may use beyond their holds in the grace after an outage."),
     ]
-    total: Annotated[CreditsText, doc("held, promised and grace. It is never exceeded.")]
+    total: Annotated[
+        CreditsText, doc("The sum of held, promised and grace. Leases never cost more.")
+    ]
 
 
 class PayerExposureAnswer(ExposureSum, kw_only=True):

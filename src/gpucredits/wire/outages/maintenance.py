@@ -1,4 +1,4 @@
-"""Planned stops on the wire: the announcement, and the leases that do not last through it."""
+"""Planned stops on the wire: the announcement, and the leases that end too early."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ class MaintenanceRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     for_seconds: Annotated[
         int,
         Meta(ge=bounds.MAINTENANCE_MS_MIN // 1_000, le=bounds.MAINTENANCE_MS_MAX // 1_000),
-        doc("How long leases are to last from now on."),
+        doc("How long leases must last, counted from now."),
     ]
-    reason: Annotated[Note | None, doc("Why, for the audit log.")] = None
+    reason: Annotated[Note | None, doc("The reason, for the audit log.")] = None
 
 
 class ShortLeaseAnswer(Struct, kw_only=True):
     """A live lease that was renewed and does not last to the end of the maintenance."""
 
-    reservation_id: Annotated[str, doc("The lease.")]
-    account: Annotated[str, doc("Whose job it is for.")]
-    payer: Annotated[str, doc("The account that pays.")]
-    ends_at: Annotated[InstantText, doc("When the lease ends if no report comes.")]
-    missing: Annotated[CreditsText, doc("The credits that the lease lacks to last to the end.")]
+    reservation_id: Annotated[str, doc("The id of the lease.")]
+    account: Annotated[str, doc("The account of the job.")]
+    payer: Annotated[str, doc("The account that pays for the lease.")]
+    ends_at: Annotated[InstantText, doc("When the lease ends without another report.")]
+    missing: Annotated[
+        CreditsText, doc("The credits that the payer lacks to extend the lease to the end.")
+    ]
 
 
 class MaintenanceAnswer(Struct, kw_only=True):
@@ -37,13 +39,19 @@ class MaintenanceAnswer(Struct, kw_only=True):
 
     state: Annotated[Literal["none", "announced"], doc("Whether maintenance is announced.")]
     live: Annotated[int, doc("Leases that run now.")]
-    covered: Annotated[int, doc("Those that last to the end of the maintenance.")]
-    waiting: Annotated[int, doc("Those whose nodes have not reported since the announcement.")]
-    short: Annotated[int, doc("Those that were renewed and cannot be extended to the end.")]
-    announced_at: Annotated[InstantText | None, doc("When it was announced.")] = None
-    until: Annotated[InstantText | None, doc("Until when leases are extended.")] = None
-    reason: Annotated[str, doc("Why, as announced.")] = ""
+    covered: Annotated[int, doc("Leases that last to the end of the maintenance.")]
+    waiting: Annotated[int, doc("Leases without a report since the announcement.")]
+    short: Annotated[int, doc("Leases that were renewed and could not be extended to the end.")]
+    announced_at: Annotated[
+        InstantText | None, doc("When the maintenance was announced; null if none is.")
+    ] = None
+    until: Annotated[
+        InstantText | None,
+        doc("The instant to which leases are extended; null if no maintenance is announced."),
+    ] = None
+    reason: Annotated[str, doc("The reason in the announcement.")] = ""
     leases: Annotated[
-        list[ShortLeaseAnswer], doc("A page of the leases that cannot be extended to the end.")
+        list[ShortLeaseAnswer],
+        doc("The leases of this page that could not be extended to the end."),
     ] = []
     next_cursor: Annotated[str | None, doc("The cursor of the next page; null on the last.")] = None

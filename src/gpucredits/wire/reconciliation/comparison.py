@@ -51,9 +51,9 @@ RECONCILED = doc("Credits that the reconciler charged in addition; negative if g
 MODE = doc("off, report (compare and raise alarms), or post (correct the bill as well).")
 TOLERANCE_MS = doc("Differences of measured time up to this are not drift.")
 ALARM_PERCENT = doc("An alarm needs drift of at least this percentage of the bill.")
-QUIET_SECONDS = doc("An ended lease is compared when no event has come for so long.")
+QUIET_SECONDS = doc("An ended lease is compared after this time without a new event.")
 IS_ATTESTED = doc(
-    "Whether the lease's own node measured it; what others tell is shown and never posted."
+    "Whether the lease's own node measured it; other measurements are shown and never posted."
 )
 ALARM_FLOOR = doc("An alarm needs drift of at least this many credits.")
 
@@ -92,17 +92,18 @@ class ComparisonPage(Struct, kw_only=True):
 
 
 class ReconcilerAnswer(Struct, kw_only=True):
-    """How far the reconciler is, and what waits for people."""
+    """The reconciler's progress, and what waits for people."""
 
     seen_to: Annotated[
-        InstantText | None, doc("Events stored up to this instant were looked at; null at first.")
+        InstantText | None,
+        doc("The reconciler has looked at events stored until this instant; null at first."),
     ]
     waiting: Annotated[int, doc("Leases with new measurements that are not compared yet.")]
-    due: Annotated[int, doc("Leases of these that have ended and are quiet.")]
+    due: Annotated[int, doc("Waiting leases that have ended and are quiet.")]
     open_alarms: Annotated[int, doc("Alarms that nobody has acknowledged.")]
     unmatched: Annotated[int, doc("Rows of unmatched use that wait for a decision.")]
     dropped: Annotated[
-        int, doc("Events without a lease that were not kept: their orgs had no room for them.")
+        int, doc("Events without a lease that were dropped: their orgs had no room for them.")
     ]
     claims: Annotated[int, doc("Claims of lost work whose refund is not posted yet.")]
 
@@ -119,7 +120,7 @@ class RunRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RunAnswer(Struct, kw_only=True):
-    """What a pass has done."""
+    """The counts and sums of a pass."""
 
     compared: Annotated[int, doc("Leases that were compared.")]
     agreed: Annotated[int, doc("Leases whose bill agrees with the measured use.")]
@@ -145,7 +146,7 @@ class ReconcilePolicyRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ReconcilePolicyChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a policy; what is left out stays, and null is the default."""
+    """The terms of a policy to change; others stay, and null restores the default."""
 
     account: Annotated[AccountPath, ACCOUNT]
     mode: Annotated[ModeName | UnsetType | None, MODE] = UNSET
@@ -224,12 +225,16 @@ class DriftAlarmAnswer(Struct, kw_only=True):
     starts_at: Annotated[InstantText, doc("The start of the lease or of the day.")]
     drift: Annotated[CreditsText, DRIFT]
     settled: Annotated[CreditsText, SETTLED]
-    sentence: Annotated[str, doc("The same in words.")]
+    sentence: Annotated[str, doc("The drift in words.")]
     evidence: Annotated[DriftEvidence, doc("The three records.")]
     raised_at: Annotated[InstantText, doc("When the alarm was raised.")]
-    is_open: Annotated[bool, doc("Whether nobody has acknowledged it.")]
-    acknowledged_by: Annotated[str | None, doc("The key that acknowledged it.")] = None
-    acknowledged_at: Annotated[InstantText | None, doc("When it was acknowledged.")] = None
+    is_open: Annotated[bool, doc("Whether the alarm is not acknowledged.")]
+    acknowledged_by: Annotated[
+        str | None, doc("The key that acknowledged the alarm; null before.")
+    ] = None
+    acknowledged_at: Annotated[
+        InstantText | None, doc("When the alarm was acknowledged; null before.")
+    ] = None
     note: Annotated[str, NOTE] = ""
 
 
@@ -254,12 +259,16 @@ class UnmatchedAnswer(Struct, kw_only=True):
     job_id: Annotated[str, doc("The job, or the id of a lease that does not exist.")]
     node: Annotated[str, NODE]
     state: Annotated[UnmatchedState, STATE]
-    reservation_id: Annotated[str | None, doc("The lease that it was matched to.")]
+    reservation_id: Annotated[
+        str | None, doc("The lease that the use was matched to; null if none.")
+    ]
     events: Annotated[int, doc("The number of measurements.")]
     used_ms: Annotated[int, doc("The time of all measurements, added up.")]
-    first_at: Annotated[InstantText, doc("When the first of them was stored.")]
-    last_at: Annotated[InstantText, doc("When the last of them was stored.")]
-    decided_by: Annotated[str | None, doc("The key that decided; null if the server did.")] = None
+    first_at: Annotated[InstantText, doc("When the first measurement was stored.")]
+    last_at: Annotated[InstantText, doc("When the last measurement was stored.")]
+    decided_by: Annotated[
+        str | None, doc("The key that decided; null if the server did or nobody has.")
+    ] = None
     note: Annotated[str, NOTE] = ""
 
 

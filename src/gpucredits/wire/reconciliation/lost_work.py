@@ -20,12 +20,12 @@ WindowHours = Annotated[int, Meta(ge=1, le=HOURS_MAX)]
 
 CHECKPOINT_MS = doc("The time of the last checkpoint, in milliseconds since admission.")
 CAUSE = doc("Why the work was lost.")
-HOURS_PER_JOB = doc("The most hours that a job is given back in all; 0 gives nothing back.")
-WINDOW_HOURS = doc("A claim is taken for this many hours after the lease ended.")
+HOURS_PER_JOB = doc("The most hours refunded to a job in all; 0 refunds nothing.")
+WINDOW_HOURS = doc("A claim must come within this many hours after the lease ended.")
 HOURS_PER_ACCOUNT = doc(
-    "The most hours that all jobs of the account and below are given back in any 30 days."
+    "The most hours refunded to all jobs of the account and below in any 30 days."
 )
-UNREPORTED_HOURS = doc("The most hours of a job for which no checkpoint was reported.")
+UNREPORTED_HOURS = doc("The most hours refunded to a job without a reported checkpoint.")
 
 
 class CheckpointRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ class LostWorkRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     cause: Annotated[CauseName, CAUSE]
     checkpoint_ms: Annotated[
         UsedMs | None,
-        doc("The last checkpoint by the claimant; the later of this and the reported one counts."),
+        doc("The claimant's last checkpoint; the later of this and the reported one counts."),
     ] = None
     note: Annotated[Note, NOTE] = field(default_factory=lambda: Note(""))
 

@@ -58,7 +58,7 @@ class LeaseClaims(Struct, kw_only=True, frozen=True):
 
 
 class TokenAnswer(Struct, kw_only=True):
-    """A signed token for one lease, until the lease ends unless a heartbeat renews it."""
+    """A signed token for one lease; the token expires at the lease's present end."""
 
     token: Annotated[str, doc("The token: a JWT, signed with EdDSA.")]
     token_id: Annotated[str, doc("The id of the token, its jti claim.")]
@@ -70,7 +70,7 @@ class TokenAnswer(Struct, kw_only=True):
 
 
 class RedeemRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A token that is to start a job, once, and what its bearer says it is for."""
+    """A token to start a job once, with the lease and the node that it must be for."""
 
     token: Annotated[
         Annotated[str, Meta(min_length=1, max_length=TOKEN_LENGTH_MAX)], doc("The lease token.")
@@ -84,7 +84,7 @@ class RedeemRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RedeemAnswer(Struct, kw_only=True):
-    """A token that was good and is used up: the job may start."""
+    """A token that was valid and is now redeemed: the job may start."""
 
     token_id: Annotated[str, doc("The id of the token, its jti claim.")]
     reservation_id: Annotated[str, RESERVATION_ID]
@@ -105,11 +105,11 @@ class Jwk(Struct, kw_only=True, omit_defaults=True):
     kty: Annotated[str, doc("The family of the key: OKP.")] = ""
     crv: Annotated[str, doc("The curve: Ed25519.")] = ""
     alg: Annotated[str, doc("The algorithm: EdDSA.")] = ""
-    use: Annotated[str, doc("What the key is for: sig.")] = ""
+    use: Annotated[str, doc("The use of the key: sig.")] = ""
 
 
 class JwkSet(Struct, kw_only=True):
-    """The keys that lease tokens may be signed with now, and those that sign next."""
+    """The public keys of valid lease tokens, and the key that signs next."""
 
     keys: Annotated[list[Jwk], doc("The public keys, the oldest first.")]
 
@@ -119,7 +119,7 @@ class RotateRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
     signs_in_seconds: Annotated[
         Annotated[int, Meta(ge=0, le=SIGNS_IN_SECONDS_MAX)],
-        doc("How long after its publication the new key signs; 0 means at once."),
+        doc("The time from publishing the new key to signing with it; 0 means at once."),
     ] = SIGNS_IN_SECONDS_DEFAULT
 
 
@@ -133,9 +133,9 @@ class SigningKeyAnswer(Struct, kw_only=True):
     state: Annotated[
         SigningState,
         doc(
-            "next: published, and signs later. signing: signs now. overlap: signs no more, and its"
-            " tokens are good until they expire. retired: no token of it is good. revoked: was"
-            " taken back. sealed: this server's secret does not open it."
+            "next: published, and signs later. signing: signs now. overlap: signs no more; its"
+            " tokens are valid until they expire. retired: all of its tokens have expired. revoked:"
+            " its tokens are invalid. sealed: this server's secret cannot open the key."
         ),
     ]
     public_key: Annotated[str, doc("The public key, in base64url.")]

@@ -1,11 +1,12 @@
 """Rules for an org whose clock stood ahead of the database's: bringing it back to the present.
 
-An org's clock never goes back by itself. Where the database's time was wrong for a while and nobody
-noticed, the org stays at that time: leases do not lapse, use is not charged, and grants that were
-not over have ended. A repair moves every stamp that lies ahead back to now.
+An org's clock never goes back by itself. If the database's time was ahead unnoticed, the org stays
+at that time: leases do not lapse, use is not charged, and grants have ended early. A repair moves
+every stamp in the future back to now.
 
-Owns: what is mended, by new entries where credits have to move, and what is not.
-Must not: change an entry, or take from anybody what a hold counts on.
+Owns: the changes of a repair, with new entries for credits that move, and the list of damage that
+stays.
+Must not: change an entry, or take credits that a hold counts on.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from gpucredits.core.rules.upkeep.roll import next_due
 
 
 def is_ahead(clock: int, now: int) -> bool:
-    """Whether an org's clock needs a repair: the time soon catches up with one ahead by less."""
+    """Whether an org's clock needs a repair; real time soon catches up with a smaller lead."""
     return clock > now + CLOCK_JUMP_US
 
 
 def repair(book: Book, traces: Traces, now: int) -> ClockRepair | None:
-    """Bring the org's clock and everything stamped ahead back to ``now``; None if nothing is.
+    """Bring the org's clock and all stamps in the future back to ``now``; None if there are none.
 
-    The book holds whatever is stamped ahead: live leases, grants, and limits with what they count.
+    The book holds every row with such a stamp: live leases, grants, and limits with their counters.
     """
     org = book.org
     if not is_ahead(org.clock, now):
@@ -60,7 +61,7 @@ def repair(book: Book, traces: Traces, now: int) -> ClockRepair | None:
 
 
 def mend_grants(book: Book, traces: Traces, done: ClockRepair) -> None:
-    """Reopen what ended early first: what started early is taken back of what is free then."""
+    """Reopen grants that ended early; then withdraw grants that started early, if they are free."""
     grants = sorted(book.lots.values(), key=number_of)
     for grant in grants:
         if grant.state in (GrantState.ENDED, GrantState.HELD_OVER) and grant.expires_at > done.now:
@@ -72,7 +73,7 @@ def mend_grants(book: Book, traces: Traces, done: ClockRepair) -> None:
 
 
 def mend_limits(book: Book, done: ClockRepair) -> None:
-    """Quota windows and rate limits that lie ahead."""
+    """Bring back quota windows and rate limits whose stamps are in the future."""
     for quotas in book.limits.quotas.values():
         for quota in quotas:
             if quota.dimension is Dimension.CREDITS_PER_WINDOW and not quota.ended_at:
@@ -87,7 +88,7 @@ def number_of(grant: Grant) -> int:
 
 
 def reopen(book: Book, grant: Grant, traces: Traces, done: ClockRepair) -> None:
-    """A grant that ended before its time goes on, with what expired of it."""
+    """Reopen a grant that ended early, with its expired credits."""
     account = book.accounts[grant.account_id]
     expired = traces.expired.get(grant.grant_id, 0)
     if grant.grant_id in traces.rolled or grant.grant_id in traces.reversed:
@@ -109,7 +110,7 @@ def reopen(book: Book, grant: Grant, traces: Traces, done: ClockRepair) -> None:
 
 
 def drop_claims_on(book: Book, grant: Grant) -> None:
-    """A grant that goes on is nobody's claim: it pays for what runs as before."""
+    """Drop the claims on a reopened grant: it pays for running leases as before."""
     if grant.state is not GrantState.HELD_OVER:
         return
     for lease in book.reservations.values():
@@ -120,10 +121,10 @@ def drop_claims_on(book: Book, grant: Grant) -> None:
 
 
 def restamp(book: Book, grants: list[Grant], done: ClockRepair) -> None:
-    """Grants that were made while the clock was ahead were made now.
+    """Stamp grants that were made while the clock was ahead as made now.
 
-    One that was to start at once has started now, and so has whatever was moved out of it. The
-    allowance of a period, and what rolled over, start when the period does.
+    A grant that was to start at once starts now, and so do the grants moved out of it. The
+    allowance of a period, and credits that rolled over, start with the period.
     """
     now = done.now
     moved: set[int] = set()
@@ -143,14 +144,14 @@ def restamp(book: Book, grants: list[Grant], done: ClockRepair) -> None:
 
 
 def has_moved(book: Book, grant: Grant, moved: set[int]) -> bool:
-    """Whether a grant came by a transfer out of one whose start has moved."""
+    """Whether a grant came by a transfer from a grant whose start has moved."""
     if grant.origin_id not in moved:
         return False
     return book.lots[grant.origin_id].account_id != grant.account_id
 
 
 def withdraw(book: Book, grant: Grant, done: ClockRepair) -> None:
-    """A grant that started before its time waits for it again, if nobody has used any of it."""
+    """Withdraw an unused grant that started early, so that it waits for its start again."""
     account = book.accounts[grant.account_id]
     is_whole = grant.remaining == grant.amount and not grant.origin_id
     if not is_whole or account.available < grant.amount:
@@ -168,7 +169,7 @@ def withdraw(book: Book, grant: Grant, done: ClockRepair) -> None:
 
 
 def bring_back(book: Book, lease: Reservation, done: ClockRepair) -> None:
-    """A lease that was renewed while the clock was ahead was renewed now, for as long as then."""
+    """Stamp a lease that was renewed while the clock was ahead as renewed now, for as long."""
     now = done.now
     ahead = lease.beat_at - now
     if ahead <= 0 and lease.admitted_at <= now:
@@ -198,13 +199,13 @@ def bring_back(book: Book, lease: Reservation, done: ClockRepair) -> None:
 
 
 def ended_at(book: Book, grant_id: int, otherwise: int) -> int:
-    """When a grant that is claimed has ended."""
+    """When a claimed grant has ended."""
     grant = book.lots.get(grant_id)
     return otherwise if grant is None else grant.expires_at
 
 
 def reopen_window(book: Book, quota: Quota, done: ClockRepair) -> None:
-    """A quota counts in the window of now, with everything that it counted in later ones."""
+    """Reopen a quota's present window, with everything that later windows have counted."""
     counter: Counter = book.limits.counters[quota.quota_id]
     if counter.starts_at <= done.now:
         return
@@ -226,7 +227,7 @@ def reopen_window(book: Book, quota: Quota, done: ClockRepair) -> None:
 
 
 def bring_back_bucket(book: Book, bucket: TokenBucket, done: ClockRepair) -> None:
-    """A rate limit refills from now on; what it had gained early it keeps."""
+    """Let a rate limit refill from now on; it keeps credits that it gained early."""
     if bucket.level_at > done.now:
         book.touch(bucket)
         bucket.level_at = done.now

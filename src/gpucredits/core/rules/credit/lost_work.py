@@ -1,7 +1,7 @@
-"""The rule that gives back use which was lost: what a job used after its last checkpoint.
+"""The rule that refunds lost work: a job's use after its last checkpoint.
 
-Owns: how much of a lease's use was lost, and the refund to the grants that paid for it. A lease is
-lost once: a lease that was given something back for lost work gets nothing more for it.
+Owns: the amount of a lease's lost use, and the refund to the grants that paid. A lease is refunded
+for lost work once.
 Must not: judge the cause, the evidence or the caps (core/lost_work.py does).
 """
 
@@ -64,7 +64,7 @@ def touches_lost(command: RefundLostWork) -> Touches:
 
 
 def lost_after(org_id: int, outcome: LostWorkRefunded) -> tuple[str, State]:
-    """The lease, what was lost of it, and what that came to."""
+    """The lease, its lost use, and the refund."""
     lease_id = ids.format_id(ids.RESERVATION, org_id, outcome.reservation_id)
     return lease_id, {"lost_ms": outcome.lost_ms, "amount": format_credits(outcome.amount)}
 

@@ -1,4 +1,4 @@
-"""Exposure: the most that jobs can still use, and be charged for, without the server's say.
+"""Exposure: the most that jobs can still use and be charged for if no server answers.
 
 Owns: the exposure of one lease as plain arithmetic. The store sums it up with the same formulas.
 Must not: touch rows.

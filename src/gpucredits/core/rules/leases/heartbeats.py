@@ -308,9 +308,9 @@ def believable(lease: Reservation, used_ms: int, now: int) -> tuple[int, str]:
 def repeated(lease: Reservation, used_ms: int, now: int) -> BeatResult:
     """What a report is told whose seq was used before: the same again, and nothing is charged.
 
-    One that tells of more use than was accepted is no repetition, unless its use was cut to the
-    server's time: somebody else reports for the lease. The node is told the last seq, and reports
-    again with a higher one.
+    A report with more use than was accepted may be no repetition: somebody else may have used the
+    seq. So the node is told the last seq, and reports again with a higher one. Use that was cut to
+    the server's time is left out: such a report is repeated as it is.
     """
     result = answer(lease, now, duplicate=True)
     if used_ms > lease.used_ms < elapsed_ms(lease, lease.beat_at):

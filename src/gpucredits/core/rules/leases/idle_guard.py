@@ -1,7 +1,7 @@
-"""The idle guard: whether a job leaves its GPUs unused, so that it is warned and then drained.
+"""The idle guard: finds jobs that leave their GPUs unused, to warn and then drain them.
 
-Owns: the terms of the guard and its decision, a pure function of what was measured in the last
-window. A job that did much once and nothing since is idle; one that has only just begun is not.
+Owns: the terms of the guard and its decision, a pure function of the samples in the last window. A
+job that worked long ago and not since is idle; a job that has just begun is not.
 Must not: read a clock or a GPU, or touch a process; the agent of the node does.
 """
 
@@ -27,9 +27,9 @@ GAPS_IN_WINDOW: Final = 2  # a gap of half a window means that nobody knows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleTerms:
-    """When a job is idle: below so many percent over the window. No window: the guard is off.
+    """A job is idle below a percentage over the window. Without a window, the guard is off.
 
-    GPUs that hold at least ``memory_percent`` of their memory are in use, where that is set. The
+    If ``memory_percent`` is set, GPUs with at least this part of their memory in use are busy. The
     window begins with the job's first use of a GPU, or ``startup_ms`` after its start.
     """
 
@@ -48,7 +48,7 @@ class IdleTerms:
 
 @dataclass(frozen=True, slots=True)
 class GpuSample:
-    """What a job did on one of its GPUs: percent, and whether it had a process; None: unknown.
+    """A job's load on one of its GPUs: percent, and whether it had a process; None if unknown.
 
     ``utilization`` is the sum over the ``readings`` that were joined.
     """
@@ -61,7 +61,7 @@ class GpuSample:
 
 @dataclass(frozen=True, slots=True)
 class JobSample:
-    """What a job did on each of its GPUs until an instant."""
+    """A job's load on each of its GPUs up to an instant."""
 
     at_ms: int
     gpus: tuple[GpuSample, ...]
@@ -69,14 +69,14 @@ class JobSample:
 
 @dataclass(frozen=True, slots=True)
 class IdleWatch:
-    """What is known of a job: the samples of the last window, and when it first used a GPU."""
+    """The state of watching a job: samples of the last window, and its first use of a GPU."""
 
     samples: tuple[JobSample, ...] = ()
     ready_at_ms: int | None = None
 
 
 class IdleAct(Enum):
-    """What the guard wants."""
+    """The guard's decision."""
 
     NOTHING = "nothing"
     WARN = "warn"
@@ -85,7 +85,7 @@ class IdleAct(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IdleStanding:
-    """Where a job stands with the guard: since when it is warned, and why."""
+    """A job's standing with the guard: since when it is warned, and why."""
 
     act: IdleAct = IdleAct.NOTHING
     warned_at_ms: int | None = None
@@ -103,7 +103,7 @@ def judged(
     started_ms: int,
     now_ms: int,
 ) -> IdleStanding:
-    """Where a job stands now. A warned job that goes on to be idle drains when the warning ends."""
+    """A job's standing now. A warned job that stays idle drains when the warning ends."""
     if before.act is IdleAct.DRAIN:
         return before
     window = window_of(watch, terms, started_ms=started_ms, now_ms=now_ms)
@@ -137,7 +137,7 @@ def judged(
 def window_of(
     watch: IdleWatch, terms: IdleTerms, *, started_ms: int, now_ms: int
 ) -> Sequence[JobSample]:
-    """The samples of the last window; none while the job is not ready, or the window has gaps."""
+    """The samples of the last window; empty before the window is full, or if it has gaps."""
     if not terms.is_on:
         return ()
     begins_ms = now_ms - terms.window_ms
@@ -166,7 +166,7 @@ def is_unused(gpu: Sequence[GpuSample]) -> bool:
 
 
 def is_idle(gpu: Sequence[GpuSample], terms: IdleTerms) -> bool:
-    """Whether a GPU was unused: no process, or too little work on the mean; unknown is not idle."""
+    """Whether a GPU was unused: no process, or too little load on average. Unknown is not idle."""
     if is_unused(gpu):
         return True
     known = [each.utilization for each in gpu if each.utilization is not None]
@@ -178,9 +178,9 @@ def is_idle(gpu: Sequence[GpuSample], terms: IdleTerms) -> bool:
 
 
 def watched(watch: IdleWatch, fresh: JobSample, terms: IdleTerms) -> IdleWatch:
-    """What is known after a new sample: joined to the last where both fall in one step.
+    """The state after a new sample, which is joined to the last if both fall in one step.
 
-    A window has a bounded number of steps, and samples before the window go.
+    A window has a bounded number of steps; samples before the window are dropped.
     """
     step_ms = max(terms.window_ms // BUCKETS_IN_WINDOW, 1)
     ready_at_ms = watch.ready_at_ms
@@ -197,12 +197,12 @@ def watched(watch: IdleWatch, fresh: JobSample, terms: IdleTerms) -> IdleWatch:
 
 
 def is_joinable(last: JobSample, fresh: JobSample, step_ms: int) -> bool:
-    """Whether two samples fall in one step and are of the same GPUs."""
+    """Whether two samples fall in one step and have the same GPUs."""
     return last.at_ms // step_ms == fresh.at_ms // step_ms and len(last.gpus) == len(fresh.gpus)
 
 
 def joined(first: JobSample, second: JobSample) -> JobSample:
-    """One sample for two: all of the work, the most memory, any process."""
+    """One sample for two: the sum of the load, the larger memory, any process."""
     gpus = []
     for one, other in zip(first.gpus, second.gpus, strict=True):
         work = None
