@@ -142,7 +142,7 @@ class Attempts(Generic[Answer]):
         )
 
     def _pause(self, said: str, *, asked_s: float, cause: Exception | None = None) -> float:
-        """The pause before the next attempt, of which the last ends with the deadline.
+        """The pause before the next attempt; the last attempt ends at the deadline.
 
         Half of the time that is left is kept for that attempt, and less than a first pause is not
         worth one. A server that asks for more patience than there is ends the call at once.

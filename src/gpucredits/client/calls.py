@@ -1066,7 +1066,7 @@ def end_idle_guard(
 
 
 def pools() -> Call[PoolList]:
-    """List every pool: what the pool has and how it is shared."""
+    """List every pool with its capacity and its terms of sharing."""
     return read("/v1/pools", PoolList, locals())
 
 
@@ -1160,7 +1160,7 @@ def change_weights(
 
 
 def shares(gpu_type: str, region: str = "default") -> Call[SharesAnswer]:
-    """List who may hold, holds, borrows and waits for how much of a pool.
+    """List how much of a pool each tenant may hold, holds, borrows and waits for.
 
     A key sees other tenants only in the totals.
     """
@@ -1168,7 +1168,7 @@ def shares(gpu_type: str, region: str = "default") -> Call[SharesAnswer]:
 
 
 def snapshot(gpu_type: str, region: str = "default") -> Call[SnapshotAnswer]:
-    """Get the last decision of a pool and the snapshot it was made from.
+    """Get the last decision about a pool, with its snapshot.
 
     The decision can be replayed from the snapshot.
     """

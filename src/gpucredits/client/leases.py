@@ -83,9 +83,9 @@ class LeaseView:
         return self._errands.token
 
     def checkpoint(self) -> None:
-        """Say that the work is saved as it stands: a claim of lost work begins here.
+        """Report a checkpoint: a later claim of lost work begins here.
 
-        The server hears of it with the next report, and of the last one before the lease ends.
+        The next report sends the checkpoint; the last one is sent before the lease ends.
         """
         self._errands.saved(self.used_ms())
 

@@ -228,7 +228,7 @@ class RateLimitSaved:
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """The boost that was given, what its amount counts, and of which sort of limit it is."""
+    """The boost that was given, the unit of its amount, and the sort of its limit."""
 
     boost: Boost
     path: str

@@ -126,7 +126,7 @@ def asks_of(
 
 
 def standing_of(ask: BucketDraw, bucket: TokenBucket | None) -> RequestStanding:
-    """How a bucket stands that was brought to now, or one of which nothing is known."""
+    """The standing of a bucket that was brought to now; None means an unknown bucket."""
     if bucket is None:
         return RequestStanding(ask)
     full_at = clears_at(bucket, bucket.capacity, bucket.level_at)

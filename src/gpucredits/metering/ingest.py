@@ -23,7 +23,7 @@ class Poison(StrEnum):
     """Why a message cannot be used."""
 
     UNREADABLE = "unreadable"  # the bytes are no message
-    UNKNOWN = "unknown"  # it names a lease or an account that there is not
+    UNKNOWN = "unknown"  # it names a lease or an account that does not exist
     REFUSED = "refused"  # the database refuses a value
 
 

@@ -119,7 +119,7 @@ class TermsAnswer(Struct, kw_only=True):
 
 
 class RequestAnswer(Struct, kw_only=True):
-    """A request as it stands; ``result`` is the id of what its approval made."""
+    """A request with its state; ``result`` is the id of what its approval has made."""
 
     request_id: Annotated[str, doc("The id of the request.")]
     account: Annotated[str, ACCOUNT]

@@ -1,8 +1,8 @@
-"""The way into a pool: which reserves have to wait for a turn, and what they are told.
+"""The way into a pool: sending reserves to the queue, and answering their callers.
 
-Owns: sending a reserve to the queue, waiting for the cycle that decides about it, keys that were
-used for it before, and what its owner is shown of a request in the queue.
-Must not: decide who is let in (the dispatcher does).
+Owns: sending a reserve to the queue, waiting for the cycle that decides on it, answers to keys that
+were used before, and the view of a queued request for its owner.
+Must not: admit a request (the dispatcher does).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def pool_of(call: AnyCall, request: ReserveRequest) -> GpuPool | None:
 
 
 def options_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> QueueOptions:
-    """What the queue is told; refuses what makes no sense."""
+    """The queue's options from a request; refuses contradictions."""
     if request.gang is None and (request.gang_size or 1) > 1:
         raise invalid("gang", "must be named for a gang_size of more than 1")
     if request.gang is not None and request.allow_partial:
@@ -93,9 +93,9 @@ def options_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> Queu
 async def take_turn(
     call: AnyCall, org_id: int, options: QueueOptions, *, position: int | None = None
 ) -> tuple[Outcome | QueueAnswer, bool]:
-    """Send a reserve to the queue: its lease or refusal, or its place; and whether it is a replay.
+    """Send a reserve to the queue: its lease, refusal or place; and whether this is a replay.
 
-    ``position``: its place in a batch, which is part of its key.
+    ``position`` is the place of the reserve in a batch, which is part of its key.
     """
     if call.dry_run:
         with naming_deadlines():
@@ -108,10 +108,10 @@ async def take_turn(
 async def take_turns(
     call: AnyCall, requests: Sequence[tuple[int, int, QueueOptions]], *, before: int
 ) -> list[tuple[Outcome | QueueAnswer | ProblemError, bool]]:
-    """Send reserves of a batch, as (place in it, org, options), to the queue on their own.
+    """Send reserves of a batch, as (place, org, options), to the queue one by one.
 
-    One that cannot wait there is told so in its place. ``before``: how many of the batch's other
-    items are decided, should some of these not be.
+    If an item cannot wait, the answer in its place says so. ``before`` is the number of other
+    items of the batch that are decided already, for the message if some of these are not.
     """
     if call.dry_run:
         return [await take_turn(call, org_id, options) for _, org_id, options in requests]
@@ -123,12 +123,12 @@ async def take_turns(
 
 
 def is_answer(told: object) -> TypeGuard[ProblemError]:
-    """Whether a problem is an answer to one item, and not the lack of one."""
+    """Whether a problem is the answer to one item, and not a failure to answer."""
     return isinstance(told, ProblemError) and told.status < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def gang_of(call: AnyCall, requests: Sequence[QueueOptions]) -> list[QueueOptions]:
-    """A batch that is all or nothing as one gang; refuses what makes no sense."""
+    """The options of an all-or-nothing batch, as one gang; refuses contradictions."""
     first = requests[0]
     kinds = {(each.pool_id, each.reserve.account, each.is_patient) for each in requests}
     if len(kinds) > 1:
@@ -146,7 +146,7 @@ def gang_of(call: AnyCall, requests: Sequence[QueueOptions]) -> list[QueueOption
 async def take_turn_together(
     call: AnyCall, org_id: int, gang: Sequence[QueueOptions]
 ) -> tuple[list[Outcome | QueueAnswer], bool]:
-    """Send a batch that is all or nothing to the queue."""
+    """Send an all-or-nothing batch to the queue as one gang."""
     if call.dry_run:
         return [*await rehearsed_together(call.services, org_id, gang)], False
     return await _join(call, org_id, gang, 0)
@@ -155,9 +155,9 @@ async def take_turn_together(
 async def resolve(
     call: AnyCall, org_id: int, queued: Queued, position: int | None = None
 ) -> list[Outcome | QueueAnswer]:
-    """What became of requests that this call, or an earlier one, put into the queue.
+    """The outcomes of requests that this call, or an earlier one, put into the queue.
 
-    To be asked to slow down is no answer: then the key may be used again for the same.
+    Throttling is no answer: the key may then be used again for the same requests.
     """
     requests = [await _ended(call, (org_id, each)) for each in (queued.queue_id, *queued.others)]
     if any(was_throttled(request) for request in requests):
@@ -187,7 +187,7 @@ async def _join(
 
 @contextmanager
 def naming_deadlines() -> Iterator[None]:
-    """Turn a deadline that has passed into a problem with its field."""
+    """Turn a deadline that has passed into a problem that names the field."""
     try:
         yield
     except DeadlinePassed as late:
@@ -215,7 +215,7 @@ async def _ended(call: AnyCall, key: tuple[int, int]) -> QueuedRequest:
 
 
 def _told(request: QueuedRequest) -> Outcome | QueueAnswer:
-    """What is said of a request: the end of one that does not wait, the place of one that does."""
+    """The answer for a request: its end, or its place if it waits."""
     if request.is_patient:
         return queued_to_wire(request)
     outcome = answer_of(request)
@@ -234,7 +234,7 @@ def _has_news(request: QueuedRequest) -> bool:
 
 
 def queued_to_wire(request: QueuedRequest) -> QueueAnswer:
-    """A request as its owner may see it: nothing in it names anybody else."""
+    """A request as its owner may see it; no other tenant is named."""
     request = by_the_clock(request)
     reserve = request.reserve
     state = STATES[QueueState(request.state)]
@@ -268,14 +268,14 @@ def queued_to_wire(request: QueuedRequest) -> QueueAnswer:
 
 
 def _waits_for(request: QueuedRequest) -> str | None:
-    """What has to come: another gate's word, the rest of its gang, or capacity."""
+    """What the request waits for: another gate, the rest of its gang, or capacity."""
     if request.held_by or not request.reason:
         return request.held_by or None
     return "gang" if request.reason == WaitReason.GANG_INCOMPLETE else "capacity"
 
 
 def _sentence(request: QueuedRequest) -> str:
-    """Why it waits, or how it ended, in words that name no other tenant."""
+    """Why the request waits, or how it ended; no other tenant is named."""
     state = QueueState(request.state)
     if state is QueueState.ADMITTED:
         asked = count(format_gpus(request.milli_gpus), "GPU")

@@ -1,4 +1,4 @@
-"""Handlers of pools: what there is of a type of GPU, and how it is to be shared."""
+"""Handlers of pools: the capacity of a GPU type in a region, and how it is shared."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ route = Routes("pools")
 
 @route("GET /v1/pools", Permission.READ_POOLS, client="pools()")
 async def get_pools(call: ApiRequest[None, NoQuery]) -> PoolList:
-    """List every pool: what the pool has and how it is shared."""
+    """List every pool with its capacity and its terms of sharing."""
     return PoolList(pools=[pool_to_wire(each) for each in await call.services.gpu_pools.refresh()])
 
 
@@ -107,7 +107,7 @@ async def _set(call: AnyCall, whole: PoolRequest, named: Named) -> PoolAnswer:
 
 
 def named_of(change: PoolChange) -> frozenset[str]:
-    """The terms of a pool, as rows have them, that a change names."""
+    """The terms of a pool that a change names, by the names of their columns."""
     named = named_in(change) & {"capacity"}
     for name, shape in (("resources", PoolResources), ("policy", PoolPolicy)):
         part = getattr(change, name)
@@ -188,7 +188,7 @@ async def patch_weights(call: ApiRequest[WeightsChange, NoQuery]) -> WeightsAnsw
 def merged_weights(
     pool: GpuPool, before: Sequence[Weight], changes: Sequence[WeightChange]
 ) -> list[Weight]:
-    """The weights of a pool with some changed; who is new may borrow where all in it may."""
+    """The weights of a pool after a change; new accounts may borrow if the pool allows it."""
     weights = {each.path: each for each in before}
     for each in changes:
         path = str(each.account)
@@ -220,7 +220,7 @@ async def _weigh(
 
 
 def pool_from_wire(gpu_type: str, region: str, request: PoolRequest) -> GpuPool:
-    """A pool as it was asked for."""
+    """The pool that a request describes."""
     resources = request.resources or PoolResources()
     policy = request.policy
     return GpuPool(
@@ -276,7 +276,7 @@ def pool_param(call: AnyCall) -> tuple[str, str]:
 
 
 def named(call: AnyCall, param: str, kind: type[Name]) -> str:
-    """A name in the request's path in its one spelling; it may be percent-encoded."""
+    """A name from the request's path, decoded and in its normal spelling."""
     try:
         return str(from_wire(kind, call.params[param]))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Handlers of the queue: who waits, where and why; waiting for news; giving up."""
+"""Handlers of the queue: listing requests, waiting for news, and canceling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers of shares: who holds how much of a pool, and the decision behind it."""
+"""Handlers of shares: the holdings of tenants in a pool, and the decision behind them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ route = Routes("pools")
     client="shares(gpu_type, region)",
 )
 async def get_shares(call: ApiRequest[None, NoQuery]) -> SharesAnswer:
-    """List who may hold, holds, borrows and waits for how much of a pool.
+    """List how much of a pool each tenant may hold, holds, borrows and waits for.
 
     A key sees other tenants only in the totals.
     """
@@ -50,7 +50,7 @@ async def get_shares(call: ApiRequest[None, NoQuery]) -> SharesAnswer:
     client="snapshot(gpu_type, region)",
 )
 async def get_snapshot(call: ApiRequest[None, NoQuery]) -> SnapshotAnswer:
-    """Get the last decision of a pool and the snapshot it was made from.
+    """Get the last decision about a pool, with its snapshot.
 
     The decision can be replayed from the snapshot.
     """
@@ -116,14 +116,14 @@ def shares_to_wire(sharing: Sharing, *, within: str) -> SharesAnswer:
 
 
 def dominant(amounts: list[int], capacity: Capacity) -> Fraction:
-    """The largest part of any resource that some amounts are; of what is drained, no part."""
+    """The largest part that amounts take of any resource; a drained resource does not count."""
     pairs = zip(amounts, capacity, strict=False)
     parts = [(amount, whole) for amount, (_, whole) in pairs if whole]
     return max(parts, key=lambda part: Rational(*part), default=(0, 1))
 
 
 def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: Any) -> ShareAnswer:
-    """One tenant's share; what it borrows is what it has above its target."""
+    """One tenant's share; the tenant borrows what it holds above its target."""
     over = (has[0] * row.fair[1] - row.fair[0] * has[1], has[1] * row.fair[1])
     return ShareAnswer(
         account=row.path,
@@ -138,6 +138,6 @@ def share_to_wire(row: Share, capacity: int, has: Fraction, **counts: Any) -> Sh
 
 
 def _decimals(part: Fraction, whole: int, unit: int = 1) -> str:
-    """A part of something in units with two decimals, cut off."""
+    """A fraction with two decimals, cut off."""
     hundredths = part[0] * whole * 100 // (part[1] * unit)
     return f"{hundredths // 100}.{hundredths % 100:02d}"

@@ -1,7 +1,7 @@
-"""What a server says when it listens: on standard output, and in a file of its data directory.
+"""The announcement of a listening server: on standard output, and in its data directory.
 
-Owns: the words, the JSON of ``serve --json``, and the file for as long as the server listens. A
-file of another server that runs is left alone.
+Owns: the words, the JSON of ``serve --json``, and the file while the server listens. The file of
+another running server is left alone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gpucredits.store.embedded.private import write_file
 def announced(
     config: Config, url: str, *, as_json: bool, renewal: TlsRenewal | None = None
 ) -> Iterator[None]:
-    """Say where the server listens, and keep it in the data directory for as long as it does.
+    """Announce where the server listens, and keep the file while it does.
 
-    Whoever says it may read what lies there, and watches the certificate as well.
+    The announcing process may read the data directory, so it watches the certificate as well.
     """
     watched = nullcontext() if renewal is None else renewal.watched()
     with written(config.data_dir, url) as other, watched:
@@ -43,9 +43,9 @@ def announced(
 
 @contextmanager
 def written(data_dir: Path, url: str) -> Iterator[ServerFile | None]:
-    """Say in the data directory where the server listens, for as long as it does.
+    """Keep the file in the data directory while the server listens.
 
-    Where another server that runs has said so of itself, its file stays: it is what is given.
+    If another running server has written the file, the file stays, and is what is returned.
     """
     own = ServerFile(url, os.getpid(), start_of(os.getpid()))
     other = found(data_dir)
@@ -62,7 +62,7 @@ def written(data_dir: Path, url: str) -> Iterator[ServerFile | None]:
 
 
 def found(data_dir: Path) -> ServerFile | None:
-    """What the file says, if it can be read."""
+    """The content of the file, if it can be read."""
     with suppress(ValueError):
         return server_in(data_dir)
     return None

@@ -1,6 +1,6 @@
 """``gpucredits backup``: copy the embedded database while it serves.
 
-Owns: finding the database, refusing one that is not ours to copy, and saying what was copied.
+Owns: finding the database, refusing a foreign one, and showing what was copied.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def backup(
 
 @contextmanager
 def serving(data_dir: Path) -> Iterator[str]:
-    """The address of a data directory's database, which is started if no server runs."""
+    """The address of a data directory's database; it is started if no server runs."""
     if not (data_dir / "postgres").is_dir():
         raise EmbeddedPostgresError(f"there are no books in {data_dir}: name it with --data-dir")
     if address := address_in_use(data_dir, DATABASE):
@@ -130,7 +130,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def show(target: Path, info: BackupInfo) -> None:
-    """What was copied, and what must be kept secret."""
+    """Show what was copied, and what must be kept secret."""
     output.print_facts(
         [
             ("backup", str(target)),
@@ -144,7 +144,7 @@ def show(target: Path, info: BackupInfo) -> None:
 
 
 def plain(info: BackupInfo) -> dict[str, object]:
-    """What a backup says of itself, for scripts."""
+    """A backup's own description, for scripts."""
     facts = msgspec.to_builtins(info)
     if not isinstance(facts, dict):
         raise TypeError("a backup's facts are an object")

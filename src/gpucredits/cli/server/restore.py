@@ -1,6 +1,6 @@
 """``gpucredits restore``: put a backup into a new data directory, and check its books.
 
-Owns: the order: copy, checksums, recovery, tables, key, books; and saying how each ended.
+Owns: the steps copy, checksums, recovery, tables, key and books, and the report on each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OWN_DATABASE = (
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the options ask for."""
+    """The options of the command."""
 
     source: Path
     data_dir: Path
@@ -124,7 +124,7 @@ async def finish(wishes: Wishes, progress: ProgressLine) -> Verification | None:
 
 
 def show(wishes: Wishes, info: BackupInfo, books: Verification | None, *, as_json: bool) -> None:
-    """What was restored, who may enter, and whether the books hold."""
+    """Show what was restored, the admin key, and whether the books hold."""
     key_path = wishes.data_dir / KEY_FILE
     key = str(key_path) if key_path.exists() else None
     if as_json:

@@ -1,7 +1,7 @@
 """A server for the length of a command: its own data directory, a free port, a movable clock.
 
-Owns: starting it as a user would, and leaving neither a process nor a file behind.
-Must not: talk to it; the command does, through the client.
+Owns: starting the server as a user would, and leaving neither a process nor a file behind.
+Must not: talk to the server; the command does, through the client.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ LOG_LINES_SHOWN: Final = 5
 
 
 class ServerFailedError(Exception):
-    """The server did not start; the text has its last words."""
+    """The server did not start; the text has its last output."""
 
 
 class Announcement(msgspec.Struct):
-    """What ``serve --json`` says when it listens."""
+    """The announcement of ``serve --json``."""
 
     url: str
     admin_key: str
 
 
 class Failure(msgspec.Struct):
-    """What ``serve --json`` says when it cannot."""
+    """The error of ``serve --json`` if it cannot listen."""
 
     detail: str
 

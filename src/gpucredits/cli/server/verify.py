@@ -1,7 +1,7 @@
 """``gpucredits verify``: check every rule of the books on the live database.
 
-Owns: finding the database, and showing what was found. It works on the database itself, not through
-the API: whoever checks the books must not have to trust the server that keeps them.
+Owns: finding the database, and showing the findings. The command reads the database itself, not the
+API: an auditor need not trust the server that keeps the books.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def verify(  # one argument for each option
         data_dir = DATA_DIR_DEFAULT
         require_meant(data_dir, os.environ.get("GPUCREDITS_URL"))
     if data_dir is None and database_url is None:
-        raise click.UsageError("Give --data-dir or --database-url: which books shall be checked?")
+        raise click.UsageError("Give --data-dir or --database-url, to say which books to check.")
     try:
         result = asyncio.run(check(data_dir, database_url, exported))
     except (DatabaseAddressError, EmbeddedPostgresError, UnsafeDatabaseError) as error:
@@ -108,18 +108,18 @@ def verify(  # one argument for each option
 
 
 def require_meant(data_dir: Path, url: str | None) -> None:
-    """Refuse books that nobody named while the environment names the server of others."""
+    """Refuse to check unnamed books while the environment names another server."""
     own = address_in(data_dir)
     if not url or own is None or url.rstrip("/") == own.rstrip("/"):
         return
     raise click.UsageError(
-        f"GPUCREDITS_URL is {url}, and the server of {data_dir} is at {own}: which books shall be "
-        "checked? verify reads a database, not a server: give --data-dir or --database-url."
+        f"GPUCREDITS_URL is {url}, and the server of {data_dir} is at {own}. Say which books to "
+        "check: verify reads a database, not a server. Give --data-dir or --database-url."
     )
 
 
 def books(data_dir: Path | None, database_url: str | None) -> str:
-    """Which database was checked, without its password."""
+    """The address of the checked database, without its password."""
     if database_url is None:
         return f"embedded, in {(data_dir or Path()).resolve()}"
     parts = urlsplit(database_url)  # it was opened, so it is an address
@@ -137,7 +137,7 @@ def write_heads(path: Path, heads: Sequence[Head]) -> None:
 
 
 def read_heads(path: Path) -> list[Head]:
-    """Chain heads as an earlier check wrote them."""
+    """The chain heads of an earlier check."""
     try:
         return [Head(**head) for head in json.loads(path.read_bytes())]
     except (ValueError, TypeError) as error:
@@ -158,7 +158,7 @@ async def check(
 
 @asynccontextmanager
 async def database(data_dir: Path | None, database_url: str | None) -> AsyncIterator[str]:
-    """The address of the database; an embedded one that does not run is started for the while."""
+    """The address of the database; an embedded one is started if it does not run."""
     if database_url is not None or data_dir is None:
         yield database_url or ""
         return
@@ -175,7 +175,7 @@ async def database(data_dir: Path | None, database_url: str | None) -> AsyncIter
 
 
 def show(result: Verification) -> None:
-    """What was checked, and every broken rule with some of its rows."""
+    """Show what was checked, and every broken rule with some of its rows."""
     for finding in result.findings:
         click.echo(f"BROKEN  {finding.rule}: {finding.claim}")
         columns = list(finding.rows[0]) if finding.rows else []

@@ -122,7 +122,7 @@ def require_distinct(command: click.Command, ctx: click.Context) -> None:
 
 @contextmanager
 def near_options(command: click.Command, ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
-    """Offer near names for an option that there is not."""
+    """Suggest similar names for an unknown option."""
     given = list(args)
     try:
         yield

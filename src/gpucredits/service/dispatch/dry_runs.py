@@ -32,7 +32,7 @@ from gpucredits.store.dispatch.queue import Key, QueuedRequest, QueueState
 
 FRONT: Final = 2  # requests of each account, the next ones to start, that are always asked about
 FURTHER: Final = 1  # and of those behind them, in a cycle
-FURTHER_FAILED: Final = 100  # the same of accounts of which one would not be let in
+FURTHER_FAILED: Final = 100  # the same for an account with a request that failed
 ASKED_MAX: Final = 100  # in one round, but for those of accounts that failed
 BEHIND_MAX: Final = 20  # so many are asked about before those behind the front are left for later
 BELIEVED_US: Final = 10_000_000

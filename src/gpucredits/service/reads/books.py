@@ -45,9 +45,9 @@ class TreeTooLarge(Exception):  # noqa: N818  # it states what happened
 class Balance:
     """An account's buckets, or a subtree's, as of an instant.
 
-    What has not started, what the house covered and how far below zero a postpaid account may go
-    are known of now only: None of the past. So is what one account can spend by itself, and what
-    the accounts above can of which it may spend too.
+    Grants that have not started, the house's cover, the credit limit of a postpaid account, and
+    spendable credits are known for now only; for the past they are None. ``through`` has the
+    spendable credits of accounts above whose credits the account may spend.
     """
 
     path: str

@@ -1,8 +1,8 @@
-"""A cached book: the rows of one org, with what tells which of them changed and what is complete.
+"""A cached book: the rows of one org, and notes on what has changed and what is complete.
 
-Owns: what is noted of a book beside its rows: how they stood when they were read or last saved, and
-of which accounts and jobs everything is there that a command may ask for; what a book keeps for the
-next batch, and takes over from an older one of the same version; how much it weighs.
+Owns: the notes beside the rows: the rows' values when they were read or last saved, and the
+accounts and jobs that are complete for any command; what a book keeps for the next batch, and what
+it takes over from an older book of the same version; the weight of a book.
 Must not: keep books (book_cache does), or read and write rows (load and save do).
 """
 
@@ -38,10 +38,10 @@ class CachedBook:
     read for the commands of one batch only. ``lease_states`` has the leases that were not steady
     (see rows) when they were read or last saved.
 
-    Of accounts in ``counted`` every limit is in the book with all that it counts; of those in
-    ``tallied`` the past of rolling windows too, as far as they reach. Of accounts ``with_budgets``
-    every budget is in the book with its last period. ``unread_jobs`` are (account, job) of which
-    this batch takes for granted that nothing runs: the guard looks.
+    For accounts in ``counted``, the book has every limit with its counters; for accounts in
+    ``tallied``, it has the past of rolling windows too, as far as they reach. For accounts
+    ``with_budgets``, it has every budget with its last period. ``unread_jobs`` are the (account,
+    job) that this batch assumes to have no leases; the guard checks that.
     """
 
     book: Book
@@ -228,7 +228,7 @@ def take_over(cached: CachedBook, older: CachedBook) -> None:
 
 
 def take_over_grants(cached: CachedBook, older: CachedBook, account_id: int) -> None:
-    """Take over the grants of an account of which only the limits were read this time."""
+    """Take over the grants of an account if only its limits were read this time."""
     account = cached.book.accounts[account_id]
     if cached.book.grants[account_id] or id(account) in cached.book.changed:
         return

@@ -245,10 +245,10 @@ def is_usable(cached: CachedBook, needs: Needs, now: int) -> bool:
 
 
 def note_complete(books: CachedBooks, needs: Needs, accounts: dict[int, list[int]]) -> None:
-    """Note of which accounts of each org, all of them read just now, everything was read.
+    """Note the accounts of each org that are complete, among those read just now.
 
-    Quotas on what runs at once are left out where a batch only renews and nothing is due; the past
-    of rolling windows is read for leases that may start.
+    If a batch only renews and nothing is due, quotas on concurrent use are not read. The past of
+    rolling windows is read for leases that may start.
     """
     starting = {job[0] for job in needs.jobs}
     for org_id, numbers in accounts.items():

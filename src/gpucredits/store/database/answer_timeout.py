@@ -1,8 +1,8 @@
 """A timeout that runs only while this process could have heard the answer.
 
-Owns: counting time in small steps, each of which counts once however late it came. A loop that was
-busy with something else for a second has taken one step of the time it grants, not a second: an
-answer that lies in the socket meanwhile is no outage of who sent it.
+Owns: counting time in small steps; each step counts once, however late it comes. If the event loop
+was busy for a second, only one step has passed: an answer that waited in the socket meanwhile is no
+outage of its sender.
 Must not: know what is waited for.
 """
 

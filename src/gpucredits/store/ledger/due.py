@@ -1,4 +1,4 @@
-"""Finding accounts of which the clock has made something true that is not written down.
+"""Finding accounts for which the clock has made something due that is not written down.
 
 Orgs are walked in order, a bounded number at a time; of each, the accounts that are longest due.
 """

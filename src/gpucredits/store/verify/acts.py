@@ -7,7 +7,7 @@ a limit past the server leaves a row that no act explains.
 from __future__ import annotations
 
 from gpucredits.core import ids
-from gpucredits.store.verify.check import Check
+from gpucredits.store.verify.check import Check, terms_as_told
 from gpucredits.store.verify.reconciliation import RECONCILIATION_CHECKS
 from gpucredits.store.verify.text import credits_text, gpus_text, id_text, instant_text, scope_text
 
@@ -205,46 +205,28 @@ ACT_CHECKS = (
         ) AS l ON l.org_id = a.org_id AND l.resource = a.path
         WHERE (a.delinquent::text = l.new ->> 'delinquent') IS NOT TRUE""",
     ),
-    Check(
+    terms_as_told(
         "anomaly_term_acts",
         "the terms of unusual spending are those that the audit log last says were set",
-        f"""SELECT coalesce(t.org_id, l.org_id) AS org_id, t.account_id, t.ratio_percent, t.floor,
-            t.auto_suspend, t.set_by, l.resource, l.new
-        FROM (
-            SELECT t.*, a.path FROM anomaly_terms t
-            LEFT JOIN accounts a ON a.org_id = t.org_id AND a.account_id = t.account_id
-        ) AS t
-        FULL JOIN (
-            SELECT DISTINCT ON (org_id, resource) org_id, resource, new FROM audit_log
-            WHERE action = 'anomaly_terms.set' ORDER BY org_id, resource, place DESC
-        ) AS l ON l.org_id = t.org_id AND l.resource = t.path
-        WHERE (l.new ->> 'ratio_percent' = t.ratio_percent::text
+        "anomaly_terms",
+        shown="t.ratio_percent, t.floor, t.auto_suspend, t.set_by",
+        # Acts of before schema 9 tell no scope; the upgrade made them the org's.
+        same=f"""l.new ->> 'ratio_percent' = t.ratio_percent::text
             AND l.new ->> 'floor' = {credits_text("t.floor")}
             AND l.new ->> 'auto_suspend' = t.auto_suspend::text
-            -- acts of before schema 9 tell no scope; the upgrade made them the org's
-            AND coalesce(l.new ->> 'set_by_scope', 'org') = {scope_text("t.set_by")})
-            IS NOT TRUE""",  # noqa: S608  # constant texts only
+            AND coalesce(l.new ->> 'set_by_scope', 'org') = {scope_text("t.set_by")}""",
+        acts=("anomaly_terms.set",),
     ),
-    Check(
+    terms_as_told(
         "idle_guard_acts",
         "idle guards are those that the audit log last says were set, and none that were ended",
-        f"""SELECT coalesce(g.org_id, l.org_id) AS org_id, g.account_id, g.window_ms, g.set_by,
-            l.resource, l.new
-        FROM (
-            SELECT g.*, a.path FROM idle_guards g
-            LEFT JOIN accounts a ON a.org_id = g.org_id AND a.account_id = g.account_id
-        ) AS g
-        FULL JOIN (
-            SELECT * FROM (
-                SELECT DISTINCT ON (org_id, resource) org_id, resource, new FROM audit_log
-                WHERE action IN ('idle_guard.set', 'idle_guard.end')
-                ORDER BY org_id, resource, place DESC
-            ) AS last WHERE new IS NOT NULL
-        ) AS l ON l.org_id = g.org_id AND l.resource = g.path
-        WHERE (l.new = jsonb_build_object('window_ms', g.window_ms,
-            'utilization_percent', g.utilization_percent, 'memory_percent', g.memory_percent,
-            'startup_ms', g.startup_ms, 'warning_ms', g.warning_ms, 'grace_ms', g.grace_ms,
-            'set_by_scope', {scope_text("g.set_by")})) IS NOT TRUE""",  # noqa: S608  # constant texts only
+        "idle_guards",
+        shown="t.window_ms, t.set_by",
+        same=f"""l.new = jsonb_build_object('window_ms', t.window_ms,
+            'utilization_percent', t.utilization_percent, 'memory_percent', t.memory_percent,
+            'startup_ms', t.startup_ms, 'warning_ms', t.warning_ms, 'grace_ms', t.grace_ms,
+            'set_by_scope', {scope_text("t.set_by")})""",
+        acts=("idle_guard.set", "idle_guard.end"),
     ),
     Check(
         "statement_acts",

@@ -7,7 +7,7 @@ terms by which credits move by themselves are those that somebody set.
 from __future__ import annotations
 
 from gpucredits.core import ids
-from gpucredits.store.verify.check import Check
+from gpucredits.store.verify.check import Check, terms_as_told
 from gpucredits.store.verify.text import credits_text, id_text
 
 LEASE_TEXT = id_text(ids.RESERVATION, "r", "reservation_id")
@@ -65,51 +65,31 @@ RECONCILIATION_CHECKS = (
             AND l.new ->> 'cause' = CASE w.cause WHEN 0 THEN 'node_failure'
                 ELSE 'preemption' END) IS NOT TRUE""",  # noqa: S608  # constant texts only
     ),
-    Check(
+    terms_as_told(
         "reconcile_policy_acts",
         "policies of the reconciler are those that the audit log last says were set or ended",
-        f"""SELECT coalesce(p.org_id, l.org_id) AS org_id, p.account_id, p.mode, l.resource, l.new
-        FROM (
-            SELECT p.*, a.path FROM reconcile_policies p
-            LEFT JOIN accounts a ON a.org_id = p.org_id AND a.account_id = p.account_id
-        ) AS p
-        FULL JOIN (
-            SELECT * FROM (
-                SELECT DISTINCT ON (org_id, resource) org_id, resource, new FROM audit_log
-                WHERE action IN ('reconcile_policy.set', 'reconcile_policy.end')
-                ORDER BY org_id, resource, place DESC
-            ) AS last WHERE new IS NOT NULL
-        ) AS l ON l.org_id = p.org_id AND l.resource = p.path
-        WHERE (l.new ->> 'mode' = CASE p.mode WHEN 0 THEN 'off' WHEN 1 THEN 'report'
+        "reconcile_policies",
+        shown="t.mode",
+        # Acts of before schema 16 do not tell quiet_ms: it was a constant.
+        same=f"""l.new ->> 'mode' = CASE t.mode WHEN 0 THEN 'off' WHEN 1 THEN 'report'
                 ELSE 'post' END
-            AND l.new ->> 'tolerance_ms' = p.tolerance_ms::text
-            AND l.new ->> 'alarm_percent' = p.alarm_percent::text
-            -- acts of before schema 16 do not tell it: it was a constant
-            AND coalesce(l.new ->> 'quiet_ms', '900000') = p.quiet_ms::text
-            AND l.new ->> 'alarm_floor' = {credits_text("p.alarm_floor")}) IS NOT TRUE""",  # noqa: S608  # constant texts only
+            AND l.new ->> 'tolerance_ms' = t.tolerance_ms::text
+            AND l.new ->> 'alarm_percent' = t.alarm_percent::text
+            AND coalesce(l.new ->> 'quiet_ms', '900000') = t.quiet_ms::text
+            AND l.new ->> 'alarm_floor' = {credits_text("t.alarm_floor")}""",
+        acts=("reconcile_policy.set", "reconcile_policy.end"),
     ),
-    Check(
+    terms_as_told(
         "loss_term_acts",
         "terms of lost work are those that the audit log last says were set or ended",
-        """SELECT coalesce(t.org_id, l.org_id) AS org_id, t.account_id, t.hours_per_job,
-            l.resource, l.new
-        FROM (
-            SELECT t.*, a.path FROM loss_terms t
-            LEFT JOIN accounts a ON a.org_id = t.org_id AND a.account_id = t.account_id
-        ) AS t
-        FULL JOIN (
-            SELECT * FROM (
-                SELECT DISTINCT ON (org_id, resource) org_id, resource, new FROM audit_log
-                WHERE action IN ('loss_terms.set', 'loss_terms.end')
-                ORDER BY org_id, resource, place DESC
-            ) AS last WHERE new IS NOT NULL
-        ) AS l ON l.org_id = t.org_id AND l.resource = t.path
-        WHERE (l.new ->> 'hours_per_job' = t.hours_per_job::text
+        "loss_terms",
+        shown="t.hours_per_job",
+        # Acts of before schema 16 do not tell hours_per_account.
+        same="""l.new ->> 'hours_per_job' = t.hours_per_job::text
             AND l.new ->> 'window_hours' = t.window_hours::text
             AND l.new ->> 'unreported_hours' = t.unreported_hours::text
-            -- acts of before schema 16 do not tell it
-            AND coalesce(l.new ->> 'hours_per_account', '24') = t.hours_per_account::text)
-            IS NOT TRUE""",
+            AND coalesce(l.new ->> 'hours_per_account', '24') = t.hours_per_account::text""",
+        acts=("loss_terms.set", "loss_terms.end"),
     ),
     Check(
         "unmatched_acts",
