@@ -1,6 +1,6 @@
 """A time cut into whole days and what is left at its ends.
 
-Owns: which entries correct the sums of days where a time begins or ends inside a day.
+Owns: which entries can correct the sums of days where a time begins or ends inside a day.
 Must not: add anything up.
 """
 
@@ -16,21 +16,17 @@ ENTRIES_AT = """
 SELECT entry_at($1, at) FROM unnest($2::bigint[]) WITH ORDINALITY AS asked(at, place) ORDER BY place
 """
 NEXT = "SELECT clock, next_entry_id, next_id FROM orgs WHERE org_id = $1"
-
-
 NO_HOUR = -1
-
-
 NO_DAY = -1
 
 
 class Cut(NamedTuple):
     """Where a time begins (sign -1) or ends (sign 1), for sums by lease.
 
-    Entries of ``day`` go from ``first`` up to before ``beyond``, and those before the instant ``at``
-    up to before ``middle``. What a lease had been charged then is what it had been before the day
-    and its entries up to ``middle``; or what it had been before the next day, less its entries from
-    ``middle`` on. With NO_DAY it is a time of its own, from ``at`` on: its entries up to ``middle``.
+    The entries of ``day`` go from ``first`` up to before ``beyond``; from ``middle`` on they are
+    not before the instant ``at``. What a lease had been charged at that instant is what it had been
+    before the day and its entries up to ``middle``. It is also what it had been before the next
+    day, less its entries from ``middle`` on. With NO_DAY it is a whole time that begins at ``at``.
     """
 
     sign: int
