@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 import pytest
 
 from gpucredits.core.bounds import DAY_US
+from gpucredits.core.command import Adjust, CreateAccount, Issue, Refund, Settle
+from gpucredits.core.entry import EntryType
+from gpucredits.core.reservation import ReservationState
 from gpucredits.store.billing.day_edges import by_days
 from gpucredits.store.billing.job_spending import list_jobs
 from gpucredits.store.billing.lease_spending import lease_time, list_leases
 from gpucredits.store.billing.spending import Grouping, sum_groups
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.ledger.accounts import accounts_under
+from gpucredits.store.ledger.entries import EntryFilter
 from support.gated import until_midnight
 from support.long_history import (
     AT_ONCE,
@@ -44,6 +49,7 @@ def night(postgres: TestServer) -> Iterator[History]:
         yield told
 
 
+SIGNS = {EntryType.SETTLE: 1, EntryType.REFUND: -1, EntryType.ADJUST: 1}
 SPANS = {"the first": slice(0, 2), "one in the middle": slice(5, 7), "the last": slice(-2, None)}
 
 
@@ -199,3 +205,59 @@ def test_usage_of_whole_days_reads_no_entries(history: History, by: Grouping, ta
 
     read = rows_read(history, table, ask)
     assert read <= FEW_DAYS, read
+
+
+def test_leases_that_ended_moved_or_were_corrected_cost_what_their_entries_say(
+    database: str,
+) -> None:
+    """From each instant of their day to each other: settled, corrected, moved and charged late."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=1_000)
+        for path in ("acme/p", "acme/p/u"):
+            await stage.do(CreateAccount(path=path))
+        await stage.do(Issue(account="acme/p/u", amount=10 * CREDIT))
+        await until_midnight(stage, before_s=3_600)
+        moved = await stage.reserve("acme/p/u", job_id="moved")
+        late = await stage.reserve(job_id="late")
+        kept, corrected = [
+            await stage.reserve(job_id=name, window_ms=60_000) for name in ("kept", "corrected")
+        ]
+        await stage.advance(4)
+        for lease in (moved, late, kept, corrected):
+            await stage.beat(lease, 1, 4_000)
+        await stage.advance(5)
+        await stage.beat(moved, 2, 9_000)
+        for lease in (kept, corrected):
+            number = lease.reservation.reservation_id
+            await stage.do(Settle(reservation_id=number, used_ms=8_000))
+        await stage.advance(6)
+        assert (await stage.beat(late, 2, 13_000)).state is ReservationState.EXPIRED
+        await stage.advance(1)
+        await stage.do(Refund(reservation_id=number, amount=2 * CREDIT))
+        await stage.advance(86_400)
+        await stage.do(Adjust(reservation_id=number, amount=CREDIT))
+        await check_spent(stage)
+
+    play(database, act)
+
+
+async def check_spent(stage: Scene) -> None:
+    """Leases and jobs of every time cost what the entries of the time come to."""
+    whole = await stage.reads.entries("acme", EntryFilter(limit=1_000))
+    charges = [row for row in whole if row.entry.type in SIGNS]
+    assert {row.account for row in charges if row.job_id == "moved"} == {"acme", "acme/p/u"}
+    instants = sorted({row.recorded_at + more for row in charges for more in (0, 1)})
+    async with stage.pool.acquire() as connection:
+        for since, until in combinations(instants, 2):
+            expected: dict[str, int] = {}
+            for row in charges:
+                if since <= row.recorded_at < until:
+                    amount = SIGNS[row.entry.type] * row.entry.amount
+                    expected[row.job_id] = expected.get(row.job_id, 0) + amount
+            time = await by_days(connection, 1, since, until)
+            which = await lease_time(connection, 1, None, time)
+            leases = await list_leases(connection, which, before=2**62, limit=10)
+            jobs, _ = await list_jobs(connection, which, before=2**62, limit=10)
+            assert {each.job_id: each.amount for each in leases} == expected
+            assert {each.name: each.amount for each in jobs} == expected
