@@ -67,8 +67,11 @@ async def counters(stage: Scene) -> list[tuple[int, ...]]:
 
 
 async def until_midnight(stage: Scene, zone: str = "UTC", *, before_s: float = 0) -> int:
-    """Move the clock to some seconds before the end of a local day; when that day ends."""
+    """Move the clock to some seconds before the end of a local day; when that day ends.
+
+    It is the next day if so little of the present one is left, or less.
+    """
     now = (await stage.balance()).as_of
-    _, ends_at = period_at(Calendar.DAY, zone, now)
+    _, ends_at = period_at(Calendar.DAY, zone, now + max(int(before_s * 1_000_000), 0))
     await stage.advance((ends_at - now) / 1_000_000 - before_s)
     return ends_at

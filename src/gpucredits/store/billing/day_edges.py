@@ -1,6 +1,6 @@
 """A time cut into whole days and what is left at its ends.
 
-Owns: which entries correct the sums of days where a time begins or ends inside a day.
+Owns: which entries can correct the sums of days where a time begins or ends inside a day.
 Must not: add anything up.
 """
 
@@ -16,11 +16,7 @@ ENTRIES_AT = """
 SELECT entry_at($1, at) FROM unnest($2::bigint[]) WITH ORDINALITY AS asked(at, place) ORDER BY place
 """
 NEXT = "SELECT clock, next_entry_id, next_id FROM orgs WHERE org_id = $1"
-
-
 NO_HOUR = -1
-
-
 NO_DAY = -1
 
 

@@ -103,7 +103,7 @@ WITH lease AS MATERIALIZED ([leases]), cut AS MATERIALIZED (
             AND d.reservation_id = r.reservation_id AND d.day + 0 >= w.day -- not by the day
         ORDER BY d.day LIMIT 1
     ) AS d ON true
-    CROSS JOIN LATERAL ( -- on that day, and only before the instant
+    CROSS JOIN LATERAL ( -- perhaps on that day, and only before the instant
         SELECT w.day = {NO_DAY} OR r.first_entry_id >= w.first OR coalesce(d.day = w.day, false),
             coalesce(r.last_at < w.at, false)
     ) AS c(charged, over)
@@ -114,9 +114,9 @@ WITH lease AS MATERIALIZED ([leases]), cut AS MATERIALIZED (
     ) AS s(after)
     LEFT JOIN LATERAL (
         SELECT d.charged FROM lease_days d WHERE d.org_id = [org]
-            AND d.reservation_id = r.reservation_id AND d.day + 0 > w.day
+            AND d.reservation_id = r.reservation_id AND d.day + 0 > w.day AND s.after
         ORDER BY d.day LIMIT 1
-    ) AS n ON s.after
+    ) AS n ON true
 ), run AS MATERIALIZED (
     SELECT p.account_id, c.sign, c.after, c.weight, min(c.first) AS first, max(c.beyond) AS beyond
     FROM cut c CROSS JOIN LATERAL lease_payers(c.payer_id, c.payers) AS p(account_id)
