@@ -62,6 +62,33 @@ def test_listing_leases_reads_those_it_lists(history: History, wanted: Reservati
     assert read < FEW, read
 
 
+@pytest.mark.parametrize("wanted", LEASES_WANTED.values(), ids=LEASES_WANTED.keys())
+def test_statistics_of_a_busy_time_make_lists_read_no_more(
+    history: History, wanted: ReservationFilter
+) -> None:
+    """The planner may have looked when many leases were live that have ended since."""
+
+    async def look_at_a_busy_time(connection: Connection, org_id: int) -> None:
+        await connection.execute("SET LOCAL session_replication_role = replica")  # no triggers
+        ended = await connection.fetch(
+            "UPDATE reservations SET state = 0 WHERE org_id = $1 AND reservation_id % 2 = 0"
+            " AND state = 1 RETURNING reservation_id",
+            org_id,
+        )
+        await connection.execute("ANALYZE")
+        await connection.execute(
+            "UPDATE reservations SET state = 1 WHERE org_id = $1 AND reservation_id = ANY ($2)",
+            org_id,
+            [row["reservation_id"] for row in ended],
+        )
+
+    async def ask(connection: Connection, org_id: int) -> int:
+        return len(await list_reservations(connection, org_id, wanted, history.over))
+
+    read = rows_read(history, "reservations", ask, prepare=look_at_a_busy_time)
+    assert read < FEW, read
+
+
 @pytest.mark.parametrize("each", [None, 1], ids=["as it is", "control: one lease of each"])
 def test_a_page_of_many_accounts_reads_about_a_page(
     database: str, monkeypatch: pytest.MonkeyPatch, each: int | None

@@ -49,12 +49,17 @@ CROSS JOIN LATERAL (
     ORDER BY r.reservation_id DESC LIMIT [limit]
 ) AS s ORDER BY s.reservation_id DESC LIMIT [limit]
 """  # noqa: S608  # constant texts only
-# Leases that have lapsed and are not written down as such: their payers are due.
+# Leases that have lapsed and are not written down as such: their payers are due. All of them are
+# read (OFFSET 0): in order, the planner would read the whole org once many of its leases are live.
 LAPSED = """
-SELECT [columns] FROM reservations r
-WHERE [where] AND r.org_id = [org] AND r.state = 0 AND r.expires_at <= [now]
-    AND r.account_id = ANY ([accounts]::bigint[]) AND r.payer_id = ANY (ARRAY(
-        SELECT a.account_id FROM accounts a WHERE a.org_id = [org] AND a.due_at <= [now]))
+SELECT [columns] FROM (
+    SELECT * FROM reservations l
+    WHERE l.org_id = [org] AND l.state = 0 AND l.expires_at <= [now]
+        AND l.payer_id = ANY (ARRAY(
+            SELECT a.account_id FROM accounts a WHERE a.org_id = [org] AND a.due_at <= [now]))
+    OFFSET 0
+) AS r
+WHERE [where] AND r.account_id = ANY ([accounts]::bigint[])
 ORDER BY r.reservation_id DESC LIMIT [limit]
 """
 # All leases with the labels are read, and nothing else.
