@@ -56,7 +56,7 @@ def test_many_jobs_share_an_agent(
 ) -> None:
     """Each is reported and billed for itself; one that is refused harms nobody."""
     launchers.agent(state)
-    words = ("--agent", str(state), "--window", "2s")
+    words = ("--agent", str(state), "--window", "5s")
     started = [launchers.python(org, *words, script=WAITS) for _ in range(4)]
     pids = [int(each.line()) for each in started]
     missing = launchers.start(org, *words, command=["/no/such/command"])
@@ -121,7 +121,7 @@ def test_a_job_without_an_agent_ends_at_its_deadline(
 ) -> None:
     """No job outlives its trust; the use up to the end of the lease is billed late."""
     first = launchers.agent(state)
-    launched = launchers.python(org, "--agent", str(state), "--window", "2s", script=WAITS)
+    launched = launchers.python(org, "--agent", str(state), "--window", "5s", script=WAITS)
     pid = int(launched.line())
     end(first.pid)
     first.wait(HANGS_S)

@@ -77,7 +77,7 @@ def test_a_node_waits_until_there_is_use_to_report() -> None:
 
     async def drive() -> Tally:
         now = time.monotonic()
-        tally = Tally(now, now + 0.05)
+        tally = Tally(now, now + 0.5)
         await drive_closed([Quick([Post(TARGET, "node-0", [lease])], tally, 1)], tally)
         return tally
 
