@@ -26,6 +26,7 @@ from support.long_history import (
     HOUR_MS,
     LEASES,
     History,
+    as_usage_is_read,
     job,
     long_history,
     rows_read,
@@ -73,7 +74,7 @@ def test_usage_reads_the_time_it_is_asked_for(
         ]
         return len(spent.groups)
 
-    read = rows_read(history, table, ask)
+    read = rows_read(history, table, ask, prepare=as_usage_is_read)
     assert read < FEW * 2, read
 
 
@@ -102,7 +103,7 @@ def test_usage_from_midday_reads_an_hour_of_entries(postgres: TestServer, table:
             assert spent.amount == 2 * AT_ONCE * 30 * CREDIT
             return len(spent.groups)
 
-        read = rows_read(told, table, ask)
+        read = rows_read(told, table, ask, prepare=as_usage_is_read)
     assert read < FEW, read
 
 
@@ -125,7 +126,7 @@ def test_leases_and_jobs_of_a_time_are_found_without_others(
         assert following == found[-1].reservation_id
         return len(found)
 
-    read = rows_read(history, table, ask)
+    read = rows_read(history, table, ask, prepare=as_usage_is_read)
     assert read < FEW * 4, read
 
 
@@ -147,7 +148,7 @@ def test_leases_until_an_instant_are_listed_without_the_entries_around_it(
         assert spent == [30 * CREDIT] * 20
         return len(leases)
 
-    read = rows_read(told, "entries", ask)
+    read = rows_read(told, "entries", ask, prepare=as_usage_is_read)
     assert read < FEW, read
 
 
@@ -185,7 +186,7 @@ def test_a_lease_across_an_instant_reads_its_payers_entries_on_the_shorter_side(
         return len(spent)
 
     play(database, act)
-    read = rows_read(told, "entries", ask)
+    read = rows_read(told, "entries", ask, prepare=as_usage_is_read)
     of_round = 0 if payer == "acme/idle" else 3 * AT_ONCE
     assert read < FEW + 2 * of_round, read
 
@@ -203,7 +204,7 @@ def test_usage_of_whole_days_reads_no_entries(history: History, by: Grouping, ta
         assert spent.amount == (LEASES + 7) * 30 * CREDIT - CREDIT
         return len(spent.groups)
 
-    read = rows_read(history, table, ask)
+    read = rows_read(history, table, ask, prepare=as_usage_is_read)
     assert read <= FEW_DAYS, read
 
 

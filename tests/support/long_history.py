@@ -12,7 +12,7 @@ import asyncpg
 from gpucredits.core.command import Command, Refund, Reserve, Settle
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.store.database.connection import Connection
-from gpucredits.store.database.connections import BY_INDEX
+from gpucredits.store.database.connections import BY_INDEX, PLANNED_ONCE
 from gpucredits.store.ledger.orgs import find_org
 from support.gated import until_midnight
 from support.postgres import TestServer
@@ -114,6 +114,12 @@ def long_history(postgres: TestServer, *, midnight_s: float) -> Iterator[History
 
 async def nothing(connection: Connection, org_id: int) -> None:
     """What most questions need to be there before they are asked."""
+
+
+async def as_usage_is_read(connection: Connection, org_id: int) -> None:
+    """Plan as the service does for usage."""
+    del org_id
+    await connection.execute(PLANNED_ONCE)
 
 
 async def count_read(dsn: str, table: str, ask: Ask, prepare: Prepare, *, statistics: bool) -> int:

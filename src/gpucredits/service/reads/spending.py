@@ -19,7 +19,7 @@ from gpucredits.store.billing.lease_spending import (
 from gpucredits.store.billing.spending import Grouping, Spent, SpentPage, sum_all, sum_groups
 from gpucredits.store.billing.usage_events import Measured, measured
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.store.database.connections import snapshot
+from gpucredits.store.database.connections import PLANNED_ONCE, snapshot
 from gpucredits.store.ledger.accounts import accounts_under
 
 LAST = 2**63 - 1  # a place that no page reaches
@@ -61,7 +61,7 @@ class UsageRead:
 
 async def read_usage(pool: Pool, asked: UsageQuestion) -> UsageRead:
     """The page that was asked for. ``until`` is now at the latest: what is told stays true."""
-    async with snapshot(pool) as connection:
+    async with snapshot(pool, planned=PLANNED_ONCE) as connection:
         accounts = await accounts_under(connection, asked.org_id, asked.account, tree=True)
         time = await by_days(connection, asked.org_id, asked.since, asked.until)
         which = await lease_time(connection, asked.org_id, accounts, time)

@@ -41,7 +41,9 @@ logger = logging.getLogger(__name__)
 ATTEMPTS_MAX = 20
 # Reads go by an index: what looks small to the planner may have grown since it last looked.
 BY_INDEX = "SET LOCAL enable_seqscan = off"
-BEGIN = f"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {BY_INDEX}"
+# For long queries whose plan is the same whatever is asked: planning costs as much as they do.
+PLANNED_ONCE = f"{BY_INDEX}; SET LOCAL plan_cache_mode = force_generic_plan"
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 RETRY_FIRST_S = 0.05
 RETRY_MAX_S = 2.0
@@ -189,9 +191,14 @@ async def transaction(connection: Connection) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def snapshot(pool: Pool, *, timeout_s: float = 10.0) -> AsyncIterator[Connection]:
-    """A connection on which everything that is read is of one moment; raises Unavailable."""
-    connection = await begin(pool, timeout_s=timeout_s)
+async def snapshot(
+    pool: Pool, *, timeout_s: float = 10.0, planned: str = BY_INDEX
+) -> AsyncIterator[Connection]:
+    """A connection on which everything that is read is of one moment; raises Unavailable.
+
+    ``planned``: BY_INDEX or PLANNED_ONCE.
+    """
+    connection = await begin(pool, f"{BEGIN}; {planned}", timeout_s=timeout_s)
     try:
         try:
             yield connection
@@ -203,8 +210,8 @@ async def snapshot(pool: Pool, *, timeout_s: float = 10.0) -> AsyncIterator[Conn
         raise_ours(error)
 
 
-async def begin(pool: Pool, *, timeout_s: float) -> Connection:
-    """A connection with a read-only transaction open on it.
+async def begin(pool: Pool, text: str, *, timeout_s: float) -> Connection:
+    """A connection with a transaction open on it, which ``text`` has begun.
 
     After the database has restarted a pool is full of dead connections; nothing has been read when
     that shows, so the next one is tried.
@@ -215,7 +222,7 @@ async def begin(pool: Pool, *, timeout_s: float) -> Connection:
         except DRIVER_ERRORS as error:
             raise_ours(error)
         try:
-            await connection.execute(BEGIN)
+            await connection.execute(text)
         except BaseException as error:
             await close_lane(pool, connection)
             ours = translated(error)
