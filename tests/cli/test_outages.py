@@ -36,7 +36,11 @@ def test_an_operator_announces_a_stop_and_sees_who_is_covered(
     assert short["missing"] in terminal.text("maintenance", "status")
     assert "200" in terminal.text("exposure", org)
     assert terminal.json("exposure", org)["total"]["total"] == "200"
-    assert "No maintenance is announced." in terminal.text("maintenance", "end")
+    until = terminal.json("maintenance", "status")["until"]
+    assert terminal.json("maintenance", "end", "--dry-run")["ended_until"] == until
+    assert "Ended the maintenance until " in terminal.text("maintenance", "end")
+    assert "No maintenance was announced." in terminal.text("maintenance", "end")
+    assert "No maintenance is announced." in terminal.text("maintenance", "status")
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,20 @@ def maintenance(
     if action == "status":
         session.run(client_calls.maintenance(), show_maintenance)
     elif action == "end":
-        session.run(client_calls.end_maintenance(**write), show_maintenance)
+        session.run(client_calls.end_maintenance(**write), show_end)
     else:
         seconds = values.whole_seconds(for_ms, "--for") or 0
         call = client_calls.announce_maintenance(seconds, reason=reason, **write)
         session.run(call, show_maintenance)
+
+
+def show_end(answer: MaintenanceAnswer) -> None:
+    """Say which maintenance was ended, if one was announced."""
+    if answer.ended_until is None:
+        output.say(f"No maintenance was announced. Live leases: {answer.live}.")
+    else:
+        until = output.instant(answer.ended_until)
+        output.say(f"Ended the maintenance until {until}. Live leases: {answer.live}.")
 
 
 def show_maintenance(answer: MaintenanceAnswer) -> None:

@@ -44,16 +44,19 @@ async def change(pool: Pool, act: Act, for_ms: int, reason: str) -> tuple[Mainte
 
     async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
         notes = []
+        ended_until = None
         for stop in await store.open_maintenances(db):
             ended = await store.end(db, stop.maintenance_id)
             new = {"ended_at": format_instant(ended.ended_at)}
             notes.append(act.note("maintenance.end", name_of(stop), old=told(stop), new=new))
+            ended_until = format_instant(stop.until)
         if for_ms:
             stop = await store.announce(db, for_ms, reason)
             notes.append(act.note("maintenance.announce", name_of(stop), new=told(stop)))
         await audit.insert(db, act.org_id, notes)
-        state = await state_of(db, FIRST, SHOWN_AT_ONCE)
-        return msgspec.json.encode(state_to_wire(state)), None
+        answer = state_to_wire(await state_of(db, FIRST, SHOWN_AT_ONCE))
+        answer.ended_until = ended_until
+        return msgspec.json.encode(answer), None
 
     done = await perform(pool, act, work)
     return msgspec.json.decode(done.answer, type=MaintenanceAnswer), done.is_replay

@@ -50,6 +50,10 @@ class MaintenanceAnswer(Struct, kw_only=True):
         doc("The instant to which leases are extended; null if no maintenance is announced."),
     ] = None
     reason: Annotated[str, doc("The reason in the announcement.")] = ""
+    ended_until: Annotated[
+        InstantText | None,
+        doc("The end that was planned for the maintenance that this call ended; null if none."),
+    ] = None
     leases: Annotated[
         list[ShortLeaseAnswer],
         doc("The leases of this page that could not be extended to the end."),
