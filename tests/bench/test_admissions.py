@@ -37,7 +37,8 @@ def test_a_whole_run_measures_every_contestant(data_dir: Path) -> None:
         assert set(cell.samples) == {"ours", "statements", "calls"}
         assert all(any(each.per_second for each in told) for told in cell.samples.values())
         assert all(min(cell.cost(name)) >= 0 for name in cell.samples)
-    assert min(*figures.idle_ratios, *figures.batches_per_second) > 0
+    assert min(*figures.idle.ratios, *figures.batches_per_second) > 0
+    assert min(figures.idle.call_behind_http) > 0
     assert set(figures.bars) == {"32 connections, one org", "idle", "batches", "verified"}
     assert "x the textbook (at least 1.5)" in admission_table(figures)
     assert list(data_dir.iterdir()) == []

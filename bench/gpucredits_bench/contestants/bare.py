@@ -6,11 +6,10 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from gpucredits_bench.contestants.bare_server import BareSpec
+from gpucredits_bench.contestants.bare_server import BareSpec, Kind
 from gpucredits_bench.contestants.server import Server, running
 from gpucredits_bench.traffic.exchange import ExchangeError, Target
 
@@ -24,10 +23,8 @@ class Listening(msgspec.Struct):
 
 
 @contextmanager
-def bare_serving(
-    folder: Path, kind: Literal["statements", "calls"], database_url: str
-) -> Iterator[Server]:
-    """Run a textbook behind HTTP."""
+def bare_serving(folder: Path, kind: Kind, database_url: str) -> Iterator[Server]:
+    """Run a textbook, or a call that writes the same rows, behind HTTP."""
     token = secrets.token_hex(16)
     spec = BareSpec(kind=kind, database_url=database_url, token=token, connections=CONNECTIONS)
     with running(folder / f"{kind}.json", "contestants.bare_server", spec) as process:

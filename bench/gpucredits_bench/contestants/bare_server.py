@@ -27,17 +27,19 @@ from gpucredits_bench.contestants.admission_textbook import (
     RefusedAdmissionError,
     Statements,
 )
+from gpucredits_bench.contestants.same_rows import SameRows
 from gpucredits_bench.traffic.admitting import PATH
 from gpucredits_bench.traffic.exchange import HOST
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+Kind = Literal["statements", "calls", "same_rows"]
 
 
 class BareSpec(msgspec.Struct, kw_only=True):
     """Which textbook, on which database, for whoever has the token."""
 
-    kind: Literal["statements", "calls"]
+    kind: Kind
     database_url: str
     token: str
     connections: int
@@ -122,10 +124,7 @@ async def body_of(receive: Receive) -> bytes:
 
 async def serve(spec: BareSpec) -> None:
     """Listen on a free port, say which, and serve until the process is asked to end."""
-    pool = await asyncpg.create_pool(
-        spec.database_url, min_size=spec.connections, max_size=spec.connections
-    )
-    way: Admissions = Statements(pool) if spec.kind == "statements" else Calls(pool)
+    way, close = await way_of(spec)
     config = uvicorn.Config(
         Bare(way, spec.token), lifespan="off", proxy_headers=False, access_log=False,
         log_level="warning", server_header=False, http="httptools",
@@ -136,7 +135,18 @@ async def serve(spec: BareSpec) -> None:
     sys.stdout.write(f'{{"port":{listener.getsockname()[1]}}}\n')
     sys.stdout.flush()
     await uvicorn.Server(config).serve(sockets=[listener])
-    await pool.close()
+    await close()
+
+
+async def way_of(spec: BareSpec) -> tuple[Admissions, Callable[[], Awaitable[None]]]:
+    """What writes, and how it is closed; the same rows need one connection."""
+    if spec.kind == "same_rows":
+        rows = await SameRows.connect(spec.database_url)
+        return rows, rows.close
+    pool = await asyncpg.create_pool(
+        spec.database_url, min_size=spec.connections, max_size=spec.connections
+    )
+    return Statements(pool) if spec.kind == "statements" else Calls(pool), pool.close
 
 
 def main() -> None:

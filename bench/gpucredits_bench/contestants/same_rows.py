@@ -14,9 +14,11 @@ import asyncpg
 import uvloop
 from asyncpg import Connection, Record
 
+from gpucredits_bench.contestants.admission_textbook import RefusedAdmissionError
 from gpucredits_bench.traffic.probe import PACE_S, Latency, latency_of
 
 DATABASE = "same_rows"
+DATABASE_BEHIND_HTTP = "same_rows_http"
 COLUMNS = """
 SELECT attname FROM pg_attribute
 WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
@@ -91,35 +93,65 @@ async def insert_of(
 
 
 class SameRows:
-    """The function's caller: one connection over the same Unix socket, on the same event loop."""
+    """The function's caller: one connection over the same Unix socket, org after org.
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._rows: list[NextRows] = []
+    It serves a bare server too, which asks for reserves only.
+    """
+
+    def __init__(self, connection: Connection[Record], rows: list[NextRows]) -> None:
+        self._connection = connection
+        self._rows = rows
         self._calls = 0
 
-    def time_calls(self, *, seconds: float) -> Latency:
-        """Write reserves at the pace at which a probe reserves."""
-        return uvloop.run(self._time_calls(seconds))
+    @classmethod
+    async def connect(cls, url: str) -> SameRows:
+        """Connect, and read what the next reserve of each org takes."""
+        connection = await asyncpg.connect(url)
+        return cls(connection, [NextRows(*row) for row in await connection.fetch(READ_ORGS)])
 
-    async def _time_calls(self, seconds: float) -> Latency:
-        taken: list[float] = []
-        connection = await asyncpg.connect(self._url)
-        try:
-            if not self._rows:
-                self._rows = [NextRows(*row) for row in await connection.fetch(READ_ORGS)]
-            statement = await connection.prepare(CALL)
-            until = time.monotonic() + seconds
-            while time.monotonic() < until:
-                rows = self._rows[self._calls * 7 % len(self._rows)]
-                self._calls += 1
-                values = (rows.org_id, rows.lease_id, rows.entry_id, rows.account_id)
-                started = time.perf_counter()
-                await statement.fetchval(*values, f"write-{self._calls}")
-                taken.append(time.perf_counter() - started)
-                rows.lease_id += 1
-                rows.entry_id += 1
-                await asyncio.sleep(PACE_S)
-        finally:
-            await connection.close()
-        return latency_of(taken)
+    async def write(self, key: str) -> None:
+        """Write the rows of one reserve."""
+        rows = self._rows[self._calls * 7 % len(self._rows)]
+        self._calls += 1
+        await self._connection.fetchval(
+            CALL, rows.org_id, rows.lease_id, rows.entry_id, rows.account_id, key
+        )
+        rows.lease_id += 1
+        rows.entry_id += 1
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._connection.close()
+
+    async def reserve(
+        self, account: str, job_id: str, gpu_type: str, gpus: int, window_ms: int, key: str
+    ) -> tuple[str, int]:
+        """Write the rows of a reserve, whatever it asks for."""
+        del account, job_id, gpu_type, gpus, window_ms
+        await self.write(key)
+        return "rsv_same", 0
+
+    async def settle(self, reservation_id: str, used_ms: int, key: str) -> int:
+        """Refuse: nothing was decided, so nothing can be settled."""
+        del reservation_id, used_ms, key
+        raise RefusedAdmissionError
+
+
+def time_calls(url: str, *, seconds: float, name: str) -> Latency:
+    """Write reserves at the pace at which a probe reserves, on the servers' event loop."""
+    return uvloop.run(_time_calls(url, seconds, name))
+
+
+async def _time_calls(url: str, seconds: float, name: str) -> Latency:
+    taken: list[float] = []
+    rows = await SameRows.connect(url)
+    try:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            started = time.perf_counter()
+            await rows.write(f"{name}-{len(taken)}")
+            taken.append(time.perf_counter() - started)
+            await asyncio.sleep(PACE_S)
+    finally:
+        await rows.close()
+    return latency_of(taken)

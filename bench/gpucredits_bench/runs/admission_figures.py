@@ -58,23 +58,29 @@ class Cell(msgspec.Struct, kw_only=True):
         return median(each.reserve_p50_ms for each in self.samples[name])
 
 
+class Idle(msgspec.Struct):
+    """P50 of each window, in ms, of servers that do nothing else."""
+
+    reserve: list[float] = []
+    call: list[float] = []  # one call that writes the same rows, and decides nothing
+    call_behind_http: list[float] = []  # of a bare server
+
+    @property
+    def ratios(self) -> list[float]:
+        """A reserve to the call, round by round."""
+        return [ours / max(call, 1e-9) for ours, call in zip(self.reserve, self.call, strict=True)]
+
+
 class AdmissionFigures(msgspec.Struct, kw_only=True):
     """A whole run."""
 
-    idle_reserve_p50_ms: list[float]
-    same_rows_p50_ms: list[float]
+    idle: Idle
     cells: list[Cell]
     batches_per_second: list[float]
     fdatasync_us: float = 0.0
     verified: bool = False
     compiled: bool = msgspec.field(default_factory=is_compiled)
     bars: dict[str, bool] = {}
-
-    @property
-    def idle_ratios(self) -> list[float]:
-        """An idle reserve to the one call, round by round."""
-        pairs = zip(self.idle_reserve_p50_ms, self.same_rows_p50_ms, strict=True)
-        return [ours / max(call, 1e-9) for ours, call in pairs]
 
 
 def admission_bars(figures: AdmissionFigures) -> dict[str, bool]:
@@ -86,7 +92,7 @@ def admission_bars(figures: AdmissionFigures) -> dict[str, bool]:
             bars[cell.name] = ratio >= ALONE_RATIO_MIN
         elif cell.connections >= RATIO_FROM:
             bars[cell.name] = ratio >= RATIO_MIN
-    bars["idle"] = median(figures.idle_ratios) <= IDLE_RATIO_MAX
+    bars["idle"] = median(figures.idle.ratios) <= IDLE_RATIO_MAX
     bars["batches"] = median(figures.batches_per_second) >= BATCHES_MIN
     bars["verified"] = figures.verified
     return bars
@@ -113,10 +119,15 @@ def admission_table(figures: AdmissionFigures) -> str:
                 f" {cell.p50_ms(name):>8.2f} ms {server:>8,.0f} + {postgres:<6,.0f} {wal:>6,.0f}"
             )
         lines += [f"  {ratio_line(cell, name)}" for name in cell.samples if name != "ours"]
-    idle, call = median(figures.idle_reserve_p50_ms), median(figures.same_rows_p50_ms)
+    idle = figures.idle
+    call, behind = median(idle.call), median(idle.call_behind_http)
     lines += [
         "",
-        f"idle reserve, p50: {idle:.2f} ms; one call that writes the same rows: {call:.2f} ms",
+        (
+            f"idle, p50: a reserve {median(idle.reserve):.2f} ms; one call that writes the same"
+            f" rows {call:.2f} ms; that call behind bare HTTP {behind:.2f} ms,"
+            f" {behind / max(call, 1e-9):.2f} x the call"
+        ),
         f"batches of 100: {listed(figures.batches_per_second)} reserves/s",
         "",
     ]
@@ -126,7 +137,7 @@ def admission_table(figures: AdmissionFigures) -> str:
             ratio = median(cell.ratios("statements"))
             promise = f"{cell.name}: {ratio:.2f} x the textbook (at least {least})"
             lines.append(mark(promise, is_kept=kept[cell.name]))
-    idle_ratio = median(figures.idle_ratios)
+    idle_ratio = median(idle.ratios)
     batches = median(figures.batches_per_second)
     lines += [
         mark(

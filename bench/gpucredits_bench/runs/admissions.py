@@ -29,7 +29,13 @@ from gpucredits_bench.contestants.server import (
 )
 from gpucredits_bench.options import Progress
 from gpucredits_bench.processes import Cost, cost_of
-from gpucredits_bench.runs.admission_figures import AdmissionFigures, Cell, Sample, admission_bars
+from gpucredits_bench.runs.admission_figures import (
+    AdmissionFigures,
+    Cell,
+    Idle,
+    Sample,
+    admission_bars,
+)
 from gpucredits_bench.runs.gated import is_clean
 from gpucredits_bench.runs.workplace import time_syncs, workplace
 from gpucredits_bench.traffic import probe
@@ -134,9 +140,11 @@ def measure_admissions(options: AdmissionOptions, progress: Progress) -> Admissi
             for kind in ("statements", "calls"):
                 url = database_url(data_dir, kind)
                 servers[kind] = stack.enter_context(bare_serving(folder, kind, url))
+            url = database_url(data_dir, same_rows.DATABASE_BEHIND_HTTP)
+            bare = stack.enter_context(bare_serving(folder, "same_rows", url))
             asyncio.run(run_alone(servers["ours"].database_url, "VACUUM ANALYZE"))
             asyncio.run(run_alone(servers["ours"].database_url, "CHECKPOINT"))
-            figures = measure_all(servers, options, progress)
+            figures = measure_all(servers, bare, options, progress)
             balanced = [
                 asyncio.run(admission_textbook.is_balanced(database_url(data_dir, kind)))
                 for kind in ("statements", "calls")
@@ -162,35 +170,30 @@ def seed(folder: Path, orgs: int) -> None:
 
 async def seed_others(data_dir: Path, url: str, orgs: int) -> None:
     """Make the databases of the textbooks and of the copied rows."""
-    copy = f"CREATE DATABASE {same_rows.DATABASE} TEMPLATE {DATABASE}"
-    await run_alone(database_url(data_dir, "postgres"), copy)
+    for name in (same_rows.DATABASE, same_rows.DATABASE_BEHIND_HTTP):
+        copy = f"CREATE DATABASE {name} TEMPLATE {DATABASE}"
+        await run_alone(database_url(data_dir, "postgres"), copy)
+        connection = await asyncpg.connect(database_url(data_dir, name))
+        await same_rows.create(connection)
+        await connection.execute("VACUUM ANALYZE")
+        await connection.close()
     for kind in ("statements", "calls"):
         await run_alone(url, f"CREATE DATABASE {kind}")
         connection = await asyncpg.connect(database_url(data_dir, kind))
         await admission_textbook.create(connection, orgs)
         await connection.close()
-    connection = await asyncpg.connect(database_url(data_dir, same_rows.DATABASE))
-    await same_rows.create(connection)
-    await connection.execute("VACUUM ANALYZE")
-    await connection.close()
 
 
 def measure_all(
-    servers: dict[Name, Server], options: AdmissionOptions, progress: Progress
+    servers: dict[Name, Server], bare: Server, options: AdmissionOptions, progress: Progress
 ) -> AdmissionFigures:
     """Idle reserves first, then pairs, then batches."""
     contest = Contest(servers, options)
-    ours = servers["ours"]
-    rows = same_rows.SameRows(database_url(ours.folder / "data", same_rows.DATABASE))
-    reserve: list[float] = []
-    call: list[float] = []
-    for number in range(options.windows):
-        latency = probe.time_reserves(
-            ours.target, orgs=options.orgs, seconds=options.seconds, name=f"idle-{number}"
-        )
-        reserve.append(latency.p50_s * 1e3)
-        call.append(rows.time_calls(seconds=options.seconds).p50_s * 1e3)
-    progress(f"idle: reserve p50 {sorted(reserve)} ms, one call {sorted(call)} ms")
+    idle = measure_idle(servers["ours"], bare, options)
+    progress(
+        f"idle: reserve p50 {listed_ms(idle.reserve)}, one call {listed_ms(idle.call)}, "
+        f"the call behind HTTP {listed_ms(idle.call_behind_http)}"
+    )
     cells = [
         contest.cell(f"{count} connections, {options.orgs} orgs", count, options.orgs, progress)
         for count in options.connections
@@ -200,6 +203,26 @@ def measure_all(
         contest.window("ours", BATCH_LINES, options.orgs, "batches").per_second
         for _ in range(options.windows)
     ]
-    return AdmissionFigures(
-        idle_reserve_p50_ms=reserve, same_rows_p50_ms=call, cells=cells, batches_per_second=batches
-    )
+    return AdmissionFigures(idle=idle, cells=cells, batches_per_second=batches)
+
+
+def measure_idle(ours: Server, bare: Server, options: AdmissionOptions) -> Idle:
+    """A reserve, the call that writes its rows, and that call behind HTTP, in turns."""
+    idle = Idle()
+    url = database_url(ours.folder / "data", same_rows.DATABASE)
+    for number in range(options.windows):
+        name, seconds = f"idle-{number}", options.seconds
+        reserves = probe.time_reserves(ours.target, orgs=options.orgs, seconds=seconds, name=name)
+        behind = probe.time_reserves(
+            bare.target, orgs=options.orgs, seconds=seconds, name=name, cancels=False
+        )
+        calls = same_rows.time_calls(url, seconds=seconds, name=name)
+        idle.reserve.append(reserves.p50_s * 1e3)
+        idle.call_behind_http.append(behind.p50_s * 1e3)
+        idle.call.append(calls.p50_s * 1e3)
+    return idle
+
+
+def listed_ms(values: list[float]) -> str:
+    """Times of all windows, the shortest first."""
+    return " / ".join(f"{value:.2f}" for value in sorted(values)) + " ms"
