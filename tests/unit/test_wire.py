@@ -134,7 +134,8 @@ def test_a_rate_per_second_is_exact_where_it_can_be(per_hour: int, text: str) ->
 
 
 @pytest.mark.parametrize(
-    "hidden", "\u00ad\u034f\u115f\u1160\u17b4\u180e\u200b\u202e\u2060\u3164\uffa0\ufffb"
+    "hidden",
+    "\u00ad\u034f\u115f\u1160\u17b4\u180e\u200b\u202e\u2060\u3164\uffa0\ufffb\U000e0041\U000e0100",
 )
 def test_two_names_that_look_alike_are_one(hidden: str) -> None:
     """A name has no character that nobody sees; those that are seen stay."""

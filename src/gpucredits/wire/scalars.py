@@ -35,6 +35,7 @@ NOTE_LENGTH_MAX: Final = 500
 _UNPRINTABLE = (
     r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff"  # tags, which JSON Schema has no escape for
 )
 _NAME_PATTERN = rf"[^{_UNPRINTABLE}]{{1,{bounds.NAME_LENGTH_MAX}}}"
 _PART_PATTERN = rf"(?!\.{{1,2}} *(/|$))[^{_UNPRINTABLE}/]*[^{_UNPRINTABLE}/ ][^{_UNPRINTABLE}/]*"
