@@ -121,6 +121,7 @@ def test_what_was_lost_in_a_failover_is_not_taken_for_true(pair: Pair) -> None:
     assert asyncio.run(lose_commits(pair)) == []
 
 
+@pytest.mark.as_source
 def test_counted_versions_would_take_it_for_true(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
