@@ -21,6 +21,7 @@ from gpucredits.core.account import RESERVED_SEGMENTS, check_path
 from gpucredits.core.gpu_type import POOL_WORDS, check_gpu_type, check_region
 from gpucredits.core.money import AMOUNT_MAX, format_credits, format_gpus, parse_credits, parse_gpus
 from gpucredits.core.period import EPOCH, MICROSECOND
+from gpucredits.wire import patterns
 from gpucredits.wire.number_schema import gpus_schema, number_schema
 
 T = TypeVar("T")
@@ -28,30 +29,12 @@ T = TypeVar("T")
 format_instant = period.format_instant  # the audit log has them too
 format_end = period.format_end
 
-METADATA_KEY_LENGTH_MAX: Final = 64
-NOTE_LENGTH_MAX: Final = 500
-
-# Control characters, line separators and marks that reorder or hide text are not printable.
-_UNPRINTABLE = (
-    r"\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    r"\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb"
-    "\U000e0000-\U000e0fff"  # tags, which JSON Schema has no escape for
-)
-_NAME_PATTERN = rf"[^{_UNPRINTABLE}]{{1,{bounds.NAME_LENGTH_MAX}}}"
-_PART_PATTERN = rf"(?!\.{{1,2}} *(/|$))[^{_UNPRINTABLE}/]*[^{_UNPRINTABLE}/ ][^{_UNPRINTABLE}/]*"
-_NOTE_PATTERN = rf"[^{_UNPRINTABLE}]{{0,{NOTE_LENGTH_MAX}}}"
-_KEY_PATTERN = rf"[A-Za-z0-9._:/-]{{1,{METADATA_KEY_LENGTH_MAX}}}"
-_PATH_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}(/[a-z0-9][a-z0-9._-]{0,62}){0,2}"
-_NOT_RESERVED = rf"(?!(.*/)?({'|'.join(sorted(RESERVED_SEGMENTS))})(/|$))"
-_INSTANT_PATTERN = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})"  # RFC 3339
-_SLUG_PATTERN = r"[a-z0-9][a-z0-9._-]{0,62}"
-_ZONE_PATTERN = r"[A-Za-z][A-Za-z0-9_+-]{0,29}(/[A-Za-z0-9_+-]{1,30}){0,2}"
-_NAME = re.compile(_NAME_PATTERN)
-_SLUG = re.compile(_SLUG_PATTERN, re.ASCII)
-_ZONE = re.compile(_ZONE_PATTERN, re.ASCII)
-_NOTE = re.compile(_NOTE_PATTERN)
-_KEY = re.compile(_KEY_PATTERN, re.ASCII)
-_INSTANT = re.compile(_INSTANT_PATTERN, re.ASCII | re.IGNORECASE)
+_NAME = re.compile(patterns.NAME)
+_SLUG = re.compile(patterns.SLUG, re.ASCII)
+_ZONE = re.compile(patterns.ZONE, re.ASCII)
+_NOTE = re.compile(patterns.NOTE)
+_KEY = re.compile(patterns.KEY, re.ASCII)
+_INSTANT = re.compile(patterns.INSTANT, re.ASCII | re.IGNORECASE)
 _PLUS_LOST = re.compile(r" (?=\d{2}:\d{2}$)", re.ASCII)
 _DIGITS_MAX = 40  # more digits than any amount has; keeps hostile numbers from being expanded
 
@@ -311,7 +294,7 @@ def _zone(value: Any) -> Zone:
 
 def _note(value: Any) -> Note:
     if not isinstance(value, str) or _NOTE.fullmatch(value) is None:
-        raise ValueError(f"must be text of at most {NOTE_LENGTH_MAX} printable characters")
+        raise ValueError(f"must be text of at most {patterns.NOTE_LENGTH_MAX} printable characters")
     return Note(value)
 
 
@@ -328,7 +311,8 @@ def _metadata(value: Any) -> Metadata:
     for key, text in value.items():
         if _KEY.fullmatch(key) is None:
             raise ValueError(
-                f"must have keys of 1 to {METADATA_KEY_LENGTH_MAX} letters, digits and . _ : / -"
+                f"must have keys of 1 to {patterns.METADATA_KEY_LENGTH_MAX} letters, digits "
+                "and . _ : / -"
             )
         if not isinstance(text, str) or _NOTE.fullmatch(text) is None:
             raise ValueError(
@@ -379,7 +363,7 @@ def _labels_schema(value: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "maxProperties": bounds.METADATA_KEYS_MAX,
-        "propertyNames": {"pattern": f"^{_KEY_PATTERN}$"},
+        "propertyNames": {"pattern": f"^{patterns.KEY}$"},
         "additionalProperties": {**value, "maxLength": bounds.METADATA_VALUE_LENGTH_MAX},
     }
 
@@ -406,7 +390,7 @@ SCHEMAS: dict[type, dict[str, Any]] = {
     },
     AccountPath: {
         "type": "string",
-        "pattern": f"^{_NOT_RESERVED}{_PATH_PATTERN}$",
+        "pattern": f"^{patterns.NOT_RESERVED}{patterns.PATH}$",
         "description": (
             "org, org/project or org/project/user. Each segment is 1 to "
             f"{bounds.PATH_SEGMENT_LENGTH_MAX} of a-z, 0-9, '.', '_' and '-', starts with a letter "
@@ -414,29 +398,29 @@ SCHEMAS: dict[type, dict[str, Any]] = {
         ),
         "examples": ["acme/vision/alice"],
     },
-    Name: {"type": "string", "pattern": f"^{_NAME_PATTERN}$"},
+    Name: {"type": "string", "pattern": f"^{patterns.NAME}$"},
     GpuType: {
         "type": "string",
-        "pattern": f"^{_PART_PATTERN}(/{_PART_PATTERN})?$",
+        "pattern": f"^{patterns.PART}(/{patterns.PART})?$",
         "maxLength": bounds.NAME_LENGTH_MAX,
         "description": "Trimmed and lower-cased; may have one slash.",
         "examples": ["h100", "nvidia.com/h100"],
     },
     Region: {
         "type": "string",
-        "pattern": f"^(?! *({'|'.join(sorted(POOL_WORDS))}) *$){_PART_PATTERN}$",
+        "pattern": f"^(?! *({'|'.join(sorted(POOL_WORDS))}) *$){patterns.PART}$",
         "maxLength": bounds.NAME_LENGTH_MAX,
         "description": "Trimmed and lower-cased.",
         "examples": ["default"],
     },
-    Slug: {"type": "string", "pattern": f"^{_SLUG_PATTERN}$", "examples": ["monthly"]},
+    Slug: {"type": "string", "pattern": f"^{patterns.SLUG}$", "examples": ["monthly"]},
     Zone: {
         "type": "string",
-        "pattern": f"^{_ZONE_PATTERN}$",
+        "pattern": f"^{patterns.ZONE}$",
         "description": "An IANA time zone.",
         "examples": ["Europe/Berlin"],
     },
-    Note: {"type": "string", "pattern": f"^{_NOTE_PATTERN}$"},
+    Note: {"type": "string", "pattern": f"^{patterns.NOTE}$"},
     MetadataFilter: {
         "type": "string",
         "description": "key=value, or a JSON object of several labels.",
