@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.command import Command, Issue, ReplaceQuotas, SetQuota, Settle
 from gpucredits.core.outcome import Closed, Granted, Outcome, QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.write import batch_worker
 from gpucredits.service.write.batch import Job, Result, commit
 from gpucredits.store.book.book_cache import BookCache

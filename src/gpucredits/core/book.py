@@ -1,7 +1,7 @@
 """The book: every row of one org that a batch of commands touches, in memory.
 
-Owns: finding rows, noting which were changed, posting entries, and taking everything back to a
-savepoint (for refusals, atomic batches and dry runs).
+Owns: finding rows, noting which were changed, posting entries, taking everything back to a
+savepoint (for refusals, atomic batches and dry runs), and the error for rows that make no sense.
 Must not: decide anything, and knows no SQL: the store fills it and writes down what changed.
 """
 
@@ -23,14 +23,22 @@ from gpucredits.core.grant import Grant, consumption_order
 from gpucredits.core.limits import Boost, LimitRow, Limits, TokenBucket
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
-from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Outage, Reservation
 from gpucredits.core.topup import TopUpRow
 
 SETTLE = EntryType.SETTLE
-
 NOBODY = (0, 0)  # on a node
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
+
+
+class InvariantBroken(Exception):  # noqa: N818  # it states what happened
+    """The rows contradict themselves; nothing may be written on top of them."""
+
+
+def invariant(holds: bool, claim: str) -> None:
+    """Stop the work when a claim that can never be false is false."""
+    if not holds:
+        raise InvariantBroken(claim)
 
 
 class NotInBook(Exception):  # noqa: N818  # not an error: whoever filled the book has to read more
@@ -222,18 +230,15 @@ class Book:
 
     def place(self, grant: Grant) -> None:
         """Put a grant where its state now has it in the order; one with nothing left leaves it."""
-        self._keep_order(grant.account_id)
         lots = self.grants[grant.account_id]
+        if self.savepoint is not None:
+            self.savepoint.grants.setdefault(grant.account_id, list(lots))
         for index, lot in enumerate(lots):
             if lot is grant:
                 del lots[index]
                 break
         if grant.remaining:
             insort(lots, grant, key=consumption_order)
-
-    def grant(self, grant_id: int) -> Grant:
-        """A grant of the book by its id, in the order or spent."""
-        return self.lots[grant_id]
 
     def post(  # noqa: PLR0913  # one argument for each column of the row
         self,
@@ -350,10 +355,6 @@ class Book:
         self.bound_windows(self.windows)
         self.limits.lanes.clear()
         self.rolled_at = 0
-
-    def _keep_order(self, account_id: int) -> None:
-        if self.savepoint is not None and account_id not in self.savepoint.grants:
-            self.savepoint.grants[account_id] = list(self.grants[account_id])
 
     def _index(self, row: Row) -> None:
         match row:

@@ -15,8 +15,8 @@ from gpucredits.api.http.errors import (
     refusal_problem,
     retry_after_of,
 )
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.duration import format_seconds
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.metering.bus import BusSetupError, BusUnavailable
 from gpucredits.service.write.errors import (
     Busy,

@@ -18,9 +18,10 @@ from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
 from gpucredits.api.http.paging import LAST, LAST_OF_ALL, AccountPageQuery, numbered_cursor
 from gpucredits.core import ids
 from gpucredits.core.account import check_path, org_of
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
-from gpucredits.core.reasons import LEASE_UNKNOWN, InvariantBroken, Reason, Refused, account_unknown
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, account_unknown
 from gpucredits.service.access.peer import Peer, placed
 from gpucredits.service.access.permissions import Permission, Principal, may, sees, sees_org
 from gpucredits.service.access.refusals import RefusedAct

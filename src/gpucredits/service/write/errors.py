@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.duration import format_ms
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.store.book.database_clock import ClockJumped
 from gpucredits.store.database.errors import Conflict, Unavailable
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from gpucredits.core import ids
 from gpucredits.core.account import Account
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.command import Adjust, Refund
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import DEBT, OVERRUN, Grant
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
-from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, invariant
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.core.reconciliation.commands import Reconcile, RefundLostWork
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rule import Rule, State, Touches
@@ -87,7 +87,7 @@ def give_back(
     What grants have repaid of a debt since, or the house has collected from them, is theirs.
     """
     if grant_id > 0:
-        return_to_grant(book, account, lease, book.grant(grant_id), amount, now)
+        return_to_grant(book, account, lease, book.lots[grant_id], amount, now)
         return [(grant_id, amount)]
     part = min(amount, account.debt if grant_id == DEBT else account.overrun)
     if grant_id == DEBT:
@@ -106,7 +106,7 @@ def give_back(
         )
     given = take_last(repayments(book, account, grant_id), amount - part)
     for repaid_by, some in given:
-        return_to_grant(book, account, lease, book.grant(repaid_by), some, now, owed=grant_id)
+        return_to_grant(book, account, lease, book.lots[repaid_by], some, now, owed=grant_id)
     return [(grant_id, part), *given] if part else given
 
 

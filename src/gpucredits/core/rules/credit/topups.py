@@ -6,13 +6,13 @@ from operator import attrgetter
 
 from gpucredits.core import ids
 from gpucredits.core.account import Account
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.command import ConfirmTopUp, FailTopUp, ReverseTopUp, TopUp
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN, Grant, GrantState, Source
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import ToppedUp
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.credit.grants import grants_full, open_grant
@@ -122,7 +122,7 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     book.touch(account)
     book.touch(payment)
     payment.status = TopUpStatus.REVERSED
-    grant = book.grant(payment.grant_id)
+    grant = book.lots[payment.grant_id]
     kin = lineage_of(book, grant, now)
     returned = sum(take_back(book, account, grant, lot, now) for lot in kin)
     owed = payment.amount - returned - expired_of(book, kin)

@@ -50,7 +50,7 @@ def plan_slice(
     claims = {
         number: (claim, until) for number, claim, until in lease.kept if is_open(book, number)
     }
-    claimed = [book.grant(number) for number in claims]
+    claimed = [book.lots[number] for number in claims]
     payers = [lot for lot in lots if lot.state is ACTIVE] + claimed
     payers.sort(key=rank)
     left = {lot.grant_id: lot.remaining for lot in payers}
@@ -183,7 +183,7 @@ def carry_out(book: Book, payer: Account, lease: Reservation, plan: Plan) -> lis
     parts = dict(plan.taken)
     for number, claim, _ in lease.kept:
         if number in parts and is_open(book, number):
-            grant = book.grant(number)
+            grant = book.lots[number]
             book.touch(grant)
             grant.claims -= min(claim, parts[number])
     lease.kept = lessened(lease.kept, parts)
@@ -191,7 +191,7 @@ def carry_out(book: Book, payer: Account, lease: Reservation, plan: Plan) -> lis
         if number == DEBT:
             payer.debt += part
         else:
-            draw(book, payer, book.grant(number), part)
+            draw(book, payer, book.lots[number], part)
     return plan.taken
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from copy import copy
 
 from gpucredits.core import bounds
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.budget import Budget
 from gpucredits.core.command import EndBudget, EndQuota, ReplaceBudgets, ReplaceQuotas
 from gpucredits.core.limit_states import budget_state, quota_state
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced, QuotaSaved, QuotasReplaced
 from gpucredits.core.quota import Quota
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, touches_account, without_nulls
 from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.limits.budgets import check_budget, end_budget, set_budget

@@ -175,7 +175,7 @@ def keep_claims(
     for number, claim, _ in lease.kept:
         if not is_open(book, number):
             continue
-        grant = book.grant(number)
+        grant = book.lots[number]
         book.touch(grant)
         grant.claims += stays.get(number, 0) - claim
         if grant.remaining > grant.claims:
