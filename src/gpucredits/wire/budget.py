@@ -57,7 +57,7 @@ _TERMS = {"rollover_seconds": "rollover_us"}  # as the core calls them
 class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """All terms of a budget: an allowance for each day, week or month in a zone, or until an end.
 
-    A budget that is open changes from its next period on; what is left out has its default.
+    An open budget changes from its next period on. Terms that are left out get their defaults.
     """
 
     allowance: Annotated[Amount, ALLOWANCE]
@@ -89,7 +89,7 @@ class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class BudgetItem(BudgetBody, kw_only=True, forbid_unknown_fields=True):
-    """One of all budgets that an account is to have."""
+    """One budget of a list that replaces all budgets of an account."""
 
     name: Annotated[
         Slug, doc("The name of the budget; an open budget of that name is changed.")
@@ -97,7 +97,7 @@ class BudgetItem(BudgetBody, kw_only=True, forbid_unknown_fields=True):
 
 
 class BudgetChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a budget; what is left out stays, and null is the default.
+    """The terms of a budget to change; others stay, and null restores the default.
 
     An open budget changes from its next period on. Where there is none, one is made.
     """
@@ -125,7 +125,7 @@ class BudgetChange(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class BudgetSetting(BudgetChange, kw_only=True, forbid_unknown_fields=True):
-    """A budget to make, or to change by its name: what is left out stays."""
+    """A budget to make, or to change by its name; terms that are left out stay."""
 
     allowance: Annotated[Amount, ALLOWANCE]
     name: Annotated[
@@ -134,7 +134,7 @@ class BudgetSetting(BudgetChange, kw_only=True, forbid_unknown_fields=True):
 
 
 class BudgetsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """All budgets that an account is to have; open ones that are not here end."""
+    """All budgets of an account from now on; open budgets that are not in the list end."""
 
     budgets: Annotated[list[BudgetItem], Meta(max_length=bounds.BUDGETS_MAX), BUDGETS]
 

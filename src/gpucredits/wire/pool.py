@@ -39,7 +39,7 @@ GpusText = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="GPUs, cut a
 
 
 class PoolResources(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a pool has besides GPUs; only what is named is divided."""
+    """The resources of a pool besides GPUs; only named resources are divided."""
 
     cpu: Annotated[Amount | None, CPU] = None
     memory: Annotated[Amount | None, MEMORY] = None
@@ -85,7 +85,7 @@ class PoolPolicy(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A pool as it is to be; what is left out has its default."""
+    """All terms of a pool; terms that are left out get their defaults."""
 
     capacity: Annotated[GpuAmount | None, CAPACITY] = None
     resources: Annotated[PoolResources | None, RESOURCES] = None
@@ -93,14 +93,14 @@ class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ResourcesChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a pool's other resources; null takes one away."""
+    """The other resources of a pool to change; null takes one away."""
 
     cpu: Annotated[Amount | UnsetType | None, CPU] = UNSET
     memory: Annotated[Amount | UnsetType | None, MEMORY] = UNSET
 
 
 class PolicyChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a pool's policy; null is the default."""
+    """The terms of a pool's policy to change; null restores the default."""
 
     preemption: Annotated[
         bool | UnsetType | None,
@@ -146,7 +146,7 @@ class PolicyChange(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PoolChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a pool; what is left out stays, and null is the default.
+    """The terms of a pool to change; others stay, and null restores the default.
 
     Where there is no such pool, one is made.
     """
@@ -174,7 +174,7 @@ class PoolList(Struct, kw_only=True):
 
 
 class PoolWeight(Struct, kw_only=True, forbid_unknown_fields=True):
-    """How much an org, a project or a user counts for among its siblings; 1 if it is not named."""
+    """The weight of an org, a project or a user among its siblings; 1 if it is not named."""
 
     account: Annotated[AccountPath, ACCOUNT]
     weight: Annotated[WeightNumber, WEIGHT] = 1
@@ -234,8 +234,8 @@ class WeightsAnswer(Struct, kw_only=True):
 class ShareAnswer(Struct, kw_only=True):
     """What one tenant may hold (its target), holds, borrows and waits for.
 
-    With several resources the percentages are those of the one that it has most of. Past use
-    fades; it is 0 where none is kept.
+    With several resources, the percentages are those of the tenant's dominant resource. Past use
+    fades; it is 0 where the pool keeps none.
     """
 
     account: Annotated[str, ACCOUNT]

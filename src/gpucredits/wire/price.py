@@ -93,7 +93,7 @@ class PriceAnswer(Struct, kw_only=True):
 
 
 class NewPriceAnswer(PriceAnswer, kw_only=True):
-    """A version that was added, with a note where its start had passed by then."""
+    """A version that was added, with a note if its start had already passed."""
 
     note: Annotated[
         str | None, doc("What a price with effect in the past leaves unchanged; null otherwise.")

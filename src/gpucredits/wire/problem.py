@@ -20,10 +20,10 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(Struct, kw_only=True, omit_defaults=True):
-    """Why not, for machines (``reason``), for people (``detail``), and the numbers behind it.
+    """Why a request failed: for machines (``reason``), for people (``detail``), and in numbers.
 
-    A refusal for lack of credits, room, tokens or a turn says what every gate says (``gates``), and
-    ``clears_at`` when all gates that are closed would let the request through, where that is known.
+    A refusal for lack of credits, room, tokens or a turn has the verdict of every gate (``gates``).
+    ``clears_at`` is when all closed gates would let the request through, where that is known.
     """
 
     title: Annotated[str, doc("The phrase of the HTTP status.")]

@@ -26,9 +26,9 @@ QueueStateName = Literal["waiting", "admitted", "canceled", "expired", "refused"
 class QueueAnswer(Struct, kw_only=True):
     """A request that waits, or waited.
 
-    ``position`` is null while it has none, ``estimate`` while nobody can know; ``waits_for`` is
-    ``capacity``, the rest of its ``gang``, or the gate that has to open first. An admitted one
-    names its reservation.
+    ``position`` and ``estimate`` are null while they are unknown; ``waits_for`` is ``capacity``,
+    the rest of its ``gang``, or the gate that has to open first. An admitted request names its
+    reservation.
     """
 
     queue_id: Annotated[str, doc("The id of the queued request.")]

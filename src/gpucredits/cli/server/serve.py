@@ -111,7 +111,7 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
 @click.option(
     "--test-clock",
     is_flag=True,
-    help="Let POST /v1/test/clock move time on. The database is for tests ever after.",
+    help="Let POST /v1/test/clock move time on. The database is for tests only from then on.",
 )
 @limit_options
 @tls_options
