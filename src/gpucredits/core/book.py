@@ -106,15 +106,15 @@ class Book:
 
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
     due is in the book, so that lapsed leases count for nothing. ``counts_anew`` says that every
-    live lease below the accounts whose quotas are set is in the book: new ones count them, and are
-    NotInBook without. ``rolled_at`` is the time to which all its accounts were brought forward, if
-    they were, and ``by_payer`` has every lease by who pays for it, once that was asked. ``partial``
-    says that what a lease's end would change of limits is not in the book, nor quotas on what runs
-    at once unless they are exceeded: it is good for beats that renew, and whatever else is
-    NotInBook.
+    live lease below the accounts whose quotas are set is in the book: new quotas count them, and
+    raise NotInBook without them. ``rolled_at`` is the time to which all its accounts were brought
+    forward, if they were, and ``by_payer`` has every lease by its payer, once that was asked.
+    ``partial`` says that the book lacks the rows of limits that a lease's end would change, and
+    quotas on what runs at once unless they are exceeded: beats that renew are decided on it, and
+    all else raises NotInBook.
 
-    ``past`` holds entries of before this batch, as far as a correction needs them: who has repaid
-    what an account owed and was given it back, and what has expired of a payment.
+    ``past`` holds earlier entries that a correction needs: who repaid what an account owed, who was
+    given it back, and what expired of a payment.
 
     ``bare`` holds accounts whose grants were left out: they limit leases here and pay for nothing.
     ``moves`` has the leases of this batch that changed payers, and ``became_own`` the paths of
@@ -229,7 +229,7 @@ class Book:
         self.changed[key] = row
 
     def place(self, grant: Grant) -> None:
-        """Put a grant where its state now has it in the order; one with nothing left leaves it."""
+        """Put a grant where its state belongs in the order; a grant with nothing left leaves it."""
         lots = self.grants[grant.account_id]
         if self.savepoint is not None:
             self.savepoint.grants.setdefault(grant.account_id, list(lots))
@@ -254,7 +254,7 @@ class Book:
         reservation_id: int = 0,
         seq: int = 0,
     ) -> None:
-        """Append an entry; amounts of nothing are not written down."""
+        """Append an entry, unless it moves nothing."""
         if not amount and not reserve:
             return
         org = self.org
@@ -405,6 +405,6 @@ class Book:
 
 
 def put_back(row: Row | Org, before: Row | Org) -> None:
-    """Make a row what its copy of before is."""
+    """Give a row the values of its earlier copy."""
     for each in fields(row):
         setattr(row, each.name, getattr(before, each.name))

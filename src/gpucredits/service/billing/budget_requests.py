@@ -184,7 +184,7 @@ async def finish(pool: Pool, after: BudgetRequest, act: Act) -> None:
 
 
 async def repair(ledger: Ledger, *, limit: int) -> int:
-    """Finish what was left half-way, and write down whose time is over; how many there were."""
+    """Finish approvals left half-way, and expire requests whose time is over; how many in all."""
     async with session(ledger.pool) as db:
         rows = await budget_requests.unfinished(db, limit=limit)
     for row in rows:

@@ -29,7 +29,7 @@ class LimitStanding:
 
 
 async def read_standing(pool: Pool, path: str) -> LimitStanding | None:
-    """An account with its limits and those it is below of; None when there is no such account."""
+    """An account with its limits and those above it; None if there is no such account."""
     async with snapshot(pool) as connection:
         org_id = await find_org(connection, org_of(path))
         if org_id is None:

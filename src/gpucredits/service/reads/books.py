@@ -38,7 +38,7 @@ TREE_ACCOUNTS_MAX = 10_000
 
 
 class TreeTooLarge(Exception):  # noqa: N818  # it states what happened
-    """There are more accounts below one than are looked at one by one."""
+    """An account has more accounts below it than are read one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ class Reads:
     async def _grants(
         self, connection: Connection, org_id: int, wanted: GrantFilter
     ) -> list[tuple[Grant, str]]:
-        """As many as are wanted: of open ones, those that have ended take no place."""
+        """As many grants as are wanted; among open grants, ended ones take no place."""
         now = await moment_of(connection, org_id)
         found: list[tuple[Grant, str]] = []
         while True:
@@ -274,7 +274,7 @@ class Reads:
         *,
         tree: bool,
     ) -> Balance:
-        """Sums of entries, those included that are due but not yet written.
+        """Sums of entries, with entries that are due but not yet written.
 
         An instant to come is answered as of now: what it will bring is not on the books.
         """

@@ -162,7 +162,7 @@ def unknown(text: str) -> BeatAnswer:
 
 
 def beaten_to_wire(reservation_id: str, outcome: BeatResult) -> BeatAnswer:
-    """The answer to a heartbeat; one that says more than to go on is rare, and made apart."""
+    """The answer to a heartbeat; an answer that says more than to go on is rare, and made apart."""
     decision, state = outcome.decision, outcome.state
     answer = BeatAnswer(
         reservation_id,

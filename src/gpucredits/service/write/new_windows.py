@@ -1,4 +1,4 @@
-"""What a new quota on credits per window begins with: what was spent in its window before.
+"""The first count of a new quota on credits per window: what was spent in its window before.
 
 Owns: asking the store for it under the org's lock, so that nothing is missed or counted twice, and
 which commands have to be alone in their transaction for that.

@@ -84,7 +84,7 @@ def give_back(
 ) -> list[tuple[int, int]]:
     """Undo one payment, of a grant, of a debt, or of the house; returns who was given what.
 
-    What grants have repaid of a debt since, or the house has collected from them, is theirs.
+    If grants have repaid a debt since, or the house has collected from them, they get it back.
     """
     if grant_id > 0:
         return_to_grant(book, account, lease, book.lots[grant_id], amount, now)
@@ -111,7 +111,7 @@ def give_back(
 
 
 def repayments(book: Book, account: Account, owed: int) -> list[tuple[int, int]]:
-    """Which grants have paid off what an account owed, in order, and were not given it back."""
+    """The grants that repaid what an account owed, in order, unless they got it back."""
     kind = EntryType.REPAY if owed == DEBT else EntryType.COLLECT
     repaid: list[tuple[int, int]] = []
     for entry in (*book.past, *book.entries):
@@ -136,7 +136,7 @@ def return_to_grant(  # who is given back what, and whether it paid itself or wh
 ) -> None:
     """Put credits back into a grant, where they pay what its account owes.
 
-    Of a grant that has ended, those that are left then expire at once.
+    If the grant has ended, the credits that are left then expire at once.
     """
     if owed is None:
         post_refund(book, account, lease, amount, grant.grant_id, now)

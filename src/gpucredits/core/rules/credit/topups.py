@@ -62,7 +62,7 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
 def reference_used(book: Book, reference: str) -> Refused | None:
     """Refuse to count a payment twice: a reference names one payment of an org.
 
-    That of a payment that failed may be used again.
+    The reference of a failed payment may be used again.
     """
     for payment in book.topups.values():
         if payment.payment_reference == reference and payment.status is not TopUpStatus.FAILED:
@@ -153,7 +153,7 @@ def lineage_of(book: Book, grant: Grant, now: int) -> list[Grant]:
 
 
 def take_back(book: Book, account: Account, grant: Grant, lot: Grant, now: int) -> int:
-    """Take back what no hold counts on of a lot of a payment's lineage; returns how much.
+    """Take back the credits of a payment's lot that no hold counts on; returns how many.
 
     Credits in another account move back to the grant of the payment first. A held-over lot stays:
     it is kept for holds.
@@ -184,7 +184,7 @@ def take_back(book: Book, account: Account, grant: Grant, lot: Grant, now: int) 
 
 
 def expired_of(book: Book, kin: list[Grant]) -> int:
-    """What expired unused of some grants, and was not restored."""
+    """The credits of some grants that expired unused and were not restored."""
     numbers = {lot.grant_id for lot in kin}
     signs = {EntryType.EXPIRE: 1, EntryType.RESTORE: -1}
     return sum(
