@@ -53,9 +53,9 @@ _TELLING = {
         "one at or above the job's account in the scope of your key."
     ),
     "loss_refused": (
-        "No more is given back for lost work now: the cap in 30 days (hours_per_account) is that "
-        "of an account above, for all accounts below it. Claim later, or ask staff of the system "
-        "to raise it."
+        "No more lost work is refunded now: an account above has a cap for 30 days "
+        "(hours_per_account) on all accounts below it. Claim later, or ask staff of the system to "
+        "raise it."
     ),
     "rate_limited": "An account above makes more requests than it may. Ask again later.",
 }

@@ -31,8 +31,8 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
     if command.amount > lease.charged:
         return Refused(
             Reason.REFUND_EXCEEDS,
-            f"Only {format_credits(lease.charged)} of what was charged has not been given "
-            f"back; {format_credits(command.amount)} is more.",
+            f"At most {format_credits(lease.charged)} of the charge can still be given back; "
+            f"{format_credits(command.amount)} is more.",
             {
                 "refundable": format_credits(lease.charged),
                 "requested": format_credits(command.amount),

@@ -33,7 +33,7 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
     if command.bill and not outstanding(command.bill, received_by(account, command.refunded)):
         return Refused(
             Reason.STATEMENT_PAID,
-            "The statement is paid: nothing of what it asks for is outstanding.",
+            "The statement is paid: nothing is outstanding.",
             {"account": account.path},
         )
     if command.expires_at <= now:
