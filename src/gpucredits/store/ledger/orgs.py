@@ -1,6 +1,8 @@
 """Orgs: finding their numbers, and making the row that is locked before anything else.
 
 Owns: the directory of orgs, which gives each its number and keeps paths unique.
+Must not: lock an org. The statement that saves a batch does (store/book/save.py), and so do
+administrative acts (store/access/acts.py).
 """
 
 from __future__ import annotations
