@@ -40,10 +40,10 @@ async def read_standing(pool: Pool, path: str) -> LimitStanding | None:
             paths={(org_id, each) for each in wanted},
             jobs={(org_id, path, "", "")},  # as admissions do, to see past windows too
         )
-        page = (await load(connection, needs))[org_id]
-    book = page.book
+        cached = (await load(connection, needs))[org_id]
+    book = cached.book
     if path not in book.paths:
         return None
-    roll_due(book, page.now)
+    roll_due(book, cached.now)
     accounts = tuple(book.paths[each] for each in reversed(wanted))
-    return LimitStanding(book, accounts[-1], accounts[:-1], page.now)
+    return LimitStanding(book, accounts[-1], accounts[:-1], cached.now)
