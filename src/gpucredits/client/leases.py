@@ -90,7 +90,7 @@ class LeaseView:
         self._errands.saved(self.used_ms())
 
     def used_ms(self) -> int:
-        """What was used until now."""
+        """The use until now."""
         return clock_ms() - self._began_ms
 
     def left_s(self) -> float:
@@ -118,7 +118,7 @@ class LeaseView:
         self._standing = replace(self._standing, beat_at_ms=clock_ms() + 4 * BEAT_MS_MIN)
 
     def _wait_s(self, now_ms: int) -> float:
-        """How long nothing is due."""
+        """The time until something is due."""
         due = [self._standing.beat_at_ms, self._standing.ends_at_ms]
         if self._standing.signal_at_ms is not None and not self._is_told:
             due.append(self._standing.signal_at_ms)

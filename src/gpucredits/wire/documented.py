@@ -1,4 +1,4 @@
-"""What fields mean that mean the same in several shapes, and how a field says what it means.
+"""The meanings of fields that several shapes share, and how a field states its meaning.
 
 A field of a shape carries its sentence as ``Annotated[type, doc("...")]``; the OpenAPI document
 shows the sentence before what the type itself says.

@@ -127,9 +127,9 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     at once, drains to its last credit with a signal ``grace_seconds`` before the end, or finishes
     on an ``overdraft`` of at most so much.
 
-    What follows ``metadata`` is for pools: whether to wait for a turn, credits or quota, until when
-    (``deadline``), with fewer GPUs if need be (``allow_partial``), and what the pool should know of
-    the job. Members of a ``gang`` start together or not at all.
+    The fields after ``metadata`` are for pools: whether to wait for a turn, credits or quota, until
+    when (``deadline``), with fewer GPUs if need be (``allow_partial``), and what the pool should
+    know of the job. Members of a ``gang`` start together or not at all.
     """
 
     account: Annotated[AccountPath, doc("The account of the job.")]

@@ -1,9 +1,9 @@
 """Answers narrowed to what the caller's key may see: the one place for all of them.
 
 Owns: what is told of accounts outside a key's scope. Their names become ``an account above`` (or
-``another account`` beside it), their numbers and the ids of their grants become null; when a gate
-clears is told all the same. Answers are made and stored whole, and narrowed whenever they are
-shown, so that a replay tells each reader what that reader may see.
+``another account`` beside it), their numbers and the ids of their grants become null; the instant
+when a gate clears stays. Answers are made and stored whole, and narrowed whenever they are shown,
+so that a replay tells each reader what that reader may see.
 Must not: decide what exists for a key (scope does).
 """
 

@@ -147,7 +147,7 @@ async def visible_lease(call: AnyCall, text: str) -> tuple[int, int]:
 async def visible_leases(
     call: AnyCall, numbers: Iterable[tuple[int, int]]
 ) -> tuple[set[tuple[int, int]], dict[tuple[int, int], str]]:
-    """Those of some reservations that the caller may act on, and where those run that it only sees.
+    """The reservations that the caller may act on, and the nodes of those that it only sees.
 
     A key for a whole org, or for all, needs no look-up: the ledger knows what does not exist.
     """
@@ -256,7 +256,7 @@ async def saved(
     kind: type[Wanted],
     to_wire: Callable[[int, Wanted], Answer],
 ) -> Answer:
-    """Carry out one command in the org of an account; what it gives, as it is shown."""
+    """Carry out one command in the org of an account; its outcome as shown to callers."""
     org_id = await org_number(call, account)
     return to_wire(org_id, await submit(call, org_id, command, kind))
 
@@ -290,7 +290,7 @@ def item_key_of(call: AnyCall, position: int) -> str | None:
 
 
 async def rehearse(call: AnyCall, org_id: int, command: Command) -> Outcome:
-    """What a command would be answered, with everything taken back."""
+    """The answer that a command would get; everything is taken back."""
     request = Request(command, actor=call.actor, request_id=call.request_id)
     return await call.services.ledger.submit(org_id, request, dry_run=True)
 

@@ -254,7 +254,7 @@ def show_weights(answer: WeightsAnswer) -> None:
 
 
 def _held(shares: SharesAnswer) -> str:
-    """What is held of a pool, and what follows where that is more than it has."""
+    """The GPUs held in a pool, and the consequence if that is more than its capacity."""
     if shares.capacity is None:
         return ""
     text = f"{shares.held} of {shares.capacity}"

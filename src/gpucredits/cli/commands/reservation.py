@@ -191,14 +191,14 @@ def show_reservation(answer: ReservationAnswer) -> None:
 
 
 def _shares(answer: ReservationAnswer) -> str:
-    """Who has paid how much, where that is more than one account."""
+    """Who has paid how much, if several accounts have."""
     if len(answer.payers) == 1:
         return ""
     return ", ".join(f"{each.account} {each.paid}" for each in answer.payers)
 
 
 def _exhaustion(answer: ReservationAnswer) -> str:
-    """What was agreed, where it is not the usual."""
+    """The agreed exhaustion, if it is not the default."""
     if (answer.exhaustion, answer.grace_seconds, answer.overdraft) == ("drain", 0, "0"):
         return ""
     text: str = answer.exhaustion
@@ -229,7 +229,7 @@ def show_reservations(page: ReservationPage, *, below: str = "") -> None:
 
 
 def show_beat(answer: BeatAnswer) -> None:
-    """What a heartbeat was told."""
+    """The answer to a heartbeat."""
     output.print_facts(
         [
             ("reservation", answer.reservation_id),
