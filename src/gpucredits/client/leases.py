@@ -118,7 +118,7 @@ class LeaseView:
         self._standing = replace(self._standing, beat_at_ms=clock_ms() + 4 * BEAT_MS_MIN)
 
     def _wait_s(self, now_ms: int) -> float:
-        """The time until something is due."""
+        """How long nothing is due."""
         due = [self._standing.beat_at_ms, self._standing.ends_at_ms]
         if self._standing.signal_at_ms is not None and not self._is_told:
             due.append(self._standing.signal_at_ms)

@@ -27,9 +27,7 @@ def queue() -> None:
 @click.argument("account", type=values.account, required=False)
 @click.option("--pool", help="Only this pool, such as h100, h100/eu or nvidia.com/h100.")
 @click.option("--region", type=values.region, help="Its region, where --pool is the type alone.")
-@click.option(
-    "--state", type=click.Choice(get_args(QueueStateName)), help="Only requests in this state."
-)
+@click.option("--state", type=click.Choice(get_args(QueueStateName)), help="Only these.")
 @pages
 def list_queue(
     session: Session,
