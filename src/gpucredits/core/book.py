@@ -288,21 +288,9 @@ class Book:
     ) -> None:
         """Append a heartbeat's entry, as ``post`` would, at a third of its cost."""
         org = self.org
-        entry_id = org.next_entry_id
-        org.next_entry_id = entry_id + 1
-        row = (
-            entry_id,
-            at,
-            SETTLE,
-            account_id,
-            amount,
-            reserve,
-            grant_id,
-            0,
-            0,
-            reservation_id,
-            seq,
-        )
+        number = org.next_entry_id
+        org.next_entry_id = number + 1
+        row = (number, at, SETTLE, account_id, amount, reserve, grant_id, 0, 0, reservation_id, seq)
         self.entries.append(tuple.__new__(Entry, row))
 
     def next_id(self) -> int:
