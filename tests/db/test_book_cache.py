@@ -62,10 +62,10 @@ def lasting(book: Book, account_id: int) -> set[int]:
 
 
 async def assert_true(stage: Scene) -> int:
-    """Every row of the kept pages is what the database holds; how many leases that were."""
+    """Every row of the cached books is what the database holds; how many leases that were."""
     compared = 0
-    for org_id, page in stage.ledger.cache.books.items():
-        held = page.book
+    for org_id, cached in stage.ledger.cache.books.items():
+        held = cached.book
         needs = Needs(
             orgs={org_id},
             leases={org_id: set(held.reservations)},
@@ -83,22 +83,22 @@ async def assert_true(stage: Scene) -> int:
             if held.grants[number]:
                 assert fresh.grants[number] == held.grants[number]
         for number, lease in held.reservations.items():
-            beat_at = lease.beat_at if page.gated else fresh.reservations[number].beat_at
+            beat_at = lease.beat_at if cached.gated else fresh.reservations[number].beat_at
             assert as_read(fresh.reservations[number]) == replace(as_read(lease), beat_at=beat_at)
             assert held.grants[lease.payer_id] == fresh.grants[lease.payer_id]
-            assert not page.gated or set(lineage(lease.account)) <= held.paths.keys()
+            assert not cached.gated or set(lineage(lease.account)) <= held.paths.keys()
             compared += 1
-        if page.gated:
+        if cached.gated:
             counters = fresh.limits.counters
             for number, counter in held.limits.counters.items():
                 assert counters[number] == counter
             for number, bucket in held.limits.buckets.items():
                 known = fresh.limits.buckets[number]
-                assert tokens(known, page.now) == tokens(bucket, page.now)
+                assert tokens(known, cached.now) == tokens(bucket, cached.now)
             for number in held.accounts:
                 assert lasting(held, number) == lasting(fresh, number)
                 ends = [window.ends_at for window in windows_of(held, number)]
-                assert all(page.fresh_until <= each for each in ends)
+                assert all(cached.fresh_until <= each for each in ends)
             stored = {(row["quota_id"], row["starts_at"]): row["used"] for row in tallies}
             for number, every in held.limits.tallies.items():
                 assert all(stored.get((number, at), 0) == each.used for at, each in every.items())
@@ -151,7 +151,7 @@ async def other_command(stage: Scene, players: Players) -> Command | None:
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_kept_pages_are_what_would_be_read(database: str, seed: int, gated: bool) -> None:
-    """Whatever is done and whatever time passes, a page on the shelf is the stored truth."""
+    """Whatever is done and whatever time passes, a cached book is the stored truth."""
     players = Players(seed)
 
     async def act(stage: Scene) -> None:
@@ -161,7 +161,7 @@ def test_kept_pages_are_what_would_be_read(database: str, seed: int, gated: bool
         compared = 0
         for step in range(STEPS):
             commands = [players.command(0) for _ in range(players.dice.randrange(3))]
-            if step % 10:  # what changes an account's terms takes its org's page off the shelf
+            if step % 10:  # what changes an account's terms drops the cached book of its org
                 commands = [each for each in commands if not isinstance(each, RESETTING)]
             commands.append(Reserve(**players.reserve(players.dice.choice(PATHS))))
             if gated and not step % 4 and (other := await other_command(stage, players)):
@@ -282,7 +282,7 @@ def test_a_window_that_is_over_concerns_those_that_it_limits(
 
 
 def test_limits_that_are_taken_over_are_not_forgotten(database: str) -> None:
-    """A page that was read for somebody without limits still knows when others' windows end."""
+    """A book that was read for somebody without limits still knows when others' windows end."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/p", "acme/q", credits_each=90_000)
@@ -324,7 +324,7 @@ def test_admissions_of_known_accounts_at_known_prices_read_nothing(
 
 
 def test_what_was_rolled_back_is_not_kept(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page whose changes were not written is gone with them."""
+    """A book whose changes were not written is gone with them."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme")
@@ -347,7 +347,7 @@ def test_what_was_rolled_back_is_not_kept(database: str, monkeypatch: pytest.Mon
 
 
 def test_the_shelf_is_bounded_and_forgets_what_has_ended(database: str) -> None:
-    """The page that was used longest ago goes first; leases that ended go at once."""
+    """The book that was used longest ago goes first; leases that ended go at once."""
 
     async def act(stage: Scene) -> None:
         for org in ("acme", "bmce", "cmce"):
@@ -366,19 +366,19 @@ def test_pages_without_leases_are_bounded_too(database: str) -> None:
     """An org of which a server knows an account and grants takes room like any other."""
 
     async def act(stage: Scene) -> None:
-        shelf = stage.ledger.cache
+        cache = stage.ledger.cache
         for number in range(1, 7):
             await stage.fund(f"org-{number}")
             more = Issue(account=f"org-{number}", amount=CREDIT)
             await stage.do(more, org=more.account)
-            assert set(shelf.books) == {number, *range(max(number - 2, 1), number)}
-            assert shelf.weight == len(shelf.books) * (BOOK_WEIGHT + 3)
+            assert set(cache.books) == {number, *range(max(number - 2, 1), number)}
+            assert cache.weight == len(cache.books) * (BOOK_WEIGHT + 3)
 
     play(database, act, options=replace(DEFAULTS, kept_leases_max=3 * (BOOK_WEIGHT + 3)))
 
 
 def test_a_page_is_read_anew_when_a_rate_limit_has_ended(database: str) -> None:
-    """The org's last limit is gone: a lease that the page lacks is renewed all the same."""
+    """The org's last limit is gone: a lease that the book lacks is renewed all the same."""
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/p", "acme/p/u")

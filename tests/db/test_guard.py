@@ -268,9 +268,9 @@ def test_an_org_that_two_servers_change_is_locked_before_it_is_decided(database:
 
     async def act(stage: Scene) -> None:
         await take_turns(stage)
-        shelf = stage.ledger.cache
-        assert shelf.is_contested([1])
-        assert not shelf.is_contested([2])
+        cache = stage.ledger.cache
+        assert cache.is_contested([1])
+        assert not cache.is_contested([2])
 
     play(database, act)
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.command import CreateAccount, Issue, Reserve, Sweep
 from gpucredits.core.decide import RULES
 from gpucredits.core.outcome import Outcome
-from gpucredits.core.reasons import invariant
 from gpucredits.jobs.pace import Paced
 from gpucredits.jobs.sweeper import Sweeper
 from gpucredits.jobs.upkeep import Retention, Sealer, Snapshotter

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, InvariantBroken
 from gpucredits.core.command import Command, CreateAccount, Issue, Reserve, Transfer
 from gpucredits.core.decide import decide
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Granted, Outcome, Reserved
-from gpucredits.core.reasons import InvariantBroken, Refused
+from gpucredits.core.reasons import Refused
 from gpucredits.service.write import batch, batch_worker
 from gpucredits.service.write.batch import Job
 from gpucredits.service.write.errors import Busy, Closing

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.command import Command, Issue, ReplaceQuotas, SetQuota, Settle
 from gpucredits.core.outcome import Closed, Granted, Outcome, QuotaSaved, QuotasReplaced
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.write import batch_worker
 from gpucredits.service.write.batch import Job, Result, commit
 from gpucredits.store.book.book_cache import BookCache
@@ -68,9 +68,9 @@ def test_whoever_sets_a_quota_holds_up_nobody_else(
     """Other orgs go first, together; those of its own org one by one, in their order."""
     together: list[list[tuple[int, str]]] = []
 
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
+    async def seen(connection: Connection, jobs: Sequence[Job], cache: BookCache) -> list[Result]:
         together.append([(job.org_id, kind_of(job)) for job in jobs])
-        return await commit(connection, jobs, shelf)
+        return await commit(connection, jobs, cache)
 
     async def act(stage: Scene) -> None:
         settle = await a_settle(stage)
@@ -128,9 +128,9 @@ def test_a_held_org_in_which_a_window_opens_is_not_waited_for_job_by_job(
     """Once it was waited for too long, what is left of its batch is not begun."""
     begun: list[int] = []
 
-    async def seen(connection: Connection, jobs: Sequence[Job], shelf: BookCache) -> list[Result]:
+    async def seen(connection: Connection, jobs: Sequence[Job], cache: BookCache) -> list[Result]:
         begun.append(len(jobs))
-        return await commit(connection, jobs, shelf)
+        return await commit(connection, jobs, cache)
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", "acme/p")

@@ -155,3 +155,13 @@ def test_the_worked_example_of_a_command_is_the_code() -> None:
     knows = {str(each.relative_to(ROOT)) for each in sources if command.search(each.read_text())}
     assert knows == {file for file, text in snippets if command.search(text)}
     assert len(knows) <= COMMAND_FILES_MAX
+
+
+def test_the_glossary_has_one_meaning_for_each_word() -> None:
+    """No word has two rows, unless something like ``(of a lease)`` behind it tells them apart."""
+    rows = re.findall(
+        r"^\| ([^|]+) \| [^|]+", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE
+    )
+    words = [word for row in rows if row not in {"word", "---"} for word in row.split(", ")]
+    assert len(words) > len(PAGES)
+    assert sorted(word for word in set(words) if words.count(word) > 1) == []

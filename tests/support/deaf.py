@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucredits.core.reasons import InvariantBroken
+from gpucredits.core.book import InvariantBroken
 from gpucredits.service.dispatch.admission import Asking
 from gpucredits.service.write.errors import Busy
 from gpucredits.service.write.ledger import Ledger

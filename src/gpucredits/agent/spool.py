@@ -22,7 +22,7 @@ RECORD_BYTES_MAX: Final = 4 << 20
 
 
 class Spool:
-    """An open journal; ``records`` are those that were whole when it was opened."""
+    """An open journal; ``records`` are the records that were whole when the spool was opened."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -182,7 +182,7 @@ class Attempts(Generic[Answer]):
         )
 
     def _left_s(self) -> float:
-        """What is left of the deadline, to which the patience that was needed does not count."""
+        """The time left before the deadline; patience that was needed does not count."""
         time_s = self._retry.deadline_s + min(self._waited_s, self.call.patience_s)
         return self._began + time_s - time.monotonic()
 

@@ -142,7 +142,7 @@ def change(
     rest = {**given}
     is_whole, cleared = rest.pop("replace"), rest.pop("clear", ())
     if is_whole and cleared:
-        raise Invalid("goes without replace, which clears all that is not given", field="clear")
+        raise Invalid("does not go with replace, which clears all that is not given", field="clear")
     both = [name for name in cleared if rest.get(name) is not None]
     if both:
         raise Invalid("cannot be both given and cleared", field=both[0])

@@ -90,7 +90,7 @@ class LeaseView:
         self._errands.saved(self.used_ms())
 
     def used_ms(self) -> int:
-        """What was used until now."""
+        """The use until now."""
         return clock_ms() - self._began_ms
 
     def left_s(self) -> float:

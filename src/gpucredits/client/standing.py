@@ -61,7 +61,7 @@ class Standing:
 
 
 def admitted(lease: ReservationAnswer, sent_at_ms: int) -> Standing:
-    """Where a job stands whose lease was read by a request sent at ``sent_at_ms``."""
+    """The standing of a job whose lease was read by a request sent at ``sent_at_ms``."""
     granted_ms = lease.expires_in_ms if lease.state == "active" else 0
     return Standing(
         ends_at_ms=sent_at_ms + granted_ms - margin_ms(granted_ms),
@@ -71,7 +71,7 @@ def admitted(lease: ReservationAnswer, sent_at_ms: int) -> Standing:
 
 
 def heard(before: Standing, answer: BeatAnswer, sent_at_ms: int) -> Standing:
-    """Where a job stands after an answer; an answer without a decision moves only the next beat."""
+    """The standing of a job after an answer; one without a decision moves only the next beat."""
     if answer.decision is None:
         return replace(before, beat_at_ms=sent_at_ms + BEAT_MS_MIN)
     if answer.decision == "stop":
@@ -115,7 +115,7 @@ def _why_stopped(before: Standing, answer: BeatAnswer) -> str:
 
 
 def margin_ms(granted_ms: int) -> int:
-    """How much earlier than the lease ends its trust ends; never more than half of the time."""
+    """How much earlier the trust ends than the lease; never more than half of the time."""
     wanted = min(max(granted_ms // MARGIN_PARTS, MARGIN_MS_MIN), MARGIN_MS_MAX)
     return min(wanted, granted_ms // 2)
 

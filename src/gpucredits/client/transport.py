@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -56,12 +55,7 @@ class Client(Operations, Sender):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def lease(
@@ -133,12 +127,7 @@ class AsyncClient(Operations, AsyncSender):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     def lease(

@@ -1,4 +1,4 @@
-"""Whose certificates are trusted, which one the client shows, and what is said of one that fails.
+"""Which certificates are trusted, which one the client shows, and the error for one that fails.
 
 Owns: the TLS settings of the clients, and naming a certificate that fails them.
 Must not: send anything.

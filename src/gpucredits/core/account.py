@@ -138,7 +138,7 @@ class Account:
 
     @property
     def available(self) -> int:
-        """What could be held now, a credit limit not counted."""
+        """What could be held now, without the credit limit."""
         return self.remaining - self.reserved - self.debt
 
     @property
@@ -155,7 +155,7 @@ class Account:
 
     @property
     def floor(self) -> int:
-        """The least to which anything may bring ``available``.
+        """The lowest value that anything may bring ``available`` to.
 
         A credit limit that was lowered below what is owed leaves ``available`` under its floor;
         then nothing brings it further down.

@@ -1,7 +1,7 @@
 """The book: every row of one org that a batch of commands touches, in memory.
 
-Owns: finding rows, noting which were changed, posting entries, and taking everything back to a
-savepoint (for refusals, atomic batches and dry runs).
+Owns: finding rows, noting which were changed, posting entries, taking everything back to a
+savepoint (for refusals, atomic batches and dry runs), and the error for rows that make no sense.
 Must not: decide anything, and knows no SQL: the store fills it and writes down what changed.
 """
 
@@ -23,14 +23,22 @@ from gpucredits.core.grant import Grant, consumption_order
 from gpucredits.core.limits import Boost, LimitRow, Limits, TokenBucket
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
-from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Outage, Reservation
 from gpucredits.core.topup import TopUpRow
 
 SETTLE = EntryType.SETTLE
-
 NOBODY = (0, 0)  # on a node
 Row = Account | Grant | Reservation | TopUpRow | Budget | BudgetPeriod | LimitRow
+
+
+class InvariantBroken(Exception):  # noqa: N818  # it states what happened
+    """The rows contradict themselves; nothing may be written on top of them."""
+
+
+def invariant(holds: bool, claim: str) -> None:
+    """Stop the work when a claim that can never be false is false."""
+    if not holds:
+        raise InvariantBroken(claim)
 
 
 class NotInBook(Exception):  # noqa: N818  # not an error: whoever filled the book has to read more
@@ -98,15 +106,15 @@ class Book:
 
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
     due is in the book, so that lapsed leases count for nothing. ``counts_anew`` says that every
-    live lease below the accounts whose quotas are set is in the book: new ones count them, and are
-    NotInBook without. ``rolled_at`` is the time to which all its accounts were brought forward, if
-    they were, and ``by_payer`` has every lease by who pays for it, once that was asked. ``partial``
-    says that what a lease's end would change of limits is not in the book, nor quotas on what runs
-    at once unless they are exceeded: it is good for beats that renew, and whatever else is
-    NotInBook.
+    live lease below the accounts whose quotas are set is in the book: new quotas count them, and
+    raise NotInBook without them. ``rolled_at`` is the time to which all its accounts were brought
+    forward, if they were, and ``by_payer`` has every lease by its payer, once that was asked.
+    ``partial`` says that the book lacks the rows of limits that a lease's end would change, and
+    quotas on what runs at once unless they are exceeded: beats that renew are decided on it, and
+    all else raises NotInBook.
 
-    ``past`` holds entries of before this batch, as far as a correction needs them: who has repaid
-    what an account owed and was given it back, and what has expired of a payment.
+    ``past`` holds earlier entries that a correction needs: who repaid what an account owed, who was
+    given it back, and what expired of a payment.
 
     ``bare`` holds accounts whose grants were left out: they limit leases here and pay for nothing.
     ``moves`` has the leases of this batch that changed payers, and ``became_own`` the paths of
@@ -221,19 +229,16 @@ class Book:
         self.changed[key] = row
 
     def place(self, grant: Grant) -> None:
-        """Put a grant where its state now has it in the order; one with nothing left leaves it."""
-        self._keep_order(grant.account_id)
+        """Put a grant where its state belongs in the order; a grant with nothing left leaves it."""
         lots = self.grants[grant.account_id]
+        if self.savepoint is not None:
+            self.savepoint.grants.setdefault(grant.account_id, list(lots))
         for index, lot in enumerate(lots):
             if lot is grant:
                 del lots[index]
                 break
         if grant.remaining:
             insort(lots, grant, key=consumption_order)
-
-    def grant(self, grant_id: int) -> Grant:
-        """A grant of the book by its id, in the order or spent."""
-        return self.lots[grant_id]
 
     def post(  # noqa: PLR0913  # one argument for each column of the row
         self,
@@ -249,7 +254,7 @@ class Book:
         reservation_id: int = 0,
         seq: int = 0,
     ) -> None:
-        """Append an entry; amounts of nothing are not written down."""
+        """Append an entry, unless it moves nothing."""
         if not amount and not reserve:
             return
         org = self.org
@@ -283,21 +288,9 @@ class Book:
     ) -> None:
         """Append a heartbeat's entry, as ``post`` would, at a third of its cost."""
         org = self.org
-        entry_id = org.next_entry_id
-        org.next_entry_id = entry_id + 1
-        row = (
-            entry_id,
-            at,
-            SETTLE,
-            account_id,
-            amount,
-            reserve,
-            grant_id,
-            0,
-            0,
-            reservation_id,
-            seq,
-        )
+        number = org.next_entry_id
+        org.next_entry_id = number + 1
+        row = (number, at, SETTLE, account_id, amount, reserve, grant_id, 0, 0, reservation_id, seq)
         self.entries.append(tuple.__new__(Entry, row))
 
     def next_id(self) -> int:
@@ -351,10 +344,6 @@ class Book:
         self.limits.lanes.clear()
         self.rolled_at = 0
 
-    def _keep_order(self, account_id: int) -> None:
-        if self.savepoint is not None and account_id not in self.savepoint.grants:
-            self.savepoint.grants[account_id] = list(self.grants[account_id])
-
     def _index(self, row: Row) -> None:
         match row:
             case Account():
@@ -404,6 +393,6 @@ class Book:
 
 
 def put_back(row: Row | Org, before: Row | Org) -> None:
-    """Make a row what its copy of before is."""
+    """Give a row the values of its earlier copy."""
     for each in fields(row):
         setattr(row, each.name, getattr(before, each.name))

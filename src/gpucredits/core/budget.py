@@ -56,8 +56,8 @@ class Budget:
 class BudgetPeriod:
     """One period of a budget, the grant that was issued for it, and what rolled out of it.
 
-    ``warned_percent`` is the highest warning that was reported. What becomes of its rest was agreed
-    when it began: a change of the budget does not change it.
+    ``warned_percent`` is the highest warning that was reported. The rule for its rest was fixed
+    when it began: a change of the budget does not change that.
     """
 
     budget_id: int
@@ -91,7 +91,7 @@ def rolled_until(period: BudgetPeriod, ended_at: int) -> int:
 
 
 def rolled_amount(period: BudgetPeriod, remaining: int) -> int:
-    """How much of what remains at a period's end goes on."""
+    """The part of a period's rest that rolls over."""
     match period.rollover:
         case Rollover.NONE:
             return 0

@@ -1,4 +1,4 @@
-"""Changes: what a caller names of something that is stored changes, and all else stays.
+"""Changes of stored things: fields that a caller names change, and all others stay.
 
 Owns: the one way in which a change meets the stored row. Whoever changes something reads the row
 and merges under the org's lock, in the transaction that saves it, so that no change is lost.
@@ -15,9 +15,10 @@ Terms = TypeVar("Terms")
 
 
 def merged(wanted: Terms, stored: object, named: Named) -> Terms:
-    """The wanted terms, with those that are not named as the stored row has them.
+    """The wanted terms, with the terms that are not named taken from the stored row.
 
-    Terms are fields that both have under the same name. Without a stored row all is as wanted.
+    Terms are fields that both have under the same name. Without a stored row all terms are as
+    wanted.
     """
     if named is None or stored is None:
         return wanted
@@ -29,5 +30,5 @@ def merged(wanted: Terms, stored: object, named: Named) -> Terms:
 
 
 def is_named(name: str, named: Named) -> bool:
-    """Whether a caller says what a term is to be."""
+    """Whether a caller names a term."""
     return named is None or name in named

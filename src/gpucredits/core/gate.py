@@ -71,11 +71,10 @@ class FairShareVerdict:
 class GateReport:
     """One gate at one scope: it passes where ``current + requested <= limit``.
 
-    Except for fair share, where the limit is the tenant's share and it is the pool that says whose
-    turn it is: who borrows passes above it, and a full pool lets nobody in.
-    ``clears_at`` is when it would pass if nothing else changed; None where that is now or where no
-    instant is known. ``credit`` is how much of the limit is the credit limit of an account that has
-    one.
+    Fair share differs: the limit is the tenant's share, and the pool says whose turn it is. A
+    tenant that borrows passes above its share, and a full pool lets nobody in. ``clears_at`` is
+    when it would pass if nothing else changed; None where that is now or where no instant is known.
+    ``credit`` is how much of the limit is the credit limit of an account that has one.
     """
 
     gate: Gate
@@ -93,7 +92,7 @@ class GateReport:
 
     @property
     def available(self) -> int:
-        """What is there to be taken, a credit limit not counted."""
+        """What can still be taken, without the credit limit."""
         return self.limit - self.current - (self.credit or 0)
 
     @property

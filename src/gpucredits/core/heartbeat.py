@@ -23,9 +23,9 @@ class Beat:
 class BeatResult:
     """The answer to a heartbeat: what was charged so far, and whether to go on.
 
-    The lease ends in ``expires_in_ms``: for one that drains that is the kill, and the job is
-    politely told in ``signal_in_ms``. One that is throttled could go on in ``clears_in_ms``.
-    ``last_seq`` is the last that was accepted, where that is why nothing was charged.
+    The lease ends in ``expires_in_ms``. The job of a lease that drains is signalled in
+    ``signal_in_ms`` and killed at the end. A throttled lease could go on in ``clears_in_ms``.
+    ``last_seq`` is the last seq that was accepted, if that is the reason why nothing was charged.
     """
 
     decision: Decision

@@ -1,7 +1,7 @@
 """Ids that say what they are: a prefix, the org's number and a number within the org.
 
-A reservation's id names its org, so that a heartbeat finds its lane without a look-up. Numbers
-come from the org's own counter under its lock, so ids are never random and never reused.
+A reservation's id names its org, so that a heartbeat finds the org without a look-up. Numbers come
+from the org's own counter under its lock, so ids are never random and never reused.
 """
 
 from __future__ import annotations

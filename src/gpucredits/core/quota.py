@@ -19,7 +19,10 @@ CELLS = 60  # a rolling window moves on in steps of a sixtieth: n minutes for n 
 
 
 class Dimension(IntEnum):
-    """What a quota limits, in the order in which they are checked at each scope."""
+    """What a quota limits, in the order in which they are checked at each scope.
+
+    CONTRIBUTING.md lists every place that a new one goes to.
+    """
 
     CREDITS_PER_JOB = 0  # for all leases of a job together
     CONCURRENT_GPUS = 1

@@ -156,13 +156,3 @@ LEASE_UNKNOWN = Refused(Reason.RESERVATION_UNKNOWN, "There is no such reservatio
 def account_unknown(path: str) -> Refused:
     """The refusal for an account that does not exist, or might as well not."""
     return Refused(Reason.ACCOUNT_UNKNOWN, f"There is no account {path}.", {"account": path})
-
-
-class InvariantBroken(Exception):  # noqa: N818  # it states what happened
-    """The rows contradict themselves; nothing may be written on top of them."""
-
-
-def invariant(holds: bool, claim: str) -> None:
-    """Stop the work when a claim that can never be false is false."""
-    if not holds:
-        raise InvariantBroken(claim)

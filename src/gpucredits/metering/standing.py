@@ -51,7 +51,7 @@ class PipelineStanding:
     events: TopicStanding = field(default_factory=TopicStanding)
     trouble: str = ""  # why the bus cannot be used, while it cannot
     dead_letters: int = 0
-    lost: int = 0  # messages that the bus gave up before they were read
+    lost: int = 0  # messages that the bus dropped before they were read
     restarts: int = 0  # streams that were made anew, and are read from their beginning
 
     @property

@@ -192,7 +192,7 @@ def metering_metrics(services: Services) -> list[Metric]:
         number(
             "gpucredits_metering_messages_lost_total",
             "counter",
-            "Messages that the bus gave up before they were read.",
+            "Messages that the bus dropped before they were read.",
             standing.lost,
         ),
         number(

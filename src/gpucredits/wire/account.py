@@ -58,10 +58,10 @@ class AccountRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AccountChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of an account; what is left out stays as it is.
+    """The terms of an account to change; terms that are left out stay as they are.
 
-    A null limit is 0. ``overdraft_limit`` is how much the house covers in all for jobs that end on
-    an overdraft. Of ``metadata`` the labels that are given change, and those that are null go.
+    A null limit is 0. ``overdraft_limit`` is the most that the house covers in total for jobs that
+    end on an overdraft. In ``metadata``, given labels change and null labels go.
     ``window_max_seconds`` bounds the leases of the account and of all below it.
     """
 
@@ -76,9 +76,9 @@ class AccountChange(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AccountTerms(Struct, kw_only=True, forbid_unknown_fields=True):
-    """All terms and labels of an account; what is left out has its default, but for funding.
+    """All terms and labels of an account; what is left out gets its default, except funding.
 
-    Funding that is left out stays as it is: what an account was given decides about it.
+    Funding that is left out stays as it is, because allocations decide about it.
     """
 
     model: Annotated[ModelName, MODEL] = "prepaid"
@@ -132,7 +132,7 @@ class AccountPage(Struct, kw_only=True):
 class SpendableThrough(Struct, kw_only=True):
     """An account above whose credits may be spent too, and how much it can spend now.
 
-    One that the caller's key does not see is ``an account above``, and its amount is null.
+    An account that the caller's key does not see is ``an account above`` with a null amount.
     """
 
     account: Annotated[str, ACCOUNT]
@@ -144,9 +144,10 @@ class SpendableThrough(Struct, kw_only=True):
 class BalanceAnswer(Struct, kw_only=True):
     """What an account, or its whole subtree, holds at an instant.
 
-    ``pending`` and ``overrun`` are told of now, and are null in answers about the past;
-    ``credit_limit`` is told of one postpaid account now. ``spendable`` is what one account can
-    spend of its own now, ``spendable_through`` the accounts above that pay when that is too little.
+    ``pending`` and ``overrun`` are null in answers about the past. Only the present balance of one
+    postpaid account has a ``credit_limit``. ``spendable`` is what one account can spend of its own
+    credits now. ``spendable_through`` lists the accounts above that pay when its own credits are
+    too few.
     """
 
     account: Annotated[str, doc("The account of the request.")]
@@ -189,7 +190,7 @@ class BucketsAnswer(Struct, kw_only=True):
 
 
 class TreeNode(Struct, kw_only=True):
-    """An account, what is its own, what is its whole subtree's, and its children."""
+    """An account with its own balance, the balance of its whole subtree, and its children."""
 
     path: Annotated[str, ACCOUNT]
     scope: Annotated[ScopeName, SCOPE]

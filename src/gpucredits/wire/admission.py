@@ -27,7 +27,8 @@ from gpucredits.wire.words import RefusalReason
 class FunderAnswer(Struct, kw_only=True):
     """An account that may pay for a job, and whether it can hold the job's first window.
 
-    One that the caller's key does not see is ``an account above``, and only ``clears_at`` is told.
+    An account that the caller's key does not see is ``an account above`` and shows ``clears_at``
+    only.
     """
 
     account: Annotated[str, doc("An account that may pay.")]
@@ -45,10 +46,10 @@ class FunderAnswer(Struct, kw_only=True):
 class AdmissionAnswer(Struct, kw_only=True):
     """Whether a request would be admitted now, from which grants at what price, by every gate.
 
-    ``status`` and ``reason`` are those that a reserve would be answered with. A request that did
-    not get as far as its price, its payer or the gates has none of them. ``gpu_count`` is how many
-    GPUs it would get, which with ``allow_partial`` may be fewer than were asked for. ``funders``
-    are the accounts that may pay, nearest first: the first one that can hold the window pays.
+    ``status`` and ``reason`` are those that a reserve would get. A request that is refused before
+    has no price, payer or gates. ``gpu_count`` is how many GPUs it would get, which with
+    ``allow_partial`` may be fewer than were asked for. ``funders`` are the accounts that may pay,
+    nearest first: the first one that can hold the window pays.
     """
 
     admitted: Annotated[bool, doc("Whether the job would be admitted now.")]

@@ -58,7 +58,7 @@ class AnomalyTermsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AnomalyTermsChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of an account's terms; what is left out stays, and null is the default."""
+    """The terms of an account to change; others stay, and null restores the default."""
 
     account: Annotated[AccountPath, ACCOUNT]
     ratio_percent: Annotated[Ratio | UnsetType | None, RATIO_PERCENT] = UNSET

@@ -45,6 +45,11 @@ RolloverName = Literal["none", "all", "capped"]
 RolloverSeconds = Annotated[int, Meta(ge=1, le=bounds.ROLLOVER_US_MAX // bounds.SECOND_US)]
 WarnPercent = Annotated[int, Meta(ge=1, le=bounds.WARN_PERCENT_MAX)]
 WarnPercents = Annotated[list[WarnPercent], Meta(max_length=bounds.WARNINGS_MAX)]
+FIRST_START = doc("When the first period begins; now, or as set before, unless given.")
+LAST_END = doc("The end of the only period, or of the last calendar period.")
+ROLLOVER_CAP = doc("The most that rolls over; for rollover capped.")
+ISSUED_PRIORITY = doc("The priority of the grants that the budget issues.")
+NAME = doc("The name of the budget; an open budget of that name is changed.")
 
 _ROLLOVERS: dict[RolloverName, Rollover] = {
     "none": Rollover.NONE,
@@ -57,26 +62,18 @@ _TERMS = {"rollover_seconds": "rollover_us"}  # as the core calls them
 class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """All terms of a budget: an allowance for each day, week or month in a zone, or until an end.
 
-    A budget that is open changes from its next period on; what is left out has its default.
+    An open budget changes from its next period on. Terms that are left out get their defaults.
     """
 
     allowance: Annotated[Amount, ALLOWANCE]
     calendar: Annotated[CalendarName | None, CALENDAR] = None
     zone: Annotated[Zone | None, ZONE] = None
-    starts_at: Annotated[
-        Instant | None, doc("When the first period begins; now, or as set before, unless given.")
-    ] = None
-    ends_at: Annotated[
-        Instant | None, doc("The end of the only period, or of the last calendar period.")
-    ] = None
+    starts_at: Annotated[Instant | None, FIRST_START] = None
+    ends_at: Annotated[Instant | None, LAST_END] = None
     rollover: Annotated[RolloverName, ROLLOVER] = "none"
-    rollover_cap: Annotated[Amount | None, doc("The most that goes over; for rollover capped.")] = (
-        None
-    )
+    rollover_cap: Annotated[Amount | None, ROLLOVER_CAP] = None
     rollover_seconds: Annotated[RolloverSeconds | None, ROLLOVER_SECONDS] = None
-    priority: Annotated[Priority, doc("The priority of the grants that the budget issues.")] = (
-        bounds.PRIORITY_DEFAULT
-    )
+    priority: Annotated[Priority, ISSUED_PRIORITY] = bounds.PRIORITY_DEFAULT
     warn_percent: Annotated[WarnPercents, WARN_PERCENT] = []
 
     def __post_init__(self) -> None:
@@ -89,15 +86,13 @@ class BudgetBody(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class BudgetItem(BudgetBody, kw_only=True, forbid_unknown_fields=True):
-    """One of all budgets that an account is to have."""
+    """One budget of a list that replaces all budgets of an account."""
 
-    name: Annotated[
-        Slug, doc("The name of the budget; an open budget of that name is changed.")
-    ] = field(default_factory=lambda: Slug(NAME_DEFAULT))
+    name: Annotated[Slug, NAME] = field(default_factory=lambda: Slug(NAME_DEFAULT))
 
 
 class BudgetChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a budget; what is left out stays, and null is the default.
+    """The terms of a budget to change; others stay, and null restores the default.
 
     An open budget changes from its next period on. Where there is none, one is made.
     """
@@ -105,36 +100,24 @@ class BudgetChange(Struct, kw_only=True, forbid_unknown_fields=True):
     allowance: Annotated[Amount | UnsetType, ALLOWANCE] = UNSET
     calendar: Annotated[CalendarName | UnsetType | None, CALENDAR] = UNSET
     zone: Annotated[Zone | UnsetType | None, ZONE] = UNSET
-    starts_at: Annotated[
-        Instant | UnsetType | None,
-        doc("When the first period begins; now, or as set before, unless given."),
-    ] = UNSET
-    ends_at: Annotated[
-        Instant | UnsetType | None,
-        doc("The end of the only period, or of the last calendar period."),
-    ] = UNSET
+    starts_at: Annotated[Instant | UnsetType | None, FIRST_START] = UNSET
+    ends_at: Annotated[Instant | UnsetType | None, LAST_END] = UNSET
     rollover: Annotated[RolloverName | UnsetType | None, ROLLOVER] = UNSET
-    rollover_cap: Annotated[
-        Amount | UnsetType | None, doc("The most that goes over; for rollover capped.")
-    ] = UNSET
+    rollover_cap: Annotated[Amount | UnsetType | None, ROLLOVER_CAP] = UNSET
     rollover_seconds: Annotated[RolloverSeconds | UnsetType | None, ROLLOVER_SECONDS] = UNSET
-    priority: Annotated[
-        Priority | UnsetType | None, doc("The priority of the grants that the budget issues.")
-    ] = UNSET
+    priority: Annotated[Priority | UnsetType | None, ISSUED_PRIORITY] = UNSET
     warn_percent: Annotated[WarnPercents | UnsetType | None, WARN_PERCENT] = UNSET
 
 
 class BudgetSetting(BudgetChange, kw_only=True, forbid_unknown_fields=True):
-    """A budget to make, or to change by its name: what is left out stays."""
+    """A budget to make, or to change by its name; terms that are left out stay."""
 
     allowance: Annotated[Amount, ALLOWANCE]
-    name: Annotated[
-        Slug, doc("The name of the budget; an open budget of that name is changed.")
-    ] = field(default_factory=lambda: Slug(NAME_DEFAULT))
+    name: Annotated[Slug, NAME] = field(default_factory=lambda: Slug(NAME_DEFAULT))
 
 
 class BudgetsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """All budgets that an account is to have; open ones that are not here end."""
+    """All budgets of an account from now on; open budgets that are not in the list end."""
 
     budgets: Annotated[list[BudgetItem], Meta(max_length=bounds.BUDGETS_MAX), BUDGETS]
 
@@ -151,7 +134,7 @@ class BudgetTerms(Struct, kw_only=True):
     ends_at: Annotated[InstantText | None, doc("The end; null or absent if there is none.")]
     rollover: Annotated[RolloverName, ROLLOVER]
     rollover_cap: Annotated[
-        CreditsText | None, doc("The most that goes over; null if there is no cap.")
+        CreditsText | None, doc("The most that rolls over; null if there is no cap.")
     ]
     rollover_seconds: Annotated[int | None, ROLLOVER_SECONDS]
     priority: Annotated[int, PRIORITY]
@@ -182,9 +165,9 @@ class PeriodAnswer(Struct, kw_only=True):
     used: Annotated[CreditsText, doc("The used allowance.")]
     left: Annotated[CreditsText, doc("The unused allowance.")]
     rolled_in: Annotated[
-        CreditsText, doc("Credits that came over from the period before, as a grant of their own.")
+        CreditsText, doc("Credits that rolled in from the period before, as a grant of their own.")
     ]
-    rolled_out: Annotated[CreditsText, doc("Credits that went over to the next period.")]
+    rolled_out: Annotated[CreditsText, doc("Credits that rolled out into the next period.")]
     grant_id: Annotated[str, doc("The grant of the allowance.")]
     warned_percent: Annotated[
         int | None, doc("The highest warning that was sent; null before the first.")

@@ -1,4 +1,4 @@
-"""What fields mean that mean the same in several shapes, and how a field says what it means.
+"""The meanings of fields that several shapes share, and how a field states its meaning.
 
 A field of a shape carries its sentence as ``Annotated[type, doc("...")]``; the OpenAPI document
 shows the sentence before what the type itself says.
@@ -23,6 +23,7 @@ def type_of(field: inspect.Field) -> inspect.Type:
 
 
 ACCOUNT: Final = doc("The path of the account.")
+ALLOW_PARTIAL: Final = doc("Whether the job accepts fewer GPUs than it asks for.")
 ALLOWANCE: Final = doc("What each period of the budget issues.")
 AMOUNT: Final = doc("The number of credits.")
 AS_OF: Final = doc("The instant for which the answer is true.")
@@ -37,9 +38,12 @@ CREDIT_CAPACITY: Final = doc("The most credits authorised at once.")
 CPU: Final = doc("CPUs, in the pool's own unit.")
 CREATED_AT: Final = doc("When it was created.")
 CREDIT_LIMIT: Final = doc("How far a postpaid account may go below zero; 0 for a prepaid one.")
+DEADLINE: Final = doc("Until when the request waits; must be in the future.")
 ENDED_AT: Final = doc("When it ended; null if it has not.")
 FLOOR: Final = doc("Spending up to this amount is never unusual.")
 FUNDING: Final = doc("Whose credits the account may spend: own, or shared with its parent.")
+GANG: Final = doc("The name shared by requests that start together or not at all.")
+GANG_SIZE: Final = doc("The number of members of the gang.")
 GPU_COUNT: Final = doc("The number of GPUs.")
 GPU_TYPE: Final = doc("The GPU type, such as h100.")
 GRACE_SECONDS: Final = doc("How long before its end a job is told to stop.")
@@ -57,6 +61,7 @@ OVERDRAFT_LIMIT: Final = doc(
 PAYMENT_REFERENCE: Final = doc("The payment's name in your payment system.")
 POLICY: Final = doc("How the pool is shared.")
 PRIORITY: Final = doc("The order among several.")
+QUEUE_PRIORITY: Final = doc("Higher goes first, as far as the pool's policy counts it.")
 QUOTAS: Final = doc("The quotas of the account.")
 RATIO_PERCENT: Final = doc("An hour is unusual above this percentage of the median hour.")
 REQUEST_REFILL: Final = doc("Requests added each hour.")
@@ -65,9 +70,9 @@ REGION: Final = doc("The region; default unless given.")
 RESERVATION_ID: Final = doc("The id of the lease.")
 RESOURCES: Final = doc("Resources of the pool besides GPUs.")
 RESULTS: Final = doc("One result for each item, in order.")
-ROLLOVER: Final = doc("Whether the rest of a period goes over: all of it, up to a cap, or none.")
+ROLLOVER: Final = doc("Whether the rest of a period rolls over: all of it, up to a cap, or none.")
 ROLLOVER_SECONDS: Final = doc(
-    "How long credits that went over stay valid; null means until the period ends."
+    "How long credits that rolled over stay valid; null means until the period ends."
 )
 SCOPE: Final = doc("The level of the account: org, project or user.")
 SETTLED: Final = doc("Credits charged so far.")

@@ -34,11 +34,11 @@ _UNITS: dict[GateUnit, UnitName] = {
 class GateAnswer(Struct, kw_only=True):
     """One gate at one scope: it passes where current and requested stay within the limit.
 
-    For fair share the limit is the tenant's share of the pool and current what it holds, and the
-    pool says whose turn it is: who borrows passes above its share.
-    ``clears_at`` is when it would pass if nothing else changed, null where it passes or where no
-    such instant is known. Of an account that the caller's key does not see the account is ``an
-    account above``, and limit and current are null.
+    For fair share, the limit is the tenant's share of the pool, and current is what it holds. The
+    pool says whose turn it is: a tenant that borrows passes above its share. ``clears_at`` is when
+    the gate would pass if nothing else changed; null if it passes now or the instant is unknown. An
+    account that the caller's key does not see is ``an account above`` with a null limit and
+    current.
     """
 
     gate: Annotated[GateName, doc("The gate: budget, quota, rate_limit or fair_share.")]

@@ -47,8 +47,8 @@ class BeatAnswer(Struct, omit_defaults=True):
     """What was charged so far, and whether to go on.
 
     No decision means that there is none yet, for the ``reason`` given: send the beat again. A job
-    that is throttled or drains has to end in ``deadline_in_ms``; one that drains is politely told
-    in ``signal_in_ms``, and one that is throttled could go on in ``clears_in_ms``, where that is
+    that is throttled or drains has to end in ``deadline_in_ms``; one that drains is signalled in
+    ``signal_in_ms``, and one that is throttled could go on in ``clears_in_ms``, where that is
     known.
     """
 

@@ -35,10 +35,9 @@ class LimitAnswer(Struct, kw_only=True):
     """One limit of one account on the way from the org down.
 
     ``used`` counts what live leases hold. For a rate limit ``left`` is what could be authorised
-    now, and ``resets_at`` when it would be full. What nothing is known of is null.
-    The caller's own key is a scope too: ``account`` is then what the key is for, empty for the
-    whole system. Of an account that the key does not see the account is ``an account above``, and
-    its id and numbers are null.
+    now, and ``resets_at`` when it would be full. Unknown numbers are null. The caller's own key is
+    a scope too: ``account`` is then what the key is for, empty for the whole system. An account
+    that the key does not see is ``an account above`` with a null id and null numbers.
     """
 
     kind: Annotated[LimitKind, doc("The kind of limit.")]

@@ -11,7 +11,6 @@ from gpucredits.wire.documented import (
     ACCOUNT,
     CPU,
     GPU_TYPE,
-    GRACE_SECONDS,
     MEMORY,
     POLICY,
     REGION,
@@ -36,10 +35,30 @@ CAPACITY = doc("GPUs in all. Without a capacity the pool does not gate; with 0 n
 WeightNumber = Annotated[int, Meta(ge=0, le=WEIGHT_MAX)]
 Percent = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="Of the pool.")]
 GpusText = Annotated[str, Meta(pattern=r"^\d+\.\d{2}$", description="GPUs, cut after 2 decimals.")]
+# What the terms of a pool mean, to whoever sets, changes or reads them.
+PREEMPTION = doc("Whether work above its share is stopped for tenants below theirs.")
+GRACE = doc("How long preempted work has to stop.")
+MIN_RUNTIME = doc("Work that has run shorter than this is not preempted.")
+PREEMPTIONS_MAX = doc("The most leases that one cycle may stop.")
+BACKFILL = doc(
+    "Whether smaller work may overtake the head of the queue if it does not delay the head."
+)
+BACKFILL_DEPTH = doc("How many requests behind the head are considered for backfill.")
+HOLD_AFTER = doc("After how long free GPUs are kept for the head of the queue.")
+PRIORITY_SCOPE = doc("Up to which level of the tree priority counts.")
+USAGE_ORDER = doc("What past use decides: nothing, ties, or who goes first.")
+HALF_LIFE = doc("Time after which past use counts half; 0 if past use is not kept.")
+BORROWING = doc(
+    "Whether orgs may borrow GPUs that others leave idle, unless a weight says otherwise."
+)
+POOL_GPUS = doc("The number of GPUs; null if the pool does not gate.")
+MAY_BORROW = doc("Whether the account may hold more than its share when others leave GPUs idle.")
+WAITING = doc("The number of requests that wait.")
+WAITING_GPUS = doc("The number of GPUs that waiting requests ask for.")
 
 
 class PoolResources(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a pool has besides GPUs; only what is named is divided."""
+    """The resources of a pool besides GPUs; only named resources are divided."""
 
     cpu: Annotated[Amount | None, CPU] = None
     memory: Annotated[Amount | None, MEMORY] = None
@@ -48,44 +67,22 @@ class PoolResources(Struct, kw_only=True, forbid_unknown_fields=True, omit_defau
 class PoolPolicy(Struct, kw_only=True, forbid_unknown_fields=True):
     """How a pool is shared."""
 
-    preemption: Annotated[
-        bool, doc("Whether work above its share is stopped for tenants below theirs.")
-    ] = True
-    grace_seconds: Annotated[Seconds, doc("How long preempted work has to stop.")] = 30
-    min_runtime_seconds: Annotated[
-        Seconds, doc("Work that has run shorter than this is not preempted.")
-    ] = 300
-    preemptions_max: Annotated[Count, doc("The most leases that one cycle may stop.")] = 100
-    backfill: Annotated[
-        bool,
-        doc(
-            "Whether smaller work may overtake the head of the queue if it does not delay the head."
-        ),
-    ] = True
-    backfill_depth: Annotated[
-        Count, doc("How many requests behind the head are considered for backfill.")
-    ] = 1_000
-    hold_after_seconds: Annotated[
-        Seconds, doc("After how long free GPUs are kept for the head of the queue.")
-    ] = 3_600
-    priority_scope: Annotated[ScopeName, doc("Up to which level of the tree priority counts.")] = (
-        "user"
-    )
-    usage_order: Annotated[
-        UsageOrderName, doc("What past use decides: nothing, ties, or who goes first.")
-    ] = "ignored"
-    half_life_seconds: Annotated[
-        Seconds, doc("Time after which past use counts half; 0 if past use is not kept.")
-    ] = 0
-    borrowing: Annotated[
-        bool,
-        doc("Whether orgs may borrow GPUs that others leave idle, unless a weight says otherwise."),
-    ] = True
+    preemption: Annotated[bool, PREEMPTION] = True
+    grace_seconds: Annotated[Seconds, GRACE] = 30
+    min_runtime_seconds: Annotated[Seconds, MIN_RUNTIME] = 300
+    preemptions_max: Annotated[Count, PREEMPTIONS_MAX] = 100
+    backfill: Annotated[bool, BACKFILL] = True
+    backfill_depth: Annotated[Count, BACKFILL_DEPTH] = 1_000
+    hold_after_seconds: Annotated[Seconds, HOLD_AFTER] = 3_600
+    priority_scope: Annotated[ScopeName, PRIORITY_SCOPE] = "user"
+    usage_order: Annotated[UsageOrderName, USAGE_ORDER] = "ignored"
+    half_life_seconds: Annotated[Seconds, HALF_LIFE] = 0
+    borrowing: Annotated[bool, BORROWING] = True
     window_max_seconds: Annotated[WindowMaxSeconds, WINDOW_MAX_SECONDS] = 0
 
 
 class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A pool as it is to be; what is left out has its default."""
+    """All terms of a pool; terms that are left out get their defaults."""
 
     capacity: Annotated[GpuAmount | None, CAPACITY] = None
     resources: Annotated[PoolResources | None, RESOURCES] = None
@@ -93,60 +90,31 @@ class PoolRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ResourcesChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a pool's other resources; null takes one away."""
+    """The other resources of a pool to change; null takes one away."""
 
     cpu: Annotated[Amount | UnsetType | None, CPU] = UNSET
     memory: Annotated[Amount | UnsetType | None, MEMORY] = UNSET
 
 
 class PolicyChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a pool's policy; null is the default."""
+    """The terms of a pool's policy to change; null restores the default."""
 
-    preemption: Annotated[
-        bool | UnsetType | None,
-        doc("Whether work above its share is stopped for tenants below theirs."),
-    ] = UNSET
-    grace_seconds: Annotated[Seconds | UnsetType | None, GRACE_SECONDS] = UNSET
-    min_runtime_seconds: Annotated[
-        Seconds | UnsetType | None, doc("Work that has run shorter than this is not preempted.")
-    ] = UNSET
-    preemptions_max: Annotated[
-        Count | UnsetType | None, doc("The most leases that one cycle may stop.")
-    ] = UNSET
-    backfill: Annotated[
-        bool | UnsetType | None,
-        doc(
-            "Whether smaller work may overtake the head of the queue if it does not delay the head."
-        ),
-    ] = UNSET
-    backfill_depth: Annotated[
-        Count | UnsetType | None,
-        doc("How many requests behind the head are considered for backfill."),
-    ] = UNSET
-    hold_after_seconds: Annotated[
-        Seconds | UnsetType | None,
-        doc("After how long free GPUs are kept for the head of the queue."),
-    ] = UNSET
-    priority_scope: Annotated[
-        ScopeName | UnsetType | None, doc("Up to which level of the tree priority counts.")
-    ] = UNSET
-    usage_order: Annotated[
-        UsageOrderName | UnsetType | None,
-        doc("What past use decides: nothing, ties, or who goes first."),
-    ] = UNSET
-    half_life_seconds: Annotated[
-        Seconds | UnsetType | None,
-        doc("Time after which past use counts half; 0 if past use is not kept."),
-    ] = UNSET
-    borrowing: Annotated[
-        bool | UnsetType | None,
-        doc("Whether orgs may borrow GPUs that others leave idle, unless a weight says otherwise."),
-    ] = UNSET
+    preemption: Annotated[bool | UnsetType | None, PREEMPTION] = UNSET
+    grace_seconds: Annotated[Seconds | UnsetType | None, GRACE] = UNSET
+    min_runtime_seconds: Annotated[Seconds | UnsetType | None, MIN_RUNTIME] = UNSET
+    preemptions_max: Annotated[Count | UnsetType | None, PREEMPTIONS_MAX] = UNSET
+    backfill: Annotated[bool | UnsetType | None, BACKFILL] = UNSET
+    backfill_depth: Annotated[Count | UnsetType | None, BACKFILL_DEPTH] = UNSET
+    hold_after_seconds: Annotated[Seconds | UnsetType | None, HOLD_AFTER] = UNSET
+    priority_scope: Annotated[ScopeName | UnsetType | None, PRIORITY_SCOPE] = UNSET
+    usage_order: Annotated[UsageOrderName | UnsetType | None, USAGE_ORDER] = UNSET
+    half_life_seconds: Annotated[Seconds | UnsetType | None, HALF_LIFE] = UNSET
+    borrowing: Annotated[bool | UnsetType | None, BORROWING] = UNSET
     window_max_seconds: Annotated[WindowMaxSeconds | UnsetType | None, WINDOW_MAX_SECONDS] = UNSET
 
 
 class PoolChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a pool; what is left out stays, and null is the default.
+    """The terms of a pool to change; others stay, and null restores the default.
 
     Where there is no such pool, one is made.
     """
@@ -161,7 +129,7 @@ class PoolAnswer(Struct, kw_only=True):
 
     gpu_type: Annotated[str, GPU_TYPE]
     region: Annotated[str, REGION]
-    capacity: Annotated[Gpus | None, doc("The number of GPUs; null if the pool does not gate.")]
+    capacity: Annotated[Gpus | None, POOL_GPUS]
     resources: Annotated[PoolResources, RESOURCES]
     policy: Annotated[PoolPolicy, POLICY]
     updated_at: Annotated[InstantText, doc("When it was last set.")]
@@ -174,13 +142,11 @@ class PoolList(Struct, kw_only=True):
 
 
 class PoolWeight(Struct, kw_only=True, forbid_unknown_fields=True):
-    """How much an org, a project or a user counts for among its siblings; 1 if it is not named."""
+    """The weight of an org, a project or a user among its siblings; 1 if it is not named."""
 
     account: Annotated[AccountPath, ACCOUNT]
     weight: Annotated[WeightNumber, WEIGHT] = 1
-    may_borrow: Annotated[
-        bool, doc("Whether the account may hold more than its share when others leave GPUs idle.")
-    ] = True
+    may_borrow: Annotated[bool, MAY_BORROW] = True
 
 
 class WeightsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -218,9 +184,7 @@ class WeightAnswer(Struct, kw_only=True):
 
     account: Annotated[str, ACCOUNT]
     weight: Annotated[int, WEIGHT]
-    may_borrow: Annotated[
-        bool, doc("Whether the account may hold more than its share when others leave GPUs idle.")
-    ]
+    may_borrow: Annotated[bool, MAY_BORROW]
 
 
 class WeightsAnswer(Struct, kw_only=True):
@@ -234,8 +198,8 @@ class WeightsAnswer(Struct, kw_only=True):
 class ShareAnswer(Struct, kw_only=True):
     """What one tenant may hold (its target), holds, borrows and waits for.
 
-    With several resources the percentages are those of the one that it has most of. Past use
-    fades; it is 0 where none is kept.
+    With several resources, the percentages are those of the tenant's dominant resource. Past use
+    fades; it is 0 where the pool keeps none.
     """
 
     account: Annotated[str, ACCOUNT]
@@ -248,8 +212,8 @@ class ShareAnswer(Struct, kw_only=True):
     held: Annotated[Gpus, doc("GPUs that the tenant holds.")]
     held_percent: Annotated[Percent, doc("The part of the pool that the tenant holds, in percent.")]
     borrowed: Annotated[GpusText, doc("GPUs held above the fair share.")]
-    waiting: Annotated[int, doc("The number of requests that wait.")]
-    waiting_gpus: Annotated[Gpus, doc("The number of GPUs that waiting requests ask for.")]
+    waiting: Annotated[int, WAITING]
+    waiting_gpus: Annotated[Gpus, WAITING_GPUS]
     past_gpu_seconds: Annotated[int, doc("Past use that has not faded; 0 if none is kept.")]
 
 
@@ -258,14 +222,14 @@ class SharesAnswer(Struct, kw_only=True):
 
     gpu_type: Annotated[str, GPU_TYPE]
     region: Annotated[str, REGION]
-    capacity: Annotated[Gpus | None, doc("The number of GPUs; null if the pool does not gate.")]
+    capacity: Annotated[Gpus | None, POOL_GPUS]
     held: Annotated[Gpus, doc("The number of GPUs that are held.")]
     stopping: Annotated[Gpus, doc("GPUs of work that was told to stop.")]
     free: Annotated[Gpus, doc("GPUs that nobody holds.")]
     over: Annotated[Gpus, doc("GPUs held beyond the capacity; nothing starts until this is 0.")]
     tenants: Annotated[int, doc("The number of orgs that hold something or wait.")]
-    waiting: Annotated[int, doc("The number of requests that wait.")]
-    waiting_gpus: Annotated[Gpus, doc("The number of GPUs that waiting requests ask for.")]
+    waiting: Annotated[int, WAITING]
+    waiting_gpus: Annotated[Gpus, WAITING_GPUS]
     is_dispatched: Annotated[bool, doc("Whether a server is dispatching the pool now.")]
     shares: Annotated[list[ShareAnswer], doc("The tenants that the caller may see.")]
 

@@ -33,6 +33,9 @@ PINNED = (
     "pinned: leases that were admitted before now keep the price they were admitted at."
 )
 
+PER_GPU_HOUR = doc("The price of one GPU for one hour.")
+HOLDS_FROM = doc("From when the price holds; now unless given.")
+HOLDS_UNTIL = doc("When the price ends (exclusive); null if it has no end.")
 BEHIND = (
     "The price is from {since}, which has passed, and is not in force now: a version or an end "
     "with a later start stands in front of it. It changes nothing that is already pinned. Add the "
@@ -47,14 +50,10 @@ class PriceRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """
 
     gpu_type: Annotated[GpuType, GPU_TYPE]
-    credits_per_gpu_hour: Annotated[HourPrice, doc("The price of one GPU for one hour.")]
+    credits_per_gpu_hour: Annotated[HourPrice, PER_GPU_HOUR]
     region: Annotated[Region, REGION] = field(default_factory=lambda: Region(REGION_DEFAULT))
-    effective_from: Annotated[
-        Instant | None, doc("From when the price holds; now unless given.")
-    ] = None
-    effective_to: Annotated[
-        Instant | None, doc("When the price ends (exclusive); null if it has no end.")
-    ] = None
+    effective_from: Annotated[Instant | None, HOLDS_FROM] = None
+    effective_to: Annotated[Instant | None, HOLDS_UNTIL] = None
     account: Annotated[
         AccountPath | None,
         doc("The account whose tree gets the discount; absent means a list price."),
@@ -81,19 +80,17 @@ class PriceAnswer(Struct, kw_only=True):
     price_id: Annotated[str, doc("The id of this version.")]
     gpu_type: Annotated[str, GPU_TYPE]
     region: Annotated[str, REGION]
-    credits_per_gpu_hour: Annotated[CreditsText, doc("The price of one GPU for one hour.")]
+    credits_per_gpu_hour: Annotated[CreditsText, PER_GPU_HOUR]
     credits_per_gpu_second: Annotated[
         str, doc("The same price per second, cut after 12 decimals; the price per hour is exact.")
     ]
-    effective_from: Annotated[InstantText, doc("From when the price holds; now unless given.")]
-    effective_to: Annotated[
-        InstantText | None, doc("When the price ends (exclusive); null if it has no end.")
-    ]
+    effective_from: Annotated[InstantText, HOLDS_FROM]
+    effective_to: Annotated[InstantText | None, HOLDS_UNTIL]
     account: Annotated[str | None, doc("The account that has the discount; null for a list price.")]
 
 
 class NewPriceAnswer(PriceAnswer, kw_only=True):
-    """A version that was added, with a note where its start had passed by then."""
+    """A version that was added, with a note if its start had already passed."""
 
     note: Annotated[
         str | None, doc("What a price with effect in the past leaves unchanged; null otherwise.")

@@ -20,10 +20,10 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(Struct, kw_only=True, omit_defaults=True):
-    """Why not, for machines (``reason``), for people (``detail``), and the numbers behind it.
+    """Why a request failed: for machines (``reason``), for people (``detail``), and in numbers.
 
-    A refusal for lack of credits, room, tokens or a turn says what every gate says (``gates``), and
-    ``clears_at`` when all gates that are closed would let the request through, where that is known.
+    A refusal for lack of credits, room, tokens or a turn has the verdict of every gate (``gates``).
+    ``clears_at`` is when all closed gates would let the request through, where that is known.
     """
 
     title: Annotated[str, doc("The phrase of the HTTP status.")]
@@ -73,7 +73,7 @@ _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 def misfit(message: str, shape: type | None = None) -> tuple[str | None, str]:
     """(field, what is wrong with it) of a decoder's message, as people and programs want it.
 
-    With the ``shape`` that was decoded, a word that is none of a few is told which they are.
+    With the ``shape`` that was decoded, an unknown word is answered with the words that exist.
     """
     found = _PLACE.search(message)
     place = found["place"] if found else ""
@@ -100,14 +100,14 @@ def _words_at(shape: type, place: str) -> list[str]:
 
 
 def _fields_at(shape: type, place: str) -> str:
-    """What fields there are at a place of a shape, as the end of a sentence."""
+    """The fields at a place of a shape, as the end of a sentence."""
     structs = [kind for kind in _kinds_at(shape, place) if isinstance(kind, inspect.StructType)]
     *most, last = sorted(each.encode_name for kind in structs for each in kind.fields) or [""]
     return f"; its fields are {', '.join(most)} and {last}" if most else ""
 
 
 def _kinds_at(shape: type, place: str) -> list[inspect.Type]:
-    """What may stand at a place of a shape."""
+    """The types that may stand at a place of a shape."""
     kinds: list[inspect.Type] = [inspect.type_info(shape)]
     for step in [*_STEP.findall(place), ""]:
         kinds = [

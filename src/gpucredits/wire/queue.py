@@ -8,11 +8,16 @@ from msgspec import Struct
 
 from gpucredits.wire.documented import (
     ACCOUNT,
+    ALLOW_PARTIAL,
+    DEADLINE,
     ENDED_AT,
+    GANG,
+    GANG_SIZE,
     GPU_COUNT,
     GPU_TYPE,
     JOB_ID,
     NEXT_CURSOR,
+    QUEUE_PRIORITY,
     REGION,
     STATE,
     doc,
@@ -26,9 +31,9 @@ QueueStateName = Literal["waiting", "admitted", "canceled", "expired", "refused"
 class QueueAnswer(Struct, kw_only=True):
     """A request that waits, or waited.
 
-    ``position`` is null while it has none, ``estimate`` while nobody can know; ``waits_for`` is
-    ``capacity``, the rest of its ``gang``, or the gate that has to open first. An admitted one
-    names its reservation.
+    ``position`` and ``estimate`` are null while they are unknown; ``waits_for`` is ``capacity``,
+    the rest of its ``gang``, or the gate that has to open first. An admitted request names its
+    reservation.
     """
 
     queue_id: Annotated[str, doc("The id of the queued request.")]
@@ -41,12 +46,10 @@ class QueueAnswer(Struct, kw_only=True):
     admitted_gpus: Annotated[
         Gpus | None, doc("GPUs that were admitted; fewer than asked for only with allow_partial.")
     ]
-    priority: Annotated[int, doc("Higher goes first, as far as the pool's policy counts it.")]
-    gang: Annotated[
-        str | None, doc("The name shared by requests that start together or not at all.")
-    ]
-    gang_size: Annotated[int, doc("The number of members of the gang.")]
-    allow_partial: Annotated[bool, doc("Whether the job accepts fewer GPUs than it asks for.")]
+    priority: Annotated[int, QUEUE_PRIORITY]
+    gang: Annotated[str | None, GANG]
+    gang_size: Annotated[int, GANG_SIZE]
+    allow_partial: Annotated[bool, ALLOW_PARTIAL]
     position: Annotated[int | None, doc("The place in the queue, from 1; null if there is none.")]
     waits_for: Annotated[
         str | None,
@@ -58,9 +61,7 @@ class QueueAnswer(Struct, kw_only=True):
     sentence: Annotated[str, doc("Why the request waits or how it ended, in words.")]
     estimate: Annotated[InstantText | None, doc("When the request may start; null if unknown.")]
     submitted_at: Annotated[InstantText, doc("When the request was made.")]
-    deadline: Annotated[
-        InstantText | None, doc("Until when the request waits; must be in the future.")
-    ]
+    deadline: Annotated[InstantText | None, DEADLINE]
     ended_at: Annotated[InstantText | None, ENDED_AT]
     reservation_id: Annotated[
         str | None, doc("The lease of the request; null until it is admitted.")

@@ -55,7 +55,7 @@ CALENDARS: dict[CalendarName, Calendar] = {
 
 
 class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """A limit for all GPU types or for one; one that is set already gets the new limit.
+    """A quota for all GPU types or for one; a quota that exists already gets the new limit.
 
     ``credits_per_window`` has a calendar and its zone, or rolling hours; the others have neither.
     """
@@ -81,7 +81,7 @@ class QuotaRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class QuotasRequest(Struct, kw_only=True, forbid_unknown_fields=True):
-    """All quotas that an account is to have; those that are not here end.
+    """All quotas of an account from now on; quotas that are not in the list end.
 
     Quotas that were set at a wider scope than the key's stay as they are.
     """
@@ -122,7 +122,7 @@ class QuotaAnswer(QuotaTerms, kw_only=True):
     """A quota and how it stands: ``cap`` is its limit with the boosts that are in force.
 
     ``used`` is what runs or was spent, ``held`` what live leases hold of a window, ``left`` the
-    rest. A quota on credits per job counts nothing by itself.
+    rest. A quota on credits per job has no count of its own.
     """
 
     cap: Annotated[QuantityText, doc("The limit including boosts in force.")]

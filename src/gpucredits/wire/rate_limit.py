@@ -37,7 +37,7 @@ class RateLimitRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RateLimitChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a rate limit; what is left out stays as it is."""
+    """The terms of a rate limit to change; others stay as they are."""
 
     capacity: Annotated[Amount | UnsetType, CREDIT_CAPACITY] = UNSET
     refill_per_hour: Annotated[Credits | UnsetType, CREDIT_REFILL] = UNSET

@@ -60,8 +60,8 @@ _UNITS: dict[RequestUnit, UnitName] = {
 class AskRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """Ask for more: credits, a boost of a quota or of the rate limit until ``ends_at``, a budget.
 
-    ``amount`` is what comes on top; of a budget it is the new allowance. For a quota on GPUs or
-    jobs it is a whole number of them.
+    ``amount`` is the increase; for a budget, the new allowance. For a quota on GPUs or jobs it is a
+    whole number.
     """
 
     account: Annotated[AccountPath, ACCOUNT]

@@ -26,7 +26,7 @@ class RequestLimitRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RequestLimitChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of the limit in force; what is left out stays as it is.
+    """The terms of the limit in force to change; others stay as they are.
 
     With a null ``capacity``, four seconds of the speed may come at once.
     """
@@ -37,7 +37,7 @@ class RequestLimitChange(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class RequestLimitTerms(Struct, kw_only=True):
-    """At most ``capacity`` requests at once, and so many an hour in the long run."""
+    """At most ``capacity`` requests at once, and ``refill_per_hour`` more each hour."""
 
     capacity: Annotated[int, REQUEST_CAPACITY]
     refill_per_hour: Annotated[int, REQUEST_REFILL]

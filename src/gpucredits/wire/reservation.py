@@ -16,9 +16,13 @@ from gpucredits.core.outcome import Reserved
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState
 from gpucredits.core.rules.credit.funding import shares_paid
 from gpucredits.wire.documented import (
+    ALLOW_PARTIAL,
     ATOMIC,
     CPU,
+    DEADLINE,
     ENDED_AT,
+    GANG,
+    GANG_SIZE,
     GPU_COUNT,
     GPU_TYPE,
     GRACE_SECONDS,
@@ -27,6 +31,7 @@ from gpucredits.wire.documented import (
     METADATA,
     NEXT_CURSOR,
     NODE,
+    QUEUE_PRIORITY,
     REGION,
     RESERVATION_ID,
     RESULTS,
@@ -78,12 +83,15 @@ WindowSeconds = Annotated[
 ]
 ResourceAmount = Annotated[int, Meta(ge=0, le=SEQ_MAX)]
 GraceSeconds = Annotated[
-    int,
-    Meta(ge=0, le=bounds.WINDOW_MS_MAX // 1_000, description="At most a window is of use."),
+    int, Meta(ge=0, le=bounds.WINDOW_MS_MAX // 1_000, description="At most a window is of use.")
 ]
 EscrowWindows = Annotated[int, Meta(ge=0, le=bounds.ESCROW_WINDOWS_MAX)]
 HourRateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,9})?$", description="Credits per hour.")]
 RateText = Annotated[str, Meta(pattern=r"^\d+(\.\d{1,12})?$", description="Credits per second.")]
+WINDOW = doc("How far ahead a hold pays, and so how long a lease lasts between beats.")
+ESCROW = doc("How many windows are held beyond the one that runs.")
+ON_EXHAUSTION = doc("What happens to the job when its lease can no longer be renewed in full.")
+MAY_OVERDRAW = doc("How far the job may run beyond its payer's last credit.")
 
 STATE_NAMES: dict[ReservationState, StateName] = {
     ReservationState.ACTIVE: "active",
@@ -119,9 +127,9 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     at once, drains to its last credit with a signal ``grace_seconds`` before the end, or finishes
     on an ``overdraft`` of at most so much.
 
-    What follows ``metadata`` is for pools: whether to wait for a turn, credits or quota, until when
-    (``deadline``), with fewer GPUs if need be (``allow_partial``), and what the pool should know of
-    the job. Members of a ``gang`` start together or not at all.
+    The fields after ``metadata`` are for pools: whether to wait for a turn, credits or quota, until
+    when (``deadline``), with fewer GPUs if need be (``allow_partial``), and what the pool should
+    know of the job. Members of a ``gang`` start together or not at all.
     """
 
     account: Annotated[AccountPath, doc("The account of the job.")]
@@ -132,13 +140,8 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     )
     region: Annotated[Region, REGION] = field(default_factory=lambda: Region(REGION_DEFAULT))
     node: Annotated[Name | None, doc("The node; a job has one live lease on a node.")] = None
-    window_seconds: Annotated[
-        WindowSeconds | None,
-        doc("How far ahead a hold pays, and so how long a lease lasts between beats."),
-    ] = None
-    escrow_windows: Annotated[
-        EscrowWindows, doc("How many windows are held beyond the one that runs.")
-    ] = 0
+    window_seconds: Annotated[WindowSeconds | None, WINDOW] = None
+    escrow_windows: Annotated[EscrowWindows, ESCROW] = 0
     max_amount: Annotated[Amount | None, doc("The most that the job may cost.")] = None
     payer: Annotated[
         AccountPath | None,
@@ -147,35 +150,19 @@ class ReserveRequest(Struct, kw_only=True, forbid_unknown_fields=True):
             "given, the nearest that can."
         ),
     ] = None
-    exhaustion: Annotated[
-        ExhaustionName,
-        doc("What happens to the job when its lease can no longer be renewed in full."),
-    ] = "drain"
+    exhaustion: Annotated[ExhaustionName, ON_EXHAUSTION] = "drain"
     grace_seconds: Annotated[GraceSeconds, GRACE_SECONDS] = 0
-    overdraft: Annotated[
-        Credits, doc("How far the job may run beyond its payer's last credit.")
-    ] = field(default_factory=lambda: Credits(0))
+    overdraft: Annotated[Credits, MAY_OVERDRAW] = field(default_factory=lambda: Credits(0))
     metadata: Annotated[Metadata | None, METADATA] = None
     wait: Annotated[
         bool, doc("Whether to wait for capacity, credits or quota; other refusals come at once.")
     ] = False
-    deadline: Annotated[
-        Instant | None, doc("Until when the request waits; must be in the future.")
-    ] = None
-    allow_partial: Annotated[bool, doc("Whether the job accepts fewer GPUs than it asks for.")] = (
-        False
-    )
-    priority: Annotated[
-        int,
-        Meta(ge=-JOB_PRIORITY_MAX, le=JOB_PRIORITY_MAX),
-        doc("Higher goes first, as far as the pool's policy counts it."),
-    ] = 0
-    gang: Annotated[
-        Name | None, doc("The name shared by requests that start together or not at all.")
-    ] = None
+    deadline: Annotated[Instant | None, DEADLINE] = None
+    allow_partial: Annotated[bool, ALLOW_PARTIAL] = False
+    priority: Annotated[int, Meta(ge=-JOB_PRIORITY_MAX, le=JOB_PRIORITY_MAX), QUEUE_PRIORITY] = 0
+    gang: Annotated[Name | None, GANG] = None
     gang_size: Annotated[
-        Annotated[int, Meta(ge=1, le=RESERVATIONS_BATCH_MAX)] | None,
-        doc("The number of members of the gang."),
+        Annotated[int, Meta(ge=1, le=RESERVATIONS_BATCH_MAX)] | None, GANG_SIZE
     ] = None
     expected_seconds: Annotated[
         Annotated[int, Meta(ge=1, le=EXPECTED_SECONDS_MAX)] | None,
@@ -227,21 +214,14 @@ class ReservationAnswer(Struct, kw_only=True):
     rate_per_second: Annotated[RateText, doc("The job's cost per second, cut after 12 decimals.")]
     rate_per_hour: Annotated[HourRateText, doc("The job's exact cost per hour.")]
     price_id: Annotated[str | None, doc("The pinned version of the price; null if there is none.")]
-    window_seconds: Annotated[
-        int, doc("How far ahead a hold pays, and so how long a lease lasts between beats.")
-    ]
-    escrow_windows: Annotated[int, doc("How many windows are held beyond the one that runs.")]
+    window_seconds: Annotated[int, WINDOW]
+    escrow_windows: Annotated[int, ESCROW]
     max_amount: Annotated[
         CreditsText | None, doc("The most that the job may cost; null if there is no such bound.")
     ]
-    exhaustion: Annotated[
-        ExhaustionName,
-        doc("What happens to the job when its lease can no longer be renewed in full."),
-    ]
+    exhaustion: Annotated[ExhaustionName, ON_EXHAUSTION]
     grace_seconds: Annotated[int, GRACE_SECONDS]
-    overdraft: Annotated[
-        CreditsText, doc("How far the job may run beyond its payer's last credit.")
-    ]
+    overdraft: Annotated[CreditsText, MAY_OVERDRAW]
     held: Annotated[CreditsText, doc("Credits held for the lease.")]
     settled: Annotated[CreditsText, SETTLED]
     adjusted: Annotated[CreditsText, doc("Credits charged later, on top of what was settled.")]

@@ -120,7 +120,7 @@ class Slug(str):
 
 
 class Zone(str):
-    """What looks like the name of a time zone; the rules know which there are."""
+    """Text that looks like the name of a time zone; the rules know which zones exist."""
 
     __slots__ = ()
 

@@ -17,7 +17,7 @@ class StatementAnswer(Struct, kw_only=True):
     """A month of an account that pays later; positive amounts are owed.
 
     ``opening + charges - payments - credits = closing``. ``amount`` is what this statement asks
-    for, ``paid`` and ``outstanding`` what has and has not come in for it until now.
+    for; ``paid`` is what has come in for it until now, and ``outstanding`` the rest.
     """
 
     statement_id: Annotated[str, doc("The id of the statement.")]
@@ -55,7 +55,7 @@ class PaymentRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class PaymentAnswer(Struct, kw_only=True):
-    """The statement and the account after the payment, and the top-up that it is."""
+    """The statement and the account after a payment, and the top-up that records it."""
 
     statement: Annotated[StatementAnswer, doc("The statement after the payment.")]
     topup: Annotated[TopUpAnswer, doc("The top-up of the payment.")]

@@ -21,10 +21,10 @@ class Alarm(Struct, kw_only=True):
 
 
 class RequestLimitsHealth(Struct, kw_only=True):
-    """Where request buckets live, and whether this server counts alone since Redis is away.
+    """Where request buckets live, and whether this server counts alone because Redis is away.
 
     ``passed_alone`` requests passed by its own count instead of the shared one, and ``let_through``
-    by none, since the start.
+    passed unlimited, since the start.
     """
 
     home: Annotated[Literal["process", "redis"], doc("Where request limits are counted.")]
@@ -71,7 +71,7 @@ class HealthAnswer(Struct, kw_only=True):
 
 
 class TimeAnswer(Struct, kw_only=True):
-    """What time it is by the clock that decides what has begun and what is over."""
+    """The time by the clock that decides what has begun and what is over."""
 
     now: Annotated[InstantText, doc("The time on this server.")]
 

@@ -111,7 +111,7 @@ class UsageResults(Struct, kw_only=True, omit_defaults=True):
 class JobUsage(Struct, kw_only=True):
     """What one lease used and was charged, beside what was measured.
 
-    ``spent`` is of the time asked for. All other numbers are of the whole lease.
+    ``spent`` covers the requested time. All other numbers cover the whole lease.
     """
 
     reservation_id: Annotated[str, RESERVATION_ID]
@@ -151,7 +151,7 @@ class PaidGroup(Struct, kw_only=True):
 
 
 class PaidTotal(Struct, kw_only=True):
-    """What was paid for in the time asked for, in all: always whole, whatever the page shows."""
+    """Total spending in the requested time: always whole, whatever the page shows."""
 
     spent: Annotated[CreditsText, doc("Total credits spent, less refunds.")]
     groups: Annotated[

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpucredits.core.account import Status
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.command import (
     CreateAccount,
     Issue,
@@ -18,7 +19,7 @@ from gpucredits.core.command import (
 from gpucredits.core.decide import decide
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.quota import Dimension
-from gpucredits.core.reasons import InvariantBroken, Refused
+from gpucredits.core.reasons import Refused
 from support.ledger import CREDIT, Ledger
 
 

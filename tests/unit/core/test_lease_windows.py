@@ -16,7 +16,6 @@ from gpucredits.core.statement import Bill
 from support.ledger import CREDIT, SECOND, Ledger
 
 ALICE = "acme/vision/alice"
-MINUTE_MS = 60_000
 
 
 @pytest.fixture(autouse=True)

@@ -16,33 +16,33 @@ def lease_of(number: int) -> Reservation:
     return Reservation(number, "org", 1, 1, "job", "h100", 1, "", "", 1, 1, 1_000, 0, 1_000_000)
 
 
-def page_of(*leases: Reservation) -> CachedBook:
-    """A page with one account and some leases that drain."""
-    page = CachedBook(Book(Org(1, "org")), 0, 1, 1)
-    page.book.load([Account(1, "org"), *leases])
-    page.book.grants[1] = []
-    page.lease_states = {lease.reservation_id: DRAINING for lease in leases}
-    return page
+def book_of(*leases: Reservation) -> CachedBook:
+    """A book with one account and some leases that drain."""
+    cached = CachedBook(Book(Org(1, "org")), 0, 1, 1)
+    cached.book.load([Account(1, "org"), *leases])
+    cached.book.grants[1] = []
+    cached.lease_states = {lease.reservation_id: DRAINING for lease in leases}
+    return cached
 
 
 def test_a_lease_stands_as_the_newer_page_has_it() -> None:
     """One that no longer drains is not taken for one that does; one that was not read is kept."""
-    page, older = page_of(lease_of(1)), page_of(lease_of(1), lease_of(2))
-    page.older = older
-    renewed = page.book.reservations[1]
-    note(page, renewed)
-    begin_next_batch(page)
-    assert page.book.reservations == {1: renewed, 2: older.book.reservations[2]}
-    assert page.book.reservations[1] is renewed
-    assert page.lease_states == {2: DRAINING}
-    assert page.older is None
+    cached, older = book_of(lease_of(1)), book_of(lease_of(1), lease_of(2))
+    cached.older = older
+    renewed = cached.book.reservations[1]
+    note(cached, renewed)
+    begin_next_batch(cached)
+    assert cached.book.reservations == {1: renewed, 2: older.book.reservations[2]}
+    assert cached.book.reservations[1] is renewed
+    assert cached.lease_states == {2: DRAINING}
+    assert cached.older is None
 
 
 def test_a_page_that_cannot_be_turned_is_dropped_and_nothing_else() -> None:
     """Its batch is committed: an error here must reach nobody who would carry it out again."""
-    page, older = page_of(), page_of(lease_of(2))
+    cached, older = book_of(), book_of(lease_of(2))
     older.book.accounts[7] = Account(7, "org/unsettled")  # without what was read with it
-    page.older = older
-    shelf = BookCache()
-    shelf.put({1: page, 2: page_of()})
-    assert list(shelf.books) == [2]
+    cached.older = older
+    cache = BookCache()
+    cache.put({1: cached, 2: book_of()})
+    assert list(cache.books) == [2]

@@ -1,7 +1,7 @@
 """The warden: the parent of a guardian, which sees that no job is ever left without one.
 
-It runs as a script, and its child becomes the guardian. A guardian that was stopped goes on. What a
-guardian leaves when it dies is ended, whatever groups and sessions the processes made: the kernel
+It runs as a script, and its child becomes the guardian. A guardian that was stopped goes on. When a
+guardian dies, the warden ends every process that it leaves, in any group or session: the kernel
 gives orphans to the next subreaper above them, which is the warden.
 
 Owns: one guardian. Must not: know orders, deadlines or bills, or import more than Python's library.

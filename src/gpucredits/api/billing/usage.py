@@ -177,7 +177,7 @@ async def get_usage(call: ApiRequest[None, UsageQuery]) -> UsagePage:
 
 @dataclass(frozen=True, slots=True)
 class UsageCursor:
-    """Where a page begins in both lists of a time, whose bounds stay as they were at first.
+    """Where a page begins in both lists; the bounds of the time stay those of the first page.
 
     Groups go on at ``group``, leases ``before`` a number; LAST and 0 say that all were shown.
     """
@@ -189,7 +189,7 @@ class UsageCursor:
 
     @property
     def cursor(self) -> str:
-        """As it is told."""
+        """The cursor as text."""
         return f"{self.since}.{self.until}.{self.group}.{self.before}"
 
 

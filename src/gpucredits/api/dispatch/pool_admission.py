@@ -177,7 +177,7 @@ async def _join(
     except QueueFull as full:
         raise ProblemError(
             "queue_full",
-            "As many requests of this org as may wait in this pool are waiting already.",
+            "This org has as many requests waiting in this pool as it may have.",
             headers={"retry-after": "5"},
         ) from full
     if not isinstance(outcome, Queued):  # refused, or the key was used before there was a pool
@@ -289,7 +289,7 @@ def _sentence(request: QueuedRequest) -> str:
     if request.held_by:
         return f"It waits for {request.held_by}: {request.held_sentence}"
     if not request.reason:
-        return "It has just come, and nobody has looked at it yet."
+        return "It has just arrived, and no cycle has looked at it yet."
     behind = request.behind
     if request.reason != WaitReason.OTHER_GATE and not _is_own(request, behind):
         behind = "another request"

@@ -15,8 +15,8 @@ from gpucredits.api.http.errors import (
     refusal_problem,
     retry_after_of,
 )
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.duration import format_seconds
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.metering.bus import BusSetupError, BusUnavailable
 from gpucredits.service.write.errors import (
     Busy,
@@ -89,10 +89,10 @@ def _incomplete(error: Incomplete) -> ProblemError:
     if isinstance(error.__cause__, Busy | Unavailable | Conflict | ProblemError):
         return ProblemError(
             "batch_incomplete",
-            f"{stands}; for the rest there was no answer. Send the same request with the same key "
+            f"{stands}. The rest got no answer. Send the same request with the same key "
             "again: it goes on from there.",
             headers=SOON,
         )
     return ProblemError(
-        "internal", f"{stands}; of the rest something of ours failed; the log has the request id."
+        "internal", f"{stands}. The rest failed by a defect of ours; the log has the request id."
     )

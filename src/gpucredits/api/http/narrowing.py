@@ -1,9 +1,9 @@
 """Answers narrowed to what the caller's key may see: the one place for all of them.
 
 Owns: what is told of accounts outside a key's scope. Their names become ``an account above`` (or
-``another account`` beside it), their numbers and the ids of their grants become null; when a gate
-clears is told all the same. Answers are made and stored whole, and narrowed whenever they are
-shown, so that a replay tells each reader what that reader may see.
+``another account`` beside it), their numbers and the ids of their grants become null; the instant
+when a gate clears stays. Answers are made and stored whole, and narrowed whenever they are shown,
+so that a replay tells each reader what that reader may see.
 Must not: decide what exists for a key (scope does).
 """
 
@@ -53,9 +53,9 @@ _TELLING = {
         "one at or above the job's account in the scope of your key."
     ),
     "loss_refused": (
-        "No more is given back for lost work now: the cap in 30 days (hours_per_account) is that "
-        "of an account above, for all accounts below it. Claim later, or ask staff of the system "
-        "to raise it."
+        "No more lost work is refunded now: an account above has a cap for 30 days "
+        "(hours_per_account) on all accounts below it. Claim later, or ask staff of the system to "
+        "raise it."
     ),
     "rate_limited": "An account above makes more requests than it may. Ask again later.",
 }

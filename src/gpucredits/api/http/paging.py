@@ -25,7 +25,7 @@ Cursor = Annotated[str, Meta(max_length=200, description="next_cursor of the pag
 
 
 class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What every list takes."""
+    """The query of every list."""
 
     limit: Annotated[Limit, doc("The maximum number of rows.")] = PAGE_DEFAULT
     cursor: Annotated[
@@ -34,14 +34,14 @@ class PageQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class AccountPageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Of which account; a key for the whole system must say."""
+    """The query of a list of one account; a key for the whole system must name the account."""
 
     account: Annotated[AccountPath | None, doc("The account; required for system keys.")] = None
     tree: Annotated[bool | None, doc("Include everything below the account.")] = None
 
 
 class TreePageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
-    """Of an account and everything below it; without an account, of all that the key sees."""
+    """The query of a list of an account and all below it; without one, of all that the key sees."""
 
     account: Annotated[
         AccountPath | None, doc("Only rows of this account and of those below it.")
@@ -49,7 +49,7 @@ class TreePageQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
 
 
 class OneAccountQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Of one account."""
+    """The query about one account."""
 
     account: Annotated[AccountPath, ACCOUNT]
 
@@ -57,7 +57,7 @@ class OneAccountQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 def page(
     rows: Sequence[Row], query: PageQuery, place_of: Callable[[Row], int | str]
 ) -> tuple[list[Row], str | None]:
-    """Rows that were asked for with one more, cut to a page, and where the next one goes on."""
+    """The rows of a page, cut from rows read with one more, and where the next page begins."""
     shown = list(rows[: query.limit])
     return shown, str(place_of(shown[-1])) if len(rows) > query.limit else None
 
@@ -100,11 +100,11 @@ def path_cursor(query: PageQuery) -> str:
 
 
 def in_order(since: int | None, until: int | None) -> None:
-    """Refuse a time that ends before it begins: it would be answered with nothing at all."""
+    """Refuse a time that ends before it begins: its answer would always be empty."""
     if since is not None and until is not None and since > until:
         raise invalid("until", "must not be before since")
 
 
 def no_cursor() -> ProblemError:
-    """The answer to a cursor that no page has given, or not for this question."""
+    """The error for a cursor that no page gave, or that belongs to another question."""
     return invalid("cursor", "must be the next_cursor of an earlier page")

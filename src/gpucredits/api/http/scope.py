@@ -18,9 +18,10 @@ from gpucredits.api.http.errors import ProblemError, RefusedError, invalid
 from gpucredits.api.http.paging import LAST, LAST_OF_ALL, AccountPageQuery, numbered_cursor
 from gpucredits.core import ids
 from gpucredits.core.account import check_path, org_of
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.command import Command
 from gpucredits.core.outcome import Outcome
-from gpucredits.core.reasons import LEASE_UNKNOWN, InvariantBroken, Reason, Refused, account_unknown
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, account_unknown
 from gpucredits.service.access.peer import Peer, placed
 from gpucredits.service.access.permissions import Permission, Principal, may, sees, sees_org
 from gpucredits.service.access.refusals import RefusedAct
@@ -146,7 +147,7 @@ async def visible_lease(call: AnyCall, text: str) -> tuple[int, int]:
 async def visible_leases(
     call: AnyCall, numbers: Iterable[tuple[int, int]]
 ) -> tuple[set[tuple[int, int]], dict[tuple[int, int], str]]:
-    """Those of some reservations that the caller may act on, and where those run that it only sees.
+    """The reservations that the caller may act on, and the nodes of those that it only sees.
 
     A key for a whole org, or for all, needs no look-up: the ledger knows what does not exist.
     """
@@ -255,7 +256,7 @@ async def saved(
     kind: type[Wanted],
     to_wire: Callable[[int, Wanted], Answer],
 ) -> Answer:
-    """Carry out one command in the org of an account; what it gives, as it is shown."""
+    """Carry out one command in the org of an account; its outcome as shown to callers."""
     org_id = await org_number(call, account)
     return to_wire(org_id, await submit(call, org_id, command, kind))
 
@@ -289,7 +290,7 @@ def item_key_of(call: AnyCall, position: int) -> str | None:
 
 
 async def rehearse(call: AnyCall, org_id: int, command: Command) -> Outcome:
-    """What a command would be answered, with everything taken back."""
+    """The answer that a command would get; everything is taken back."""
     request = Request(command, actor=call.actor, request_id=call.request_id)
     return await call.services.ledger.submit(org_id, request, dry_run=True)
 

@@ -55,7 +55,7 @@ class AccountQuery(PageQuery, kw_only=True, forbid_unknown_fields=True):
 
 
 class BalanceQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Of the whole subtree; at a past instant; as it was known at a past instant."""
+    """Whether the subtree is included, at which instant, and as known at which instant."""
 
     tree: Annotated[bool, doc("Include everything below the account.")] = False
     at: Annotated[Instant | None, doc("The instant to answer for; now unless given.")] = None

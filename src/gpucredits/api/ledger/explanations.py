@@ -11,9 +11,10 @@ from gpucredits.api.http.overdue import name_statement
 from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import org_number, rehearse, visible
 from gpucredits.api.ledger import reservations
+from gpucredits.core.book import invariant
 from gpucredits.core.command import Explain
 from gpucredits.core.outcome import Explained
-from gpucredits.core.reasons import Kind, Refused, invariant, kind_of
+from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.dispatch.dry_runs import as_decided
 from gpucredits.wire.admission import AdmissionAnswer, explained_to_wire, refused_to_wire

@@ -93,7 +93,7 @@ def told_elsewhere(
 async def _rehearse(
     call: ApiRequest[HeartbeatsRequest, NoQuery], beats: list[tuple[int, Beat]]
 ) -> list[Outcome | Undecided]:
-    """What each beat would be told after those before it."""
+    """The answer that each beat would get after the beats before it."""
     by_org: dict[int, list[Request]] = {}
     for org_id, beat in beats:
         by_org.setdefault(org_id, []).append(Request(beat))

@@ -123,8 +123,8 @@ async def delete_boost(call: ApiRequest[None, NoQuery]) -> BoostAnswer:
 def wanted_limit(body: BoostRequest, standing: LimitStanding, by: Authority) -> Limit | None:
     """The limit that a boost is for, if the account has it.
 
-    Of quotas that are the same but for the scope that set them, it is the one that the key may
-    raise, the widest first.
+    Among quotas that differ only in the scope that set them, it is the widest one that the key may
+    raise.
     """
     if body.target_id is not None:
         return limit_by_id(body.target_id, standing)

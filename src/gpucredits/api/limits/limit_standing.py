@@ -55,7 +55,7 @@ def limits_of(standing: LimitStanding) -> list[Limit]:
 
 
 def prefix_of(limit: Limit) -> str:
-    """What the ids of a sort of limit begin with."""
+    """The prefix of the ids of a sort of limit."""
     return ids.QUOTA if isinstance(limit, Quota) else ids.RATE_LIMIT
 
 

@@ -48,9 +48,9 @@ class Connected:
     def too_many(self, bounds: ConnectionBounds, address: str) -> str:
         """Why one more connection from an address is one too many; empty if it is not."""
         if self.in_all >= bounds.connections:
-            return f"The server has {bounds.connections} connections, its most."
+            return f"The server has {bounds.connections} connections, which is its limit."
         if self.by_address[address] >= bounds.per_address:
-            return f"Your address has {bounds.per_address} connections, its most."
+            return f"Your address has {bounds.per_address} connections, which is its limit."
         return ""
 
     def enter(self, address: str) -> None:

@@ -126,8 +126,12 @@ def set_terms(  # noqa: PLR0913  # one argument for each option
 
 @account.command("list")
 @click.argument("under", type=values.account, required=False)
-@click.option("--model", type=click.Choice(["prepaid", "postpaid"]), help="Only these.")
-@click.option("--status", type=click.Choice(["active", "suspended"]), help="Only these.")
+@click.option(
+    "--model", type=click.Choice(["prepaid", "postpaid"]), help="Only accounts of this model."
+)
+@click.option(
+    "--status", type=click.Choice(["active", "suspended"]), help="Only accounts in this status."
+)
 @pages
 def list_accounts(
     session: Session,

@@ -70,7 +70,7 @@ def show_acts(page: AuditPage) -> None:
 
 
 def change(old: Any, new: Any) -> str:
-    """What is new, on one line, but for what says nothing to people."""
+    """The new values on one line, without those that say nothing to people."""
     if not isinstance(new, Mapping):
         return "" if new is None else str(new)
     before = old if isinstance(old, Mapping) else {}

@@ -58,7 +58,7 @@ def list_budgets(session: Session, account: str) -> None:
     type=click.Choice(get_args(RolloverName)),
     help="What is left. Of a new budget: none.",
 )
-@click.option("--rollover-cap", type=values.amount, help="At most so much rolls over.")
+@click.option("--rollover-cap", type=values.amount, help="The most that rolls over.")
 @click.option(
     "--rollover-for", "rollover_ms", type=values.duration, help="Default: the next period."
 )
@@ -70,7 +70,7 @@ def list_budgets(session: Session, account: str) -> None:
     "warn_percent",
     type=click.IntRange(1, bounds.WARN_PERCENT_MAX),
     multiple=True,
-    help="Warn when so many percent are used. May be given many times.",
+    help="Warn when this percentage is used. May be given many times.",
 )
 @sets(
     {

@@ -80,7 +80,7 @@ def show_key(answer: KeyAnswer) -> None:
 
 
 def show_own_key(answer: KeyAnswer) -> None:
-    """One key, which is told until when it is good even if that is for ever."""
+    """One key, with its end even if it never expires."""
     output.print_facts(_facts(answer, endless="never"))
 
 

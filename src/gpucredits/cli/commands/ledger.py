@@ -20,7 +20,9 @@ from gpucredits.wire.entry import EntryPage, EntryTypeName
 @click.option("--tree", is_flag=True, help="Entries of all accounts below it too.")
 @click.option("--job", "job_id", help="Only entries of this job.")
 @click.option("--reservation", "reservation_id", help="Only entries of this lease.")
-@click.option("--type", "type_", type=click.Choice(get_args(EntryTypeName)), help="Only these.")
+@click.option(
+    "--type", "type_", type=click.Choice(get_args(EntryTypeName)), help="Only entries of this type."
+)
 @click.option("--since", type=values.past, help="From this instant on: a date, or 7d (ago).")
 @click.option("--until", type=values.past, help="Before this instant: a date, or 1d (ago).")
 @pages

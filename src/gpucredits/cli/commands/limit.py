@@ -23,7 +23,7 @@ def limit() -> None:
 @click.argument("account", type=values.account)
 @calls
 def show(session: Session, account: str) -> None:
-    """Every limit that a job of ACCOUNT meets, the org's first; at last your own key's."""
+    """Every limit that a job of ACCOUNT meets: the org's first, your own key's last."""
     session.run(client_calls.limits(account), show_limits)
 
 

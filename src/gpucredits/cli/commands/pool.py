@@ -57,15 +57,23 @@ def show(session: Session, place: tuple[str, str]) -> None:
     "--capacity",
     type=values.gpus,
     metavar="NUMBER",
-    help="GPUs; 0 drains. In a pool without it nobody waits.",
+    help="GPUs; 0 drains the pool. A pool without a capacity has no queue.",
 )
 @click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
 @click.option("--memory", type=click.IntRange(min=1), help="Memory, if it is scarce as well.")
 @click.option("--preemption/--no-preemption", default=None, help="Stop work above its share.")
 @click.option("--grace", type=values.duration, help="How much notice that work gets.")
-@click.option("--min-runtime", type=values.duration, help="Leave work alone that is younger.")
-@click.option("--backfill/--no-backfill", default=None, help="Let the small overtake.")
-@click.option("--hold-after", type=values.duration, help="From when on room is kept for the head.")
+@click.option("--min-runtime", type=values.duration, help="Leave younger work alone.")
+@click.option(
+    "--backfill/--no-backfill",
+    default=None,
+    help="Let smaller work overtake the head of the queue.",
+)
+@click.option(
+    "--hold-after",
+    type=values.duration,
+    help="After how long room is kept for the head of the queue.",
+)
 @click.option("--priority-scope", type=click.Choice(get_args(ScopeName)))
 @click.option("--usage-order", type=click.Choice(get_args(UsageOrderName)))
 @click.option("--half-life", type=values.duration, help="Past use fades by half in this time.")
@@ -246,7 +254,7 @@ def show_weights(answer: WeightsAnswer) -> None:
 
 
 def _held(shares: SharesAnswer) -> str:
-    """What is held of a pool, and what follows where that is more than it has."""
+    """The GPUs held in a pool, and the consequence if that is more than its capacity."""
     if shares.capacity is None:
         return ""
     text = f"{shares.held} of {shares.capacity}"

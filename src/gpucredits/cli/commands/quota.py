@@ -46,7 +46,7 @@ def window_options(command: Callable[..., None]) -> Callable[..., None]:
             "--hours",
             "rolling_hours",
             type=click.IntRange(1, bounds.ROLLING_HOURS_MAX),
-            help="The window is the last so many hours.",
+            help="The window is this many of the last hours.",
         ),
     ]
     for option in reversed(options):

@@ -66,8 +66,12 @@ def ask(  # noqa: PLR0913  # one argument for each option
 
 @request.command("list")
 @click.argument("account", type=values.account, required=False)
-@click.option("--state", type=click.Choice(get_args(RequestStateName)), help="Only these.")
-@click.option("--kind", type=values.Words(get_args(RequestKindName)), help="Only these.")
+@click.option(
+    "--state", type=click.Choice(get_args(RequestStateName)), help="Only requests in this state."
+)
+@click.option(
+    "--kind", type=values.Words(get_args(RequestKindName)), help="Only requests of this kind."
+)
 @pages
 def list_requests(
     session: Session,

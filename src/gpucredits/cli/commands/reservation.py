@@ -64,7 +64,11 @@ def reserve(
 @click.command(cls=Command)
 @click.argument("reservation_id")
 @click.option(
-    "--used", "used_ms", type=values.duration, required=True, help="Use in all, such as 90s."
+    "--used",
+    "used_ms",
+    type=values.duration,
+    required=True,
+    help="Total use since admission, such as 90s.",
 )
 @click.option("--seq", type=click.IntRange(min=1), help="Default: one after the last accepted.")
 @click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
@@ -93,7 +97,10 @@ def heartbeat(
 @click.command(cls=Command)
 @click.argument("reservation_id")
 @click.option(
-    "--used", "used_ms", type=values.duration, help="Use in all. Default: the last reported."
+    "--used",
+    "used_ms",
+    type=values.duration,
+    help="Total use since admission. Default: the last reported.",
 )
 @click.option("--seq", type=click.IntRange(min=1), help="The number of this last report.")
 @writes
@@ -131,7 +138,7 @@ def show(session: Session, reservation_id: str) -> None:
 @click.option("--tree", is_flag=True, help="Those of all accounts below it too.")
 @click.option("--job", "job_id", help="Only those of this job.")
 @click.option("--node", help="Only those on this node.")
-@click.option("--state", type=click.Choice(get_args(StateName)), help="Only these.")
+@click.option("--state", type=click.Choice(get_args(StateName)), help="Only leases in this state.")
 @pages
 def list_reservations(
     session: Session,
@@ -184,14 +191,14 @@ def show_reservation(answer: ReservationAnswer) -> None:
 
 
 def _shares(answer: ReservationAnswer) -> str:
-    """Who has paid how much, where that is more than one account."""
+    """Who has paid how much, if several accounts have."""
     if len(answer.payers) == 1:
         return ""
     return ", ".join(f"{each.account} {each.paid}" for each in answer.payers)
 
 
 def _exhaustion(answer: ReservationAnswer) -> str:
-    """What was agreed, where it is not the usual."""
+    """The agreed exhaustion, if it is not the default."""
     if (answer.exhaustion, answer.grace_seconds, answer.overdraft) == ("drain", 0, "0"):
         return ""
     text: str = answer.exhaustion
@@ -222,7 +229,7 @@ def show_reservations(page: ReservationPage, *, below: str = "") -> None:
 
 
 def show_beat(answer: BeatAnswer) -> None:
-    """What a heartbeat was told."""
+    """The answer to a heartbeat."""
     output.print_facts(
         [
             ("reservation", answer.reservation_id),

@@ -55,7 +55,9 @@ def create(
 
 @topup.command("list")
 @click.argument("account", type=values.account)
-@click.option("--status", type=click.Choice(get_args(TopUpStatusName)), help="Only these.")
+@click.option(
+    "--status", type=click.Choice(get_args(TopUpStatusName)), help="Only top-ups in this status."
+)
 @pages
 def list_topups(
     session: Session,

@@ -94,7 +94,7 @@ def policy(session: Session, account: str) -> None:
     "--quiet",
     "quiet_ms",
     type=values.duration,
-    help="Compare a lease after so long without events [at first: 15m].",
+    help="Compare a lease after this long without events [at first: 15m].",
 )
 @sets(
     {

@@ -111,7 +111,7 @@ def known_zone(context: click.Context, option: click.Parameter, zone: str) -> st
 @click.option(
     "--test-clock",
     is_flag=True,
-    help="Let POST /v1/test/clock move time on. The database is for tests ever after.",
+    help="Let POST /v1/test/clock move time on. The database is for tests only from then on.",
 )
 @limit_options
 @tls_options
@@ -386,7 +386,7 @@ def require_free(data_dir: Path) -> None:
 
 
 def address_of(listener: socket.socket, scheme: str = "http") -> str:
-    """Where a client on this machine reaches it."""
+    """The address at which a client on this machine reaches the server."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # not bound here
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

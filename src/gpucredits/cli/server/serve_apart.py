@@ -61,7 +61,7 @@ LATER_WITH_REDIS: Final = ("gpucredits.service.limits.redis_limiter", "redis.asy
 
 
 class Handover(msgspec.Struct):
-    """Whom the child is to become, and which descriptors come along, in this order."""
+    """The user that the child becomes, and the descriptors that it inherits, in this order."""
 
     uid: int
     gid: int

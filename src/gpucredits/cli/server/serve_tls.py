@@ -39,13 +39,13 @@ _OPTIONS: Final = [
         type=_FILE,
         envvar="GPUCREDITS_CLIENT_CA",
         show_envvar=True,
-        help="Take certificates of nodes that this authority signed. Keys of agents, and keys "
+        help="Accept node certificates that this authority signed. Keys of agents, and keys "
         "bound to a node, are then refused without one.",
     ),
     click.option(
         "--require-client-cert",
         is_flag=True,
-        help="Talk to nobody without a certificate of the authority, people included.",
+        help="Require a certificate of the authority on every connection, from people too.",
     ),
     click.option(
         "--signing-secret-file",

@@ -59,7 +59,7 @@ def print_failure(error: click.ClickException) -> None:
 
 
 def problem_of(error: click.ClickException) -> dict[str, Any]:
-    """What went wrong before the server decided, in the shape of its own problems."""
+    """A failure before the server decided, in the shape of the server's own problems."""
     if isinstance(error, Undone):
         return _undone(error)
     if isinstance(error, click.UsageError):

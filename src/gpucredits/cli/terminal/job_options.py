@@ -60,7 +60,7 @@ _OPTIONS = [
         help="When it cannot be renewed in full. Default: drain.",
     ),
     click.option(
-        "--grace", "grace_ms", type=values.duration, help="Signal it so long before the end."
+        "--grace", "grace_ms", type=values.duration, help="How long before the end to signal it."
     ),
     click.option("--overdraft", type=values.amount, help="What it may overdraw, to end cleanly."),
     click.option(

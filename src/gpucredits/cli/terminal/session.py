@@ -117,9 +117,9 @@ class Session:
         )
 
     def elsewhere(self) -> str:
-        """Where the server of this directory is, when one's own key went to the usual address.
+        """A hint at the server of this directory, if the caller's key went to the usual address.
 
-        Only told: a file that lies about is no reason to send somebody's key to what it names.
+        Only a hint: a file that happens to lie there is no reason to send a key to its address.
         """
         own = None if self._url or self._data_dir else address_in_use(DATA_DIR_DEFAULT)
         if own in (None, URL_DEFAULT):
@@ -153,7 +153,7 @@ class Session:
             self.print(client.fetch(call), show, is_dry="dry_run" in call.query)
 
     def dated(self, given: dict[str, Any]) -> dict[str, Any]:
-        """What a command was given, with instants for what is relative to now.
+        """The arguments of a command, with instants in place of times relative to now.
 
         It is the server's now: its clock decides what has begun and what is over.
         """
@@ -342,7 +342,7 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
 
 
 def _misused(error: Invalid) -> click.UsageError:
-    """What could never be right, said of the option that it was given by."""
+    """The usage error for a value that can never be right; it names the option."""
     text, option = _told(error.field, str(error)), option_of(error.field)
     context = click.get_current_context(silent=True)
     if option is None:
@@ -351,7 +351,7 @@ def _misused(error: Invalid) -> click.UsageError:
 
 
 def _told(field: str, text: str) -> str:
-    """What is wrong with a field of a request, said of the option that it was given by."""
+    """What is wrong with a field of a request; it names the option that gave the field."""
     text = text if text.endswith(".") else f"{text}."
     option = option_of(field)
     if option is None:

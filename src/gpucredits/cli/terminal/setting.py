@@ -26,7 +26,7 @@ def sets(clearable: Mapping[str, str]) -> Callable[[Callable[..., None]], Callab
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @click.option(
-            "--replace", is_flag=True, help="Replace all: what is not given has its default."
+            "--replace", is_flag=True, help="Replace all: what is not given gets its default."
         )
         @functools.wraps(command)
         def with_setting(

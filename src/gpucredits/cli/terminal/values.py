@@ -149,7 +149,7 @@ def whole_seconds(ms: int | None, option: str) -> int | None:
 def instant(text: str) -> datetime | FromNow:
     """An instant: RFC 3339, a date, ``now``, ``30d`` from now, or ``2h ago``.
 
-    What is relative counts from the server's clock: the session asks for it.
+    Relative times count from the server's clock: the session asks for it.
     """
     moment = _instant(text.strip())
     if moment is None:

@@ -61,11 +61,11 @@ def gather_units(snapshot: PoolSnapshot, tree: Tree) -> list[WaitDecision]:
 
 
 def ungated(snapshot: PoolSnapshot) -> Decisions:
-    """A pool that has nothing to divide.
+    """The decisions for a pool that has nothing to divide.
 
-    Without a capacity whoever no other gate holds may start, important and old first. With one of
-    nothing it is being drained: nobody starts who needs any of it, nobody is made to stop, and
-    nobody's share is more than nothing.
+    Without a capacity, every request that no other gate holds may start: by priority, then by age.
+    A capacity of 0 drains the pool: no request that needs any of it starts, no job is stopped, and
+    every share is 0.
     """
     tree = Tree(snapshot)
     outside = gather_units(snapshot, tree)
@@ -84,7 +84,7 @@ def ungated(snapshot: PoolSnapshot) -> Decisions:
 
 
 def _no_shares(snapshot: PoolSnapshot, tree: Tree) -> tuple[Share, ...]:
-    """Everybody who holds or wants something of a pool that has nothing."""
+    """Shares of 0 for all tenants that hold or want something of a pool that has nothing."""
     tenants = {job.tenant for job in snapshot.running}
     tenants |= {request.tenant for request in snapshot.waiting}
     paths = {path for tenant in tenants for path in lineage(tenant)}
@@ -242,7 +242,7 @@ class _Cycle:
             self.tree.reorder(victim.leaf)
 
     def rank_rest(self) -> None:
-        """Give everyone beyond that depth a place and a reason; nothing else can happen there."""
+        """Give all units beyond the depth of backfill a place and a reason; none can start."""
         tree, free = self.tree, self.free
         fitting = WaitReason.BACKFILL_DEPTH if self.policy.backfill else WaitReason.BACKFILL_OFF
         while (leaf := tree.next_leaf()) is not None:
@@ -282,7 +282,7 @@ class _Cycle:
         return None
 
     def _make_room(self, unit: WorkUnit, leaf: Node) -> list[Victim] | None:
-        """Promise the unit what is coming free, stopping others' work if it must be."""
+        """Promise the unit the room that comes free; stop others' work if it must be."""
         if not max(self.coming) and (self.victims.are_spent or not self.policy.preemption):
             return None
         if self.guard is not None and not self.policy.backfill:
@@ -306,7 +306,7 @@ class _Cycle:
         return chosen
 
     def _leaves_head_alone(self, unit: WorkUnit, chosen: list[Victim], starts_at: int) -> bool:
-        """Whether the head starts on time even so; what it did not count on may be taken."""
+        """Whether the head still starts on time; room that it did not count on may be taken."""
         guard = self.guard
         if guard is None or guard.starts_at is None:
             return not self.is_held_for_head
@@ -419,7 +419,7 @@ class _Cycle:
         )
 
     def _unranked(self) -> list[WaitDecision]:
-        """What was too far behind to be looked at."""
+        """The requests that were too far behind to be looked at."""
         return [
             WaitDecision(request.request_id, request.tenant, 0, WaitReason.NOT_RANKED)
             for _, leaf in sorted(self.tree.leaves.items())
@@ -441,7 +441,7 @@ class _Cycle:
                 self.waiting[index] = self.waiting[index]._replace(starts_at=start)
 
     def _mark_overtaking(self) -> None:
-        """Note who starts although somebody who came earlier waits on."""
+        """Mark the requests that start before an earlier request that waits on."""
         left_behind = [
             unit.submitted_at
             for unit, first in self.ranked

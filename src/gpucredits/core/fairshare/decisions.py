@@ -70,7 +70,7 @@ class Admission(NamedTuple):
 class Preemption(NamedTuple):
     """A job that has to stop by ``stop_at``, for whom, and the tenant that was above its share.
 
-    ``overdue``: not for that, but because it outstayed the time for which it overtook others.
+    ``overdue``: it stops because it outstayed the time for which it overtook others.
     """
 
     job_id: str
@@ -86,8 +86,8 @@ class Preemption(NamedTuple):
 class WaitDecision(NamedTuple):
     """A request that waits: its place in the queue (0: none), why, and when it may start.
 
-    ``resource``, ``needed`` and ``available`` are the numbers of the constraint: of the resource
-    that lacks, or of the gang's members. ``behind`` names the head or the gate it waits for.
+    ``resource``, ``needed`` and ``available`` are the numbers of the constraint: of the scarce
+    resource, or of the gang's members. ``behind`` names the head or the gate it waits for.
     """
 
     request_id: str
@@ -163,7 +163,7 @@ def sentence(row: WaitDecision) -> str:
 
 
 def amount_text(resource: str, amount: int) -> str:
-    """So many of a resource, for people; GPUs are counted in thousandths."""
+    """An amount of a resource, for people; GPUs are counted in thousandths."""
     return format_gpus(amount) if resource == GPU else str(amount)
 
 
@@ -198,7 +198,7 @@ def verdict_of(
     shares: Shares,
     requested: int = 0,
 ) -> FairShareVerdict:
-    """What the pool says of a request in numbers: of the resource that lacks, or of its GPUs."""
+    """The pool's verdict on a request in numbers: of the scarce resource, or of its GPUs."""
     milli_gpus = snapshot.capacity[0][1] if snapshot.capacity else 0
     known = [shares[path] for path in reversed(lineage(account)) if path in shares]
     scopes = tuple(

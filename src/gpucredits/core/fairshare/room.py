@@ -58,7 +58,7 @@ class Horizon:
         self._seen: list[tuple[int, RunningJob]] = []
 
     def add(self, end: int, amounts: Vector) -> None:
-        """Note that capacity will come back which no running job holds."""
+        """Note capacity that will come back and that no running job holds."""
         self.added.append((end, len(self.added), amounts))
 
     def end(self, position: int) -> tuple[int, RunningJob] | None:
@@ -136,7 +136,7 @@ class Walk:
 
 
 class HeadGuard:
-    """What the head of the queue was promised, and who may overtake it all the same.
+    """What the head of the queue was promised, and which work may still overtake it.
 
     ``starts_at`` is the head's start estimate and ``spare`` what will be free beside it then.
     """
@@ -310,7 +310,7 @@ class Victims:
         return Victim(candidate, tuple(map(sum, zip(*vectors, strict=True))), jobs, leaf, top)
 
     def _needed(self, chosen: list[Victim], lacking: Vector) -> list[Victim]:
-        """Spare whoever turns out not to be needed, the most important first."""
+        """Spare the victims that turn out not to be needed, the most important first."""
         needed: list[Victim] = []
         for victim in reversed(chosen):
             without = tuple(map(add, lacking, victim.amounts))

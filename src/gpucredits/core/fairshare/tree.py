@@ -202,9 +202,9 @@ class Tree:
         return vector
 
     def load_running(self, jobs: Iterable[RunningJob]) -> list[RunningJob]:
-        """Count running work as held and as demand; give back what was told to stop.
+        """Count running work as held and as demand; returns the jobs that were told to stop.
 
-        That still uses capacity, but its tenant no longer holds it.
+        Such a job still uses capacity, but its tenant no longer holds that.
         """
         stopping: list[RunningJob] = []
         by_tenant: dict[str, list[Amounts]] = {}

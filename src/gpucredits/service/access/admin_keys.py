@@ -35,7 +35,7 @@ async def ensure_admin_key(pool: Pool, path: Path) -> bool:
 
 
 async def add_admin_key(pool: Pool, path: Path) -> None:
-    """Let an operator in whose keys are lost: enter one more admin key, and write it to ``path``.
+    """Let in an operator whose keys are lost: enter one more admin key, and write it to ``path``.
 
     For whoever holds the database's files, and so could change every row anyway.
     """

@@ -57,7 +57,7 @@ async def create_key(  # one argument for each fact about the key
     expires_at: int | None = None,
     node: str = "",
 ) -> NewKey:
-    """Make a key that ends with its maker's key or before, and does so unless it is told when.
+    """Make a key that ends with its maker's key, or before if an end is given.
 
     Expired if the key would have ended by now, Outlives if it would end after its maker's, and
     MakerEnded if the maker's key has ended, whatever a server remembers of that key.

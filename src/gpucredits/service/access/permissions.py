@@ -248,7 +248,7 @@ def attests(principal: Principal) -> bool:
     """Whether what it measures is the word of a node, which may move money.
 
     The system vouches for a node: by the node's certificate, or by the key that its staff made for
-    nodes. Staff of a tenant make keys for nodes too, and those tell the tenant's own word.
+    nodes. Staff of a tenant make keys for nodes too, but these carry only the tenant's word.
     """
     is_for_nodes = bool(principal.node) or principal.role is Role.AGENT
     return principal.is_certified or (principal.by_system and is_for_nodes)

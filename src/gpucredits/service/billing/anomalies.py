@@ -149,7 +149,7 @@ async def set_terms(
     by: Authority,
     named: Named = None,
 ) -> tuple[TermsRow, bool]:
-    """Set the terms of an account, or of them what is named; and whether that was done before.
+    """Set the terms of an account, or the named ones; also whether that was done before.
 
     Terms from a wider scope than ``by`` stay.
     """

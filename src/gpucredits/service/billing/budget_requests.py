@@ -18,10 +18,10 @@ import msgspec
 
 from gpucredits.core import ids, request
 from gpucredits.core.authority import Authority
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Boosted, BudgetSaved, Granted, Outcome, Transferred
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.request import BudgetRequest, RequestKind, RequestState, RequestTerms
 from gpucredits.service.write.acts import Act, ActRefused, perform
 from gpucredits.service.write.ledger import Ledger
@@ -184,7 +184,7 @@ async def finish(pool: Pool, after: BudgetRequest, act: Act) -> None:
 
 
 async def repair(ledger: Ledger, *, limit: int) -> int:
-    """Finish what was left half-way, and write down whose time is over; how many there were."""
+    """Finish approvals left half-way, and expire requests whose time is over; how many in all."""
     async with session(ledger.pool) as db:
         rows = await budget_requests.unfinished(db, limit=limit)
     for row in rows:

@@ -24,7 +24,7 @@ from gpucredits.store.limits.budgets import PeriodRow, list_periods
 
 @dataclass(frozen=True, slots=True)
 class PeriodStanding:
-    """A period of a budget: ``used`` is neither ``left``, nor rolled on, nor expired.
+    """A period of a budget: ``used`` is neither ``left``, nor rolled over, nor expired.
 
     ``rolled_in`` came from the period before as a grant of its own, and is in no other number.
     """

@@ -37,7 +37,7 @@ class NewPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceEnd:
-    """From when on there is to be no price; no instant means from now on."""
+    """The instant from which there is no price; without one, from now on."""
 
     gpu_type: str
     region: str

@@ -53,7 +53,7 @@ class StatementAt:
 
     @property
     def outstanding(self) -> int:
-        """What is not paid of it."""
+        """The part of it that is not paid."""
         return outstanding(self.row.bill, self.received)
 
     @property
@@ -114,7 +114,7 @@ async def close_months(
 ) -> tuple[int, DueCursor]:
     """Close the next open month, up to ``until``, of some accounts; of how many, where to go on.
 
-    Whose ledger does not answer is left for later, and keeps nobody else from being billed.
+    An account whose ledger does not answer is left for later, and delays no other bill.
     """
     async with session(ledger.pool) as db:
         owners, last = await statements.open_months(

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
 from gpucredits.core import ids
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.command import Reserve, ResumeLease, StopLease
 from gpucredits.core.fairshare.decisions import Decisions, Preemption, shares_of, verdict_of
 from gpucredits.core.fairshare.snapshot import PoolSnapshot
 from gpucredits.core.gate import FairShareVerdict, Gate, GateReport, GateUnit
 from gpucredits.core.money import whole_gpus
 from gpucredits.core.outcome import Outcome, Reserved
-from gpucredits.core.reasons import InvariantBroken, Reason, Refused
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rules.limits.gates import first_failing
 from gpucredits.service.write.batch_record import ATTEMPT, encode
 from gpucredits.service.write.errors import Busy

@@ -1,8 +1,8 @@
 """What is known of request buckets: by this process, and by the database.
 
-Owns: the memory of levels, saving those that changed in bounded batches, and reading back the
-saved ones, many at a time. A level that is known, brought forward by the time since, is never below
-what is really there: so of two that are known the lower one is nearer the truth.
+Owns: the memory of levels, saving those that changed in bounded batches, and reading back the saved
+ones, many at a time. A known level, brought forward by the time since, is never below the true
+level: so of two known levels the lower one is nearer the truth.
 Must not: decide whether a request passes, or speak SQL.
 """
 

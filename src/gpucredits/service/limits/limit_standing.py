@@ -29,7 +29,7 @@ class LimitStanding:
 
 
 async def read_standing(pool: Pool, path: str) -> LimitStanding | None:
-    """An account with its limits and those it is below of; None when there is no such account."""
+    """An account with its limits and those above it; None if there is no such account."""
     async with snapshot(pool) as connection:
         org_id = await find_org(connection, org_of(path))
         if org_id is None:
@@ -40,10 +40,10 @@ async def read_standing(pool: Pool, path: str) -> LimitStanding | None:
             paths={(org_id, each) for each in wanted},
             jobs={(org_id, path, "", "")},  # as admissions do, to see past windows too
         )
-        page = (await load(connection, needs))[org_id]
-    book = page.book
+        cached = (await load(connection, needs))[org_id]
+    book = cached.book
     if path not in book.paths:
         return None
-    roll_due(book, page.now)
+    roll_due(book, cached.now)
     accounts = tuple(book.paths[each] for each in reversed(wanted))
-    return LimitStanding(book, accounts[-1], accounts[:-1], page.now)
+    return LimitStanding(book, accounts[-1], accounts[:-1], cached.now)

@@ -36,8 +36,8 @@ class RequestVerdict(NamedTuple):
 class LimiterHealth:
     """Where the buckets live, whether this process counts alone, and what passed meanwhile.
 
-    ``passed_alone`` passed by this process's own count since the shared one could not be had;
-    ``let_through`` passed by none, since nobody could say what their bucket held.
+    ``passed_alone`` passed by this process's own count because the shared one was away;
+    ``let_through`` passed unlimited, because nobody knew the level of their bucket.
     """
 
     home: Literal["process", "redis"]
@@ -84,7 +84,7 @@ class ProcessLimiter:
     async def draw(self, asks: Sequence[BucketDraw]) -> RequestVerdict | None:
         """Draw from memory; a bucket is read from the database when it is first needed.
 
-        One that was counted elsewhere until now is taken over, at the least that is known of it.
+        A bucket that was counted elsewhere until now is taken over, at the lowest known level.
         """
         levels = self._levels
         kept = levels.kept
@@ -157,7 +157,7 @@ class ProcessLimiter:
 def verdict_of(
     asks: Sequence[BucketDraw], buckets: Sequence[TokenBucket], now: int, *, is_drawn: bool
 ) -> RequestVerdict:
-    """The verdict by the bucket that has least; of empty ones, by that which stays so longest.
+    """The verdict by the bucket that has least; of empty ones, by the one that stays empty longest.
 
     The buckets have been brought to ``now``.
     """

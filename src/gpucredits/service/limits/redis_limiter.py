@@ -90,7 +90,7 @@ class RedisLimiter:
         return verdict_of(asks, buckets, now, is_drawn=answer.is_drawn)
 
     async def look(self, ask: BucketDraw) -> TokenBucket | None:
-        """The bucket in Redis; one that Redis has forgotten, as it would be made again."""
+        """The bucket in Redis; a forgotten bucket as it would be made again."""
         if self._is_alone:
             return await self._process.look(ask)
         try:

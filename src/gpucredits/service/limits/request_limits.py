@@ -93,10 +93,10 @@ async def change_limit(
     wanted: RequestLimit | None,
     named: Named = None,
 ) -> InForce:
-    """Set a limit, or what is named of it, or with None end it: the server's default holds again.
+    """Set a limit or its named terms; None ends it, and the server's default holds again.
 
-    What is not named stays as the limit in force has it, be it the server's default; ValueError
-    where there is none. Tokens that are there stay, as far as they fit: no change hands out a fresh
+    Other terms stay as the limit in force has them, which may be the server's default; ValueError
+    if there is none. Tokens that are there stay, as far as they fit: no change hands out a fresh
     bucket.
     """
     evicted: list[bytes] = []

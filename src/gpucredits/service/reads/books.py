@@ -38,7 +38,7 @@ TREE_ACCOUNTS_MAX = 10_000
 
 
 class TreeTooLarge(Exception):  # noqa: N818  # it states what happened
-    """There are more accounts below one than are looked at one by one."""
+    """An account has more accounts below it than are read one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,10 @@ class Reads:
 
     async def account(self, path: str) -> Account | None:
         """An account as it stands now."""
-        async with self._page(path) as (_, page):
-            account = page.book.paths.get(path) if page else None
-            if page and account:
-                roll(page.book, account, page.now)
+        async with self._book(path) as (_, cached):
+            account = cached.book.paths.get(path) if cached else None
+            if cached and account:
+                roll(cached.book, account, cached.now)
             return account
 
     async def balance(
@@ -92,28 +92,28 @@ class Reads:
         true is known from that instant on, swept or not: what had taken effect by an instant is
         what was known then, and the earlier of ``at`` and ``known_at`` counts.
         """
-        async with self._page(path) as (connection, page):
-            account = page.book.paths.get(path) if page else None
-            if page is None or account is None:
+        async with self._book(path) as (connection, cached):
+            account = cached.book.paths.get(path) if cached else None
+            if cached is None or account is None:
                 return None
             asked = [instant for instant in (at, known_at) if instant is not None]
             if asked:
-                return await self._past(connection, page, account, min(asked), tree=tree)
+                return await self._past(connection, cached, account, min(asked), tree=tree)
             if tree:
-                return await self._tree(connection, page, path)
-            chain = chain_of(page.book, account)
+                return await self._tree(connection, cached, path)
+            chain = chain_of(cached.book, account)
             for each in chain:
-                roll(page.book, each, page.now)
+                roll(cached.book, each, cached.now)
             return Balance(
                 path=path,
                 available=account.available,
                 reserved=account.reserved,
                 spent=account.spent,
-                pending=pending(page.book, account),
+                pending=pending(cached.book, account),
                 overrun=account.overrun,
                 credit_limit=account.credit_limit if account.model is Model.POSTPAID else None,
                 version=account.version,
-                as_of=page.now,
+                as_of=cached.now,
                 funding=account.funding,
                 spendable=account.spendable,
                 through=tuple((each.path, each.spendable) for each in chain[1:]),
@@ -130,8 +130,8 @@ class Reads:
             due = [account.account_id for account in listed if account.due_at <= now]
             rolled = {
                 account.account_id: account
-                for page in await self._pages(connection, org_id, due)
-                for account in roll_all(page, now)
+                for cached in await self._books(connection, org_id, due)
+                for account in roll_all(cached, now)
             }
         return [rolled.get(account.account_id, account) for account in listed]
 
@@ -150,7 +150,7 @@ class Reads:
     async def _grants(
         self, connection: Connection, org_id: int, wanted: GrantFilter
     ) -> list[tuple[Grant, str]]:
-        """As many as are wanted: of open ones, those that have ended take no place."""
+        """As many grants as are wanted; among open grants, ended ones take no place."""
         now = await moment_of(connection, org_id)
         found: list[tuple[Grant, str]] = []
         while True:
@@ -169,9 +169,9 @@ class Reads:
     ) -> list[tuple[Grant, str]]:
         numbers = sorted({grant.account_id for grant, _ in listed})
         rolled: dict[int, Grant] = {}
-        for page in await self._pages(connection, org_id, numbers):
-            roll_all(page, now)
-            rolled |= page.book.lots
+        for cached in await self._books(connection, org_id, numbers):
+            roll_all(cached, now)
+            rolled |= cached.book.lots
         return [(seen_at(rolled.get(grant.grant_id, grant), now), path) for grant, path in listed]
 
     async def reservations(
@@ -185,11 +185,11 @@ class Reads:
             now = await moment_of(connection, org_id)
             listed = await list_reservations(connection, org_id, wanted, now)
             payers = sorted({reservation.payer_id for reservation, _ in listed})
-            pages = await self._pages(connection, org_id, payers)
+            books = await self._books(connection, org_id, payers)
         rolled: dict[int, Reservation] = {}
-        for page in pages:
-            roll_all(page, now)
-            rolled |= page.book.reservations
+        for cached in books:
+            roll_all(cached, now)
+            rolled |= cached.book.reservations
         for reservation, _ in listed:
             standing = rolled.get(reservation.reservation_id)
             if standing is not None:
@@ -221,8 +221,8 @@ class Reads:
             yield connection
 
     @asynccontextmanager
-    async def _page(self, path: str) -> AsyncIterator[tuple[Connection, CachedBook | None]]:
-        """The page of one account and of those above it, as they are stored."""
+    async def _book(self, path: str) -> AsyncIterator[tuple[Connection, CachedBook | None]]:
+        """The book of one account and of those above it, as they are stored."""
         async with self._snapshot() as connection:
             org_id = await find_org(connection, org_of(path))
             if org_id is None:
@@ -231,26 +231,26 @@ class Reads:
             needs = Needs(orgs={org_id}, paths={(org_id, each) for each in lineage(path)})
             yield connection, (await load(connection, needs))[org_id]
 
-    async def _pages(
+    async def _books(
         self, connection: Connection, org_id: int, account_ids: list[int]
     ) -> list[CachedBook]:
-        """Pages with accounts by their numbers, so many at a time, and perhaps with others."""
-        pages = []
+        """Books with accounts by their numbers, a bounded number in each, and maybe with others."""
+        books = []
         while account_ids:
             chosen, others = account_ids[:ACCOUNTS_AT_ONCE], account_ids[ACCOUNTS_AT_ONCE:]
             needs = Needs(orgs={org_id}, account_ids={(org_id, each) for each in chosen})
-            page = (await load(connection, needs))[org_id]
-            account_ids = [each for each in others if each not in page.book.accounts]
-            pages.append(page)
-        return pages
+            cached = (await load(connection, needs))[org_id]
+            account_ids = [each for each in others if each not in cached.book.accounts]
+            books.append(cached)
+        return books
 
-    async def _tree(self, connection: Connection, page: CachedBook, path: str) -> Balance:
+    async def _tree(self, connection: Connection, cached: CachedBook, path: str) -> Balance:
         """The sums over a subtree, accounts that are due brought forward first."""
-        org_id, now = page.book.org.org_id, page.now
+        org_id, now = cached.book.org.org_id, cached.now
         sums, due = await sum_tree(connection, org_id, path, now)
         known = {
             account.account_id: account
-            for each in await self._pages(connection, org_id, due)
+            for each in await self._books(connection, org_id, due)
             for account in roll_all(each, now)
         }
         rolled = [known[number] for number in due]
@@ -268,18 +268,18 @@ class Reads:
     async def _past(
         self,
         connection: Connection,
-        page: CachedBook,
+        cached: CachedBook,
         account: Account,
         at: int,
         *,
         tree: bool,
     ) -> Balance:
-        """Sums of entries, those included that are due but not yet written.
+        """Sums of entries, with entries that are due but not yet written.
 
         An instant to come is answered as of now: what it will bring is not on the books.
         """
-        org_id = page.book.org.org_id
-        instant = min(at, page.now)
+        org_id = cached.book.org.org_id
+        instant = min(at, cached.now)
         accounts = [account]
         if tree:
             everything = AccountFilter(under=account.path, limit=TREE_ACCOUNTS_MAX + 1)
@@ -287,8 +287,8 @@ class Reads:
             if len(accounts) > TREE_ACCOUNTS_MAX:
                 raise TreeTooLarge
         numbers = [each.account_id for each in accounts]
-        due = [each.account_id for each in accounts if each.due_at <= page.now]
-        coming = unwritten(await self._pages(connection, org_id, due), instant, page.now)
+        due = [each.account_id for each in accounts if each.due_at <= cached.now]
+        coming = unwritten(await self._books(connection, org_id, due), instant, cached.now)
         sums = [await sums_at(connection, org_id, numbers, at=instant)]
         sums += (moved for number in due for moved in coming.get(number, ()))
         return Balance(
@@ -301,21 +301,21 @@ class Reads:
         )
 
 
-def roll_all(page: CachedBook, now: int | None = None) -> list[Account]:
-    """Bring every account of a page forward, to be read and thrown away."""
-    accounts = list(page.book.accounts.values())
+def roll_all(cached: CachedBook, now: int | None = None) -> list[Account]:
+    """Bring every account of a book forward, to be read and thrown away."""
+    accounts = list(cached.book.accounts.values())
     for account in accounts:
-        roll(page.book, account, page.now if now is None else min(now, page.now))
+        roll(cached.book, account, cached.now if now is None else min(now, cached.now))
     return accounts
 
 
-def unwritten(pages: list[CachedBook], at: int, now: int) -> dict[int, list[Buckets]]:
-    """What is due but not stored does by ``at``, by account: several pages may hold the same."""
+def unwritten(books: list[CachedBook], at: int, now: int) -> dict[int, list[Buckets]]:
+    """The effect by ``at`` of what is due and not stored, by account; books may share accounts."""
     found: dict[int, list[Buckets]] = {}
-    for page in pages:
-        roll_all(page, now)
+    for cached in books:
+        roll_all(cached, now)
         of_page: dict[int, list[Buckets]] = {}
-        for entry in page.book.entries:
+        for entry in cached.book.entries:
             if entry.effective_at <= at:
                 of_page.setdefault(entry.account_id, []).append(Buckets(*moves_of(entry)))
         found |= of_page

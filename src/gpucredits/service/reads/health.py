@@ -79,7 +79,7 @@ def metering_alarms(standing: PipelineStanding) -> list[tuple[str, str, int]]:
         why = "messages could not be used: gpucredits dead-letter list"
         found.append(("dead_letters_waiting", why, standing.dead_letters))
     if standing.lost:
-        why = "the bus gave messages up before they were read: nodes must report again"
+        why = "the bus dropped messages before they were read: nodes must report again"
         found.append(("metering_messages_lost", why, standing.lost))
     return found
 

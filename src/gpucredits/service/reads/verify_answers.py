@@ -88,8 +88,8 @@ def read(stored: bytes) -> Outcome | None:
 def unknown_field(stored: Any, read_as: Any) -> str:
     """A field of a stored answer that no outcome of its kind has, or an empty string.
 
-    Compiled classes take an answer that lacks a field for one where the field is 0; whoever renamed
-    one has left the new name.
+    A compiled class reads a missing field as 0. Whoever renamed a field in an answer has left the
+    new name in it.
     """
     if not isinstance(stored, dict) or not isinstance(read_as, dict):
         return ""

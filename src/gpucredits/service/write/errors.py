@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.duration import format_ms
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.store.book.database_clock import ClockJumped
 from gpucredits.store.database.errors import Conflict, Unavailable
 
@@ -69,7 +69,7 @@ class Closing(Busy):
 
 
 def complete(results: Sequence[Result | BaseException], *, before: int = 0) -> list[Result]:
-    """What became of all items of a batch; raises where that is not known of each.
+    """The outcomes of all items of a batch; raises if one of them is unknown.
 
     Busy only when nothing at all was done. ``before``: how many other items were decided already.
     """
@@ -84,7 +84,7 @@ def complete(results: Sequence[Result | BaseException], *, before: int = 0) -> l
 
 
 def _gravity(error: BaseException) -> int:
-    """A defect of ours before an outage, whose effect is unknown, before what was not begun."""
+    """How grave an error is: a defect most, an unknown effect less, nothing begun least."""
     if isinstance(error, Busy):
         return 0
     return 1 if isinstance(error, Unavailable | Conflict) else 2

@@ -11,11 +11,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpucredits.core.book import InvariantBroken
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.ids import lease_number
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Outcome
-from gpucredits.core.reasons import LEASE_UNKNOWN, InvariantBroken
+from gpucredits.core.reasons import LEASE_UNKNOWN
 from gpucredits.core.reservation import Decision, ReservationState
 from gpucredits.service.write.batch_record import note_beat
 from gpucredits.service.write.errors import Busy, KeyReused, Undecided
@@ -161,7 +162,7 @@ def unknown(text: str) -> BeatAnswer:
 
 
 def beaten_to_wire(reservation_id: str, outcome: BeatResult) -> BeatAnswer:
-    """The answer to a heartbeat; one that says more than to go on is rare, and made apart."""
+    """The answer to a heartbeat; an answer that says more than to go on is rare, and made apart."""
     decision, state = outcome.decision, outcome.state
     answer = BeatAnswer(
         reservation_id,

@@ -14,12 +14,11 @@ from typing import cast
 
 from gpucredits.core import bounds
 from gpucredits.core.account import org_of
-from gpucredits.core.book import Book, Org
+from gpucredits.core.book import Book, InvariantBroken, Org
 from gpucredits.core.bounds import WindowBounds
 from gpucredits.core.command import CreateAccount, Sweep
 from gpucredits.core.decide import decide
 from gpucredits.core.outcome import Outcome, Swept
-from gpucredits.core.reasons import InvariantBroken
 from gpucredits.service.write.batch import CommandJob
 from gpucredits.service.write.batch_queue import BatchLimits, BatchQueue, OrgBeat
 from gpucredits.service.write.batch_record import Request

@@ -1,4 +1,4 @@
-"""What a new quota on credits per window begins with: what was spent in its window before.
+"""The first count of a new quota on credits per window: what was spent in its window before.
 
 Owns: asking the store for it under the org's lock, so that nothing is missed or counted twice, and
 which commands have to be alone in their transaction for that.
@@ -26,32 +26,32 @@ def opens_windows(command: QuotaCommand) -> bool:
     return any(each.dimension is Dimension.CREDITS_PER_WINDOW for each in quotas)
 
 
-async def with_spending(connection: Connection, page: CachedBook, command: Command) -> Command:
+async def with_spending(connection: Connection, cached: CachedBook, command: Command) -> Command:
     """The command, told what the ledger knows of the windows that it would open."""
     if isinstance(command, SetQuota):
-        return await quota_with_spending(connection, page, command)
+        return await quota_with_spending(connection, cached, command)
     if isinstance(command, ReplaceQuotas):
-        quotas = [await quota_with_spending(connection, page, each) for each in command.quotas]
+        quotas = [await quota_with_spending(connection, cached, each) for each in command.quotas]
         return replace(command, quotas=tuple(quotas))
     return command
 
 
 async def quota_with_spending(
-    connection: Connection, page: CachedBook, command: SetQuota
+    connection: Connection, cached: CachedBook, command: SetQuota
 ) -> SetQuota:
     """One quota with what was spent in its window, and for rolling hours in each past cell."""
-    account = page.book.paths.get(command.account)
+    account = cached.book.paths.get(command.account)
     if (
         command.dimension is not Dimension.CREDITS_PER_WINDOW
         or account is None
         or check_quota(command) is not None
-        or same_quota(page.book, account, command) is not None
+        or same_quota(cached.book, account, command) is not None
     ):
         return command
-    if not page.book.counts_anew:
+    if not cached.book.counts_anew:
         raise NotInBook  # it will be read again, maybe in another window
-    windows = windows_of(command, page.now)
-    org_id = page.book.org.org_id
+    windows = windows_of(command, cached.now)
+    org_id = cached.book.org.org_id
     spent = await spent_in(connection, org_id, account.path, command.gpu_type, windows)
     *past, (_, used) = zip(windows, spent, strict=True)
     cells = tuple((starts_at, ends_at, part) for (starts_at, ends_at), part in past if part)

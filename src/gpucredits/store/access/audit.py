@@ -26,7 +26,7 @@ CONCERNED = """
 
 @dataclass(frozen=True, slots=True)
 class AuditNote:
-    """What is to be recorded of an act; ``resource`` is an account path where there is one.
+    """The facts of an act to record; ``resource`` is an account path where there is one.
 
     Other accounts that it concerns are named in its states: see CONCERNED.
     """
@@ -88,7 +88,7 @@ class AuditFilter:
 
 
 async def page(db: Connection, which: AuditFilter, *, before: int, limit: int) -> list[AuditRow]:
-    """Acts, the latest first. A scope below an org sees those that concern its own accounts."""
+    """Acts, the latest first. A scope below an org sees the acts that concern its own accounts."""
     rows = await db.fetch(
         "SELECT audit_id, recorded_at, actor, action, resource, old::text AS old,"  # noqa: S608  # constant texts only
         " new::text AS new, request_id FROM audit_log"

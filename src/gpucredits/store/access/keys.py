@@ -35,7 +35,7 @@ class KeyRow:
 class LiveKey:
     """A key that was not revoked, with the request limits that were set for it and for its org.
 
-    ``left_us`` is for how long it may still be used: it has expired when that is not above 0.
+    ``left_us`` is how long it may still be used; at 0 or below it has expired.
     """
 
     row: KeyRow

@@ -1,4 +1,4 @@
-"""Forgetting what is kept for a time only: decisions and answers to keys.
+"""Forgetting rows that are kept for a time only: decisions and answers to keys.
 
 Entries, audit rows and everything money depends on are never forgotten.
 """
@@ -44,7 +44,7 @@ async def forget_answers(connection: Connection | Pool, *, older_us: int, limit:
 async def forget(
     connection: Connection | Pool, found: str, deleted: str, older_us: int, limit: int
 ) -> int:
-    """Delete what is found to be old; how many rows are gone."""
+    """Delete old rows; returns how many."""
     with driver_errors():
         old = await connection.fetch(found, older_us, limit)
         if not old:

@@ -77,7 +77,7 @@ class Spender(NamedTuple):
 class TermsRow:
     """The terms of an account, and the scope of the key that set them.
 
-    The default terms are nobody's: the narrowest scope may change them.
+    Nobody has set the default terms, so the narrowest scope may change them.
     """
 
     ratio_percent: int = RATIO_PERCENT_DEFAULT
@@ -148,14 +148,14 @@ async def insert(db: Connection, row: AnomalyRow) -> int | None:
 
 
 async def to_suspend(db: Connection, *, limit: int) -> list[AnomalyRow]:
-    """Those whose account is still to be suspended."""
+    """Unusual hours whose account is still to be suspended."""
     where = Where()
     where.add("action = 1")
     return await ANOMALIES.such(db, where, limit=limit)
 
 
 async def note_action(db: Connection, row: AnomalyRow, action: int) -> None:
-    """Write down what became of it."""
+    """Write down what followed an unusual hour."""
     await db.execute(
         "UPDATE anomalies SET action = $3 WHERE org_id = $1 AND anomaly_id = $2 AND action = 1",
         row.org_id,

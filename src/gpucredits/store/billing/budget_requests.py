@@ -99,9 +99,9 @@ async def page(db: Connection, which: RequestFilter) -> list[BudgetRequest]:
 
 
 async def unfinished(db: Connection, *, limit: int) -> list[BudgetRequest]:
-    """Requests on their way into the ledger, and those whose time is over.
+    """Requests on their way into the ledger, and requests whose time is over.
 
-    Their org takes its turn with everything else; finding them needs no lock.
+    Finding them needs no lock: whoever finishes one locks its org.
     """
     where = Where()
     where.add("(state = 1 OR (state = 0 AND expires_at <= (SELECT ledger_now())))")

@@ -140,7 +140,7 @@ def _part(places: dict[int, int], at: int, clock: int, sign: int) -> tuple[PartO
 
 
 def _cut(places: dict[int, int], at: int, clock: int, sign: int) -> Cut:
-    """Where the sums up to an instant lie; after all that is recorded there is no more to read."""
+    """The cut at an instant; at the end of the record there are no entries to read."""
     day, into = divmod(at, DAY_US)
     middle = places[at]
     if not into or at > clock:

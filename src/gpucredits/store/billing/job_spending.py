@@ -1,7 +1,7 @@
 """Jobs that a time concerns, and what was spent on each of them in it.
 
 Owns: the leases of jobs added up, in the order of the latest lease of each job.
-Must not: read entries but those of days that the time cuts in two, and those of leases that changed
+Must not: read entries, except those of days that the time cuts in two and of leases that changed
 payers.
 """
 
@@ -92,7 +92,7 @@ async def list_jobs(
 
 
 def _of_few_jobs(leases: list[tuple[int, str]], jobs_max: int) -> list[tuple[int, str]]:
-    """The first of some leases, as far as they are of so many jobs at most."""
+    """The first of some leases, up to a number of jobs."""
     names: set[str] = set()
     for place, (_, job_id) in enumerate(leases):
         if job_id not in names and len(names) == jobs_max:
@@ -111,7 +111,7 @@ class JobInTime:
 
 
 async def _jobs(connection: Connection, which: LeaseTime, jobs: list[str]) -> dict[str, JobInTime]:
-    """All leases of jobs, added up; only what the accounts asked for have paid counts."""
+    """All leases of jobs, added up; only payments of the requested accounts count."""
     if not jobs:
         return {}
     where = Where()
@@ -133,7 +133,7 @@ async def _jobs(connection: Connection, which: LeaseTime, jobs: list[str]) -> di
 async def _add_moved(
     connection: Connection, which: LeaseTime, jobs: list[str], found: dict[str, JobInTime]
 ) -> None:
-    """Add what the accounts asked for have paid for leases that changed payers."""
+    """Add what the requested accounts have paid for leases that changed payers."""
     where = Where()
     places = _places_of_jobs(where, which, jobs)
     leases = await list_spent(connection, which, where, OF_JOBS, places)

@@ -1,7 +1,7 @@
 """Which leases a time concerns, and what was spent on each of them in it.
 
 Owns: leases that were admitted or charged in a time, the latest first.
-Must not: read entries but those of days that the time cuts in two, of payers of the leases.
+Must not: read entries, except those of the leases' payers on days that the time cuts in two.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns: adding rows of list_prices and discounts, and listing both. One numbering serves both, so that
 a reservation's price id is enough to find the version it was given. An end is a row too: a version
-without a price, which nobody is shown but as the end of those before it.
+without a price, shown only as the end of the versions before it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ async def page(
 ) -> list[tuple[Price, str]]:
     """Versions, the newest first: list prices, and discounts in or above the scope.
 
-    With each stands whether it is in force now, is to come, has been replaced, or has ended.
+    Each comes with its state: in force now, to come, replaced, or ended.
     """
     rows = await db.fetch(
         LIST,

@@ -124,7 +124,7 @@ async def sum_groups(
 async def sum_all(
     connection: Connection, org_id: int, accounts: list[int] | None, time: TimeByDays
 ) -> int:
-    """What payers spent in a time, all in all."""
+    """The total that payers spent in a time."""
     where, places = _moved(org_id, accounts, time)
     total: int = await connection.fetchval(where.into(TOTAL, **places), *where.values)
     return total

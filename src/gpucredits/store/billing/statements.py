@@ -123,12 +123,12 @@ class StatementRow:
 
     @property
     def bill(self) -> Bill:
-        """What it asks for."""
+        """The bill that it stands for."""
         return Bill(self.statement_id, self.amount, self.charged_through, self.due_at)
 
     @property
     def totals(self) -> Totals:
-        """What was so at its end."""
+        """The account's totals at its end."""
         return Totals(-self.closing, self.charged_through, self.paid_through)
 
 
@@ -166,7 +166,7 @@ async def open_months(
 
 
 async def misjudged(db: Connection, step: Step) -> tuple[list[Owner], DueCursor]:
-    """Accounts that seem to be paused and have paid, or the other way round; where to go on."""
+    """Accounts that seem wrongly paused, or wrongly not paused; where to go on."""
     return _found(await db.fetch(MISJUDGED, *step.after, step.walk_max), step)
 
 

@@ -20,8 +20,8 @@ from gpucredits.store.database.connection import Connection
 class UsageRow:
     """One report of a node, of a reservation, or (0) of a job of the account that it names.
 
-    ``is_attested``: a node told it that the system vouches for. What others tell in its name is
-    kept apart, so that nobody can take the numbers of a node's own reports.
+    ``is_attested``: the system vouches for the node that reported. Reports of others in its name
+    are kept apart, so that nobody can use up the numbers of a node's own reports.
     """
 
     org_id: int
@@ -73,7 +73,7 @@ async def insert(db: Connection, rows: Sequence[UsageRow]) -> set[int]:
 
 
 async def unknown(db: Connection, rows: Sequence[UsageRow]) -> set[tuple[int, str, int, int]]:
-    """(org, job, reservation, account) of reports on leases or accounts that there are not."""
+    """(org, job, reservation, account) of reports on leases or accounts that do not exist."""
     asked = sorted({(row.org_id, row.job_id, row.reservation_id, row.account_id) for row in rows})
     found = await db.fetch(
         "SELECT a.place FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[])"
@@ -107,7 +107,7 @@ async def leases(
 
 @dataclass(frozen=True, slots=True)
 class MeasuredLease:
-    """What identifies a reservation to people."""
+    """The names by which people know a reservation."""
 
     account: str
     job_id: str
@@ -116,9 +116,9 @@ class MeasuredLease:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is known of a reservation's use besides what was charged.
+    """A reservation's use besides what was charged.
 
-    ``late_used_ms`` is its use in all by the last report that came after it had lapsed.
+    ``late_used_ms`` is its total use by the last report after its lapse.
     """
 
     used_ms: int = 0

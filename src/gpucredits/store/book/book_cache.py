@@ -1,4 +1,4 @@
-"""What a server remembers between batches: books, prices, turns at orgs, orgs of note.
+"""What a server remembers between batches: books, prices, turns at orgs, contested orgs.
 
 Owns: which books are kept, the bound on how many rows that is, and what helps to use them: whose
 turn it is at an org, what time it is, prices, the bounds on leases of this server and its pools,
@@ -32,7 +32,7 @@ HELD_S = 10.0  # how long an org goes last that somebody had locked for longer t
 
 @dataclass(frozen=True, slots=True)
 class GuardResult:
-    """Whether it was so, what time it was, and the orgs that were changed by others."""
+    """Whether the guard held, the database's time, and the orgs that others have changed."""
 
     holds: bool
     now: int = 0
@@ -57,7 +57,7 @@ class BookCache:
         self.held = RecentOrgs(HELD_S)
 
     def take(self, orgs: Iterable[int], anew: Collection[int] = ()) -> CachedBooks:
-        """Take the books of a batch's orgs out; one whose limits are set anew is dropped."""
+        """Take out the books of a batch's orgs; a book whose limits are set anew is dropped."""
         found: CachedBooks = {}
         for org_id in orgs:
             cached = self.books.pop(org_id, None)
@@ -149,7 +149,7 @@ REMEMBERED_MAX = 100_000
 
 
 class RecentOrgs:
-    """Orgs of which something was noticed of late, and until when each is remembered."""
+    """Orgs that were noticed lately, such as locked ones, and until when each is remembered."""
 
     def __init__(self, lasts_s: float) -> None:
         self._lasts_s = lasts_s
@@ -183,7 +183,7 @@ KNOWN_MAX = 100_000
 
 
 class PriceBoard:
-    """Of each question that was asked, the price in force, or None where there is none.
+    """The price in force for each question that was asked, None where there is none.
 
     What was admitted by it is saved only if no price has been added since: every new price draws a
     new version, and that is the board's version.
@@ -199,7 +199,7 @@ class PriceBoard:
     ) -> None:
         """Keep what the database answered.
 
-        What was said of an older version, or before a price came into force, is forgotten.
+        Answers of an older version, or from before a price came into force, are forgotten.
         """
         is_same = version == self.version and until == self._until
         if not is_same or len(self._known) > KNOWN_MAX:
@@ -208,7 +208,7 @@ class PriceBoard:
         self._known.update((key, found.get(key)) for key in asked)
 
     def answers(self, asked: Collection[PriceKey], now: int) -> bool:
-        """Whether all is known that is asked, and still holds."""
+        """Whether every answer is known and still holds."""
         return not asked or (now < self._until and all(key in self._known for key in asked))
 
     def price(self, key: PriceKey) -> Price | None:

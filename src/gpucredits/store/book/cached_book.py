@@ -97,7 +97,7 @@ CachedBooks = dict[int, CachedBook]
 
 
 def new_version(known: int) -> int:
-    """A version that an org has never had, in the place of the one that is known.
+    """A version that an org has never had, to replace the known one.
 
     Versions are drawn, not counted: a database that was restored, or that a standby took over
     from before the last commits reached it, would count up to the same numbers again, and a
@@ -118,7 +118,7 @@ DELINQUENT, FUNDING = settings_place("delinquent"), settings_place("funding")
 
 
 def note(cached: CachedBook, row: Row) -> None:
-    """Note how a row stands that was changed by more than a mere renewal."""
+    """Note the new state of a row that was changed by more than a mere renewal."""
     match row:
         case Reservation():
             if row.state is not ReservationState.ACTIVE:
@@ -142,7 +142,7 @@ def note(cached: CachedBook, row: Row) -> None:
 
 
 def windows_of(book: Book, account_id: int) -> Iterator[Counter]:
-    """What the quotas of an account on credits in windows count."""
+    """The counters of an account's quotas on credits per window."""
     for quota in book.limits.quotas.get(account_id, ()):
         if quota.dimension is Dimension.CREDITS_PER_WINDOW and not quota.ended_at:
             yield book.limits.counters[quota.quota_id]
@@ -183,9 +183,9 @@ def begin_next_batch(cached: CachedBook) -> None:
 def take_over(cached: CachedBook, older: CachedBook) -> None:
     """Take over what an older book of the same version holds beyond this one.
 
-    Nothing of that has changed, because a batch changes only rows that it has read. Accounts of
-    which the clock has made something due stay behind, with the leases that they pay for or limit,
-    and so do leases whose next slice reaches back into a window that is over.
+    Nothing of that has changed, because a batch changes only rows that it has read. Accounts with
+    something due by the clock stay behind, with the leases that they pay for or limit. So do leases
+    whose next slice reaches back into a window that is over.
     """
     cached.older = None
     cached.fresh_until = 0  # to be found anew
@@ -324,7 +324,7 @@ def is_due(book: Book, account_id: int, now: int) -> bool:
 
 
 def reaches_back(lease: Reservation, cached: CachedBook, behind: set[int]) -> bool:
-    """Whether what limits a lease stays behind, or has turned since its last beat."""
+    """Whether a limit of a lease stays behind, or its window has turned since the last beat."""
     if not cached.gated:
         return False
     for path in lineage(lease.account):
@@ -385,7 +385,7 @@ def next_change(book: Book) -> int:
 
 
 def weight_of(cached: CachedBook) -> int:
-    """How many rows a book holds, and what it takes by itself."""
+    """The number of rows in a book, plus the weight of an empty one."""
     book = cached.book
     rows = len(book.reservations) + len(book.accounts) + len(book.lots) + len(book.budgets)
     if book.gated:

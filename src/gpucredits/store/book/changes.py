@@ -17,14 +17,14 @@ from typing import Any
 import msgspec
 
 from gpucredits.core.account import Account
-from gpucredits.core.book import PayerMove, Row
+from gpucredits.core.book import PayerMove, Row, invariant
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.limits import Boost, TokenBucket
 from gpucredits.core.money import format_credits
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
-from gpucredits.core.reasons import Reason, invariant
+from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import Decision, Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
 from gpucredits.store.book import rows

@@ -100,9 +100,9 @@ def to_json(metadata: dict[str, str]) -> str:
 
 
 def place_of(text: str) -> tuple[str, str]:
-    """The GPU type and the region of a lease from the one text they are read as.
+    """The GPU type and the region of a lease, from the one text that is read for both.
 
-    Few leases have other places than the rest, so each place is taken apart once.
+    Many leases share a place, so each place is taken apart once.
     """
     gpu_type, _, region = text.partition(PLACE_SEPARATOR)
     if len(PLACES) >= PLACES_MAX:

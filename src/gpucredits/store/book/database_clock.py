@@ -90,7 +90,7 @@ class ClockCheck:
     def check(self, now: int, offset_us: int, asked_at: int) -> None:
         """Compare a reading that was asked for at ``asked_at``; raises ClockJumped.
 
-        ``offset_us`` is by how much a test clock has moved it, which is no jump.
+        ``offset_us`` is how far a test clock has moved the time, which is no jump.
         """
         self.hear(now, offset_us, asked_at)
         self.require()
@@ -163,7 +163,7 @@ class ServerLife:
         return self.is_watched and steady_us() - self._signed_at > STALE_US
 
     async def hear(self, connection: Connection | Pool) -> None:
-        """Hear of maintenance at once that was announced or ended here."""
+        """Hear at once of a maintenance that was announced or ended here."""
         if self.is_watched:
             await self.sign(connection)
 

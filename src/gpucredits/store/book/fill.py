@@ -141,7 +141,7 @@ def fill_topup(cached: CachedBook, row: StoredRow) -> None:
 
 
 def fill_past(cached: CachedBook, row: StoredRow) -> None:
-    """An entry of before, as far as corrections read it; entries come in the order of their ids."""
+    """An earlier entry, as far as corrections read it; entries come in the order of their ids."""
     cached.passing = True
     cached.book.past.append(entry_of(row))
 
@@ -153,7 +153,7 @@ def fill_price(cached: CachedBook, row: StoredRow) -> None:
 
 
 def fill_answer(cached: CachedBook, row: StoredRow) -> None:
-    """What a key was used for, and what was answered."""
+    """The stored answer of a key, with a hash of its request."""
     cached.passing = True
     key, request_hash, outcome = answer_values(row)
     cached.answers[key] = (request_hash, outcome)

@@ -99,8 +99,8 @@ async def look_up(
 ) -> tuple[CachedBooks, Guard]:
     """One book for each org that exists, and the condition for saving it.
 
-    Nothing is locked. What is asked about known leases, accounts and prices needs no reading.
-    Raises Unavailable and Conflict.
+    Nothing is locked. Known leases, accounts and prices need no reading. Raises Unavailable and
+    Conflict.
     """
     known = cache.take(needs.orgs, needs.anew)
     board, database_clock = cache.board, cache.database_clock
@@ -146,7 +146,7 @@ def quote(needs: Needs, books: CachedBooks, board: PriceBoard) -> None:
 
 
 def opened(books: CachedBooks, needs: Needs) -> CachedBooks:
-    """Pages on which a batch can be decided."""
+    """The books, ready for a batch to be decided on them."""
     counted = {org_id for org_id, _ in needs.counted} if needs.counts_anew else set()
     for org_id in needs.anew | counted:
         if org_id in books:
@@ -176,7 +176,7 @@ async def fill(
 
 
 def remember(known: CachedBooks, books: CachedBooks) -> None:
-    """Let books that were read anew take over, in the end, what was known before and holds."""
+    """Let books that were read anew take over later what was known before and still holds."""
     for org_id, older in known.items():
         cached = books.get(org_id)
         if cached is None or cached is older:
@@ -250,7 +250,7 @@ async def take_in(
 def learn_prices(
     board: PriceBoard, needs: Needs, version: int, until: int, prices: list[tuple[int, Price]]
 ) -> None:
-    """Keep the prices of orgs that were found, and the version of prices that they are of."""
+    """Keep the prices of orgs that were found, with their version."""
     found = {(org_id, each.gpu_type, each.region, each.account): each for org_id, each in prices}
     board.learn(version, until, needs.prices, found)
 

@@ -118,7 +118,7 @@ class Needs:
             self._add_rare(org_id, touched)
 
     def _add_rare(self, org_id: int, touched: Touches) -> None:
-        """The rows that only commands need which read them anew."""
+        """The rows of commands that always read the database."""
         self.account_ids |= {(org_id, each) for each in touched.account_ids}
         self.topups |= {(org_id, each) for each in touched.topups}
         self.references |= {(org_id, each) for each in touched.references}
@@ -132,10 +132,10 @@ class Needs:
 
 
 def is_enough(needs: Needs, kept: CachedBooks) -> bool:
-    """Whether books hold all that is needed but prices; a key that was used is found later.
+    """Whether books hold every needed row except prices; a used key is found later.
 
-    Nothing is known of a job that is new to a book: the book notes that it is taken to have no
-    leases, and the guard looks.
+    A book knows nothing of a job that is new to it: it assumes that the job has no leases, and the
+    guard checks that.
     """
     if needs.must_read or len(kept) != len(needs.orgs):
         return False

@@ -134,7 +134,7 @@ class Column:
     """One column: its name and type, when it is written, where it is read, and as what.
 
     ``attribute`` names the field of the core row; "" where the core row has none. Then ``given``
-    says that whoever saves passes the value in, or ``computed`` how it follows from ``row``.
+    says that the caller passes the value in, or ``computed`` how it follows from ``row``.
     ``set_sql`` and ``insert_sql`` stand in the place of the value that was sent.
     """
 

@@ -68,7 +68,7 @@ class UnsafeDatabaseError(Exception):
 
     @property
     def is_standby(self) -> bool:
-        """Whether nothing is wrong but that it is not the primary, or not yet."""
+        """Whether the only fault is that it is not the primary, or not yet."""
         return {each.setting for each in self.findings} <= {
             "in_recovery",
             "default_transaction_read_only",

@@ -34,7 +34,7 @@ class Conflict(Exception):  # noqa: N818 - the name is what a caller reads: a co
 
 
 class Locked(Conflict):
-    """It still had a row locked that this one needs when the time to wait for that was over."""
+    """Another transaction kept a row locked that this one needs, for longer than we wait."""
 
 
 CONFLICT_STATES = frozenset(
@@ -108,9 +108,9 @@ def raise_ours(error: BaseException) -> NoReturn:
 
 
 def raise_key_conflict(error: asyncpg.UniqueViolationError) -> NoReturn:
-    """Take it for a conflict when somebody has written down the same key meanwhile.
+    """Raise Conflict if the error says that somebody stored the same key meanwhile.
 
-    A batch binds its key without a lock; who finds it bound decides again, and sees that.
+    A batch binds its key without a lock; whoever finds it bound decides again, and sees that.
     """
     if error.constraint_name != KEYS_CONSTRAINT:
         raise error

@@ -78,7 +78,7 @@ class SqlFile:
 
     @property
     def meaning(self) -> str:
-        """The checksum of what is carried out: comments and the breaks of lines are no part."""
+        """The checksum of the SQL that runs, without comments and line breaks."""
         plain = " ".join(COMMENT.sub("", self.sql).split())
         return hashlib.sha256(plain.encode()).hexdigest()
 
@@ -248,7 +248,7 @@ def require_fit(recorded: Mapping[int, Applied], schema: Schema) -> None:
 
 
 def require_same(number: int, applied: Applied, schema: Schema) -> None:
-    """Refuse a database that a file has shaped which was edited since."""
+    """Refuse a database that was made from a file that was edited since."""
     if applied.name == NEW:
         meant = schema.tables if number == schema.number else None
     else:

@@ -93,7 +93,7 @@ class OrgRows(Generic[Row]):
     async def add(
         self, db: Connection, values: dict[str, Any], counter: Numbered, *, clock: str, once: str
     ) -> int | None:
-        """Add a row under the next number of its org; None where one with the columns ``once`` is.
+        """Add a row under the next number of its org; None if one with the columns ``once`` exists.
 
         The database's time goes into the column ``clock``, if one is named.
         """
@@ -177,7 +177,7 @@ class TermsByAccount(Generic[Row]):
         )
 
     async def end(self, db: Connection, org_id: int, account_id: int) -> None:
-        """Take the terms away that an account has of its own."""
+        """Take away the terms that an account has of its own."""
         await db.execute(
             f"DELETE FROM {self.table} WHERE org_id = $1 AND account_id = $2",  # noqa: S608  # the table
             org_id,

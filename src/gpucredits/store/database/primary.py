@@ -100,7 +100,7 @@ class Primary:
             self._move(system, timeline)
 
     def _move(self, system: str, timeline: int) -> None:
-        """A newer primary, or another database: connections to the one before end now."""
+        """A newer primary, or another database: connections to the previous one end now."""
         if self.system:
             logger.warning(
                 "the database is another primary",

@@ -1,4 +1,4 @@
-"""What the planner knows of tables that grow fast.
+"""Statistics for the planner about tables that grow fast.
 
 The database looks after its statistics by itself, but once a minute at best, and a new database
 grows a thousandfold in its first minute: meanwhile its plans are those for empty tables.
@@ -17,7 +17,7 @@ WHERE s.schemaname = current_schema() AND s.n_live_tup >= $1 * greatest(c.reltup
 
 
 async def analyze_grown(connection: Connection, *, times: int, rows_min: int) -> list[str]:
-    """Look anew at tables with so many times the rows that the planner knows of; their names."""
+    """Analyze tables that have many times the rows that the planner knows of; their names."""
     with driver_errors():
         grown = [row[0] for row in await connection.fetch(GROWN, times, rows_min)]
         for table in grown:

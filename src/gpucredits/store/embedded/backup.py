@@ -45,7 +45,7 @@ class BackupError(Exception):
 
 
 class BackupInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup says of itself."""
+    """The facts in ``backup.json``."""
 
     format: int
     gpucredits_version: str
@@ -148,7 +148,7 @@ def is_empty_folder(path: Path) -> bool:
 
 
 def partial_of(target: Path) -> Path:
-    """Where a backup is until everything is in it and checked."""
+    """The path of a backup until it is complete and checked."""
     return target.with_name(f"{target.name}.partial")
 
 

@@ -93,7 +93,7 @@ def change_mode(path: Path, *, give: int = 0, take: int = 0) -> None:
 
 
 def set_mode(path: Path, handle: int, mode: int) -> None:
-    """Change the mode of a data directory, but of no directory that has other things in it."""
+    """Change the mode of a data directory, unless it has other things in it."""
     names = os.listdir(handle)
     if mode & stat.S_ISVTX:
         raise NotOursError(f"all users share {path}. Choose a directory of its own.")
@@ -163,7 +163,7 @@ def open_file(path: Path, flags: int) -> int:
 
 
 def check_file(path: Path, found: os.stat_result, *, is_written: bool) -> None:
-    """Refuse a file of another user, one that is not plain, and to write to one with two names."""
+    """Refuse a file of another user, one that is not plain, and writing to one with two names."""
     require_owner(path, found, what="file")
     if not stat.S_ISREG(found.st_mode) or (is_written and found.st_nlink > 1):
         raise NotOursError(

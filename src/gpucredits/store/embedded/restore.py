@@ -61,7 +61,7 @@ def put_back(source: Path, data_dir: Path, *, with_key: bool, tell: Tell) -> Bac
 
 
 def clear(layout: cluster.Layout) -> None:
-    """Remove a restore that did not end: the key goes first, since its folder marks it as ours."""
+    """Remove an unfinished restore: the key goes first, because the folder marks it as ours."""
     fresh = layout.data_dir / FRESH_NAME
     if fresh.exists():
         (layout.data_dir / backup.KEY_FILE).unlink(missing_ok=True)

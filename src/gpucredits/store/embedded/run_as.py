@@ -103,7 +103,7 @@ def choose(cluster: Path, *, programs: Path) -> RunAs:
 
 
 def without_capability(cluster: Path, user: pwd.struct_passwd, closed: Path | None) -> str:
-    """What to do where the server would have to pass a closed directory and root may not let it."""
+    """The advice where the server must pass a closed directory and root may not let it."""
     if closed is not None:
         return (
             f"PostgreSQL does not run as root, and user {user.pw_name!r}, which it would run as, "
@@ -119,7 +119,7 @@ def without_capability(cluster: Path, user: pwd.struct_passwd, closed: Path | No
 
 
 def sealed_advice(cluster: Path) -> str:
-    """What to say of a cluster that belongs to a user of other services, too."""
+    """The advice for a cluster whose user runs other services too."""
     return (
         f"The database runs as user {SHARED!r}, which other services may run as too. Stop the "
         f"server and give the database a user of its own: {own_user(cluster)}"
@@ -127,13 +127,13 @@ def sealed_advice(cluster: Path) -> str:
 
 
 def serving_user() -> RunAs:
-    """Whom HTTP is served as where root started a server for a database of somebody else."""
+    """The user that serves HTTP where root started a server for somebody else's database."""
     entry = unprivileged(None)
     return RunAs(uid=entry.pw_uid, gid=entry.pw_gid, is_sealed=entry.pw_name == SHARED)
 
 
 def serving_advice() -> str:
-    """What to say of HTTP that is served by a user of other services, too."""
+    """The advice for HTTP that is served by a user of other services."""
     return (
         f"HTTP is served as user {SHARED!r}, which other services may run as too. Give the server "
         f"a user of its own: useradd --system {DEDICATED}"

@@ -30,7 +30,6 @@ from gpucredits.store.embedded.supervisor import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from types import TracebackType
 
 DATABASE = "gpucredits"
 START_TIMEOUT_S = 300.0  # covers recovery after a crash under full load
@@ -69,12 +68,7 @@ class EmbeddedPostgres:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     @property

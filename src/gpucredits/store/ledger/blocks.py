@@ -84,7 +84,7 @@ async def chain_heads(connection: Connection) -> list[Head]:
 async def lost_heads(
     connection: Connection, heads: Sequence[Head], *, limit: int
 ) -> list[dict[str, Any]]:
-    """Heads that were exported once and are not in the chain as they were."""
+    """Exported heads that the chain no longer has unchanged."""
     names = ("chain", "org_id", "block_id", "hash")
     columns = [[getattr(head, name) for head in heads] for name in names]
     with driver_errors():

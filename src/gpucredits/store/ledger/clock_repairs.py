@@ -235,7 +235,7 @@ async def load(db: Connection, org_id: int, now: int) -> tuple[Book, Traces]:
 
 
 async def load_limits(db: Connection, book: Book, now: int) -> None:
-    """Quota windows and rate limits of the accounts of which one lies ahead."""
+    """Quota windows and rate limits of accounts that have one ahead of the present."""
     org_id = book.org.org_id
     owners = [row[0] for row in await db.fetch(METERED, org_id, now)]
     windows = await db.fetch(WINDOWS, org_id, owners)
@@ -260,7 +260,7 @@ async def load_limits(db: Connection, book: Book, now: int) -> None:
 
 
 async def find_left(db: Connection, org_id: int, now: int) -> list[LeftAsItIs]:
-    """What happened by a clock that was ahead of ``now``, and cannot be undone."""
+    """Effects of a clock that was ahead of ``now`` that cannot be undone."""
     return [
         LeftAsItIs(kind, *row)
         for kind, query in LEFT.items()

@@ -60,7 +60,7 @@ async def find_due(
 ) -> tuple[dict[int, list[int]], int]:
     """Accounts of the next orgs that are due, some of each, and after which org to go on; or 0.
 
-    Of an org with more than ``accounts_max`` the others have their turn in the next round.
+    The rest of an org with more than ``accounts_max`` have their turn in the next round.
     """
     with driver_errors():
         rows = await connection.fetch(DUE, after, orgs_max, accounts_max, grace_us)

@@ -176,7 +176,7 @@ async def read_rows(connection: Connection, org_id: int, where: Where, page: str
 
 
 def add_filters(where: Where, org_id: int, wanted: EntryFilter) -> None:
-    """What is wanted of each entry, whoever it is about."""
+    """The conditions that hold for every entry."""
     where.add("e.org_id = {}", org_id)
     if wanted.before:
         where.add("e.entry_id < {}", wanted.before)
@@ -202,7 +202,7 @@ LeaseSpan = tuple[int, int, int, int]  # payer, lease, its first entry, the firs
 async def few_leases(
     connection: Connection, org_id: int, wanted: EntryFilter
 ) -> list[LeaseSpan] | None:
-    """The leases of a job, each with the entries between which its own are; None if many."""
+    """The leases of a job, each with the range of its entries; None if there are many."""
     own = Where()
     own.add("org_id + 0 = {}" if wanted.job_id else "org_id = {}", org_id)
     if wanted.job_id:
@@ -233,8 +233,8 @@ async def add_leases(
 ) -> list[int]:
     """Narrow the entries down to those of a job's leases; returns who pays for them.
 
-    What their payers have recorded from the beginning of the first to the end of the last is read,
-    and up to now if one of them runs or was corrected.
+    The payers' entries from the start of the first lease to the end of the last are read, and up to
+    now if a lease runs or was corrected.
     """
     own = Where()
     own.add("org_id + 0 = {}" if wanted.job_id else "org_id = {}", org_id)

@@ -1,6 +1,8 @@
 """Orgs: finding their numbers, and making the row that is locked before anything else.
 
 Owns: the directory of orgs, which gives each its number and keeps paths unique.
+Must not: lock an org. The statement that saves a batch does (store/book/save.py), and so do
+administrative acts (store/access/acts.py).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ async def ensure_org(connection: Connection | Pool, path: str) -> int:
     """The number of an org, made if need be; it exists for good once this returns.
 
     The directory may be elsewhere than the org: it gives the number, the org gets its row, and the
-    directory says so. Whoever finds a path that was left half-way goes on with it.
+    directory says so. Whoever finds a path that was left half-way finishes it.
     """
     number = await find_org(connection, path)
     if number is not None:

@@ -1,4 +1,4 @@
-"""Announcing what did not come out of a book: events of requests, statements and anomalies.
+"""Announcing events that no book makes: of requests, statements and anomalies.
 
 Must not: deliver anything; exports read the table (docs/operating.md).
 """

@@ -174,12 +174,12 @@ def by_account(
 
 
 def each_of(limit: int, accounts: int) -> int:
-    """How many leases of each account make a page in all, if half of the accounts have as many."""
+    """How many leases of each account make a page, if half of the accounts have as many."""
     return min(2 * limit // max(accounts, 1) + 1, limit)
 
 
 def add_filters(where: Where, wanted: ReservationFilter, now: int) -> None:
-    """What is wanted of each lease, whoever has it."""
+    """The conditions that hold for every lease."""
     if wanted.before:
         where.add("r.reservation_id < {}", wanted.before)
     if wanted.numbers:
@@ -193,7 +193,7 @@ def add_filters(where: Where, wanted: ReservationFilter, now: int) -> None:
 
 
 def add_state(where: Where, state: ReservationState, now: int) -> None:
-    """Only those that are so at ``now``: not every lapse is written down."""
+    """Only leases in this state at ``now``: not every lapse is written down."""
     match state:
         case ReservationState.ACTIVE:
             where.add("r.state = 0 AND r.expires_at > {}", now)

@@ -32,7 +32,7 @@ PATHS_READ_MAX = 1_000  # above so many accounts, the transfers of their org are
 
 
 class Moved(msgspec.Struct, rename={"target": "to"}):
-    """What is written down of a transfer."""
+    """The audit log's record of a transfer."""
 
     transfer_id: str
     target: str

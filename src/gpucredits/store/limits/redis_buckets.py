@@ -49,7 +49,7 @@ class RedisAway(Exception):  # noqa: N818  # it states what happened
 
 @dataclass(frozen=True, slots=True)
 class BucketSeen:
-    """What a caller last saw of a bucket: its epoch, and what it held ``age_us`` ago."""
+    """A caller's last sight of a bucket: its epoch, and what it held ``age_us`` ago."""
 
     epoch: str
     level: int

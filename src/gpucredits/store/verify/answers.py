@@ -113,7 +113,7 @@ def restamped_by(thing: Thing) -> str:
 
 
 async def otherwise(connection: Connection, thing: Thing, told: Sequence[Told]) -> list[int]:
-    """Places of the answers whose row is gone or differs."""
+    """The places of answers whose row is gone or differs."""
     columns = "".join(f", {AS_TOLD.get(column, f'r.{column}')}" for column in thing.columns)
     rows = await connection.fetch(
         "SELECT w.place FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY"  # noqa: S608  # constant texts only

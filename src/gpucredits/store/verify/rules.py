@@ -353,8 +353,8 @@ ENTRY_TYPES = "SELECT type, name, debit, credit FROM entry_types ORDER BY type"
 async def one_moment(pool: Pool) -> AsyncIterator[Connection]:
     """A connection that sees one moment of the whole database; others go on writing.
 
-    Rows are joined by hashing all the columns they are joined by. Where the planner expects few of
-    them it would compare all those of an org with one another, and it has often no way to know.
+    Rows are joined by hashing all the columns they are joined by. Where the planner expects few
+    rows, it would compare all rows of an org with one another; often it cannot know better.
     """
     async with snapshot(pool) as connection:
         await connection.execute(
@@ -369,7 +369,7 @@ async def offending_rows(
 ) -> list[dict[str, Any]]:
     """Rows that break a rule, at most so many.
 
-    Where all is well everything is read: no plan shall count on finding some soon.
+    If all is well, everything is read: no plan may count on finding a row soon.
     """
     query = f"WITH found AS MATERIALIZED ({check.query}) SELECT * FROM found LIMIT {limit:d}"  # noqa: S608  # constant texts only
     rows = await connection.fetch(query, timeout=None)
@@ -377,7 +377,7 @@ async def offending_rows(
 
 
 async def wrong_entry_types(connection: Connection) -> list[dict[str, Any]]:
-    """Types of entries that the database shows otherwise than the rules mean them."""
+    """Types of entries that the database shows differently from the rules."""
     stored = {tuple(row) for row in await connection.fetch(ENTRY_TYPES)}
     meant = {(kind.value, kind.name.lower(), *pair) for kind, pair in PAIRS.items()}
     return [{"org_id": 0, "entry_type": repr(row)} for row in sorted(stored ^ meant)]

@@ -1,7 +1,7 @@
 """The rules of accounts, grants and top-ups as questions to the database; see verify.
 
-Owns: one query for each rule. What they are is compared with the entries that made them, with one
-another, and with what the audit log, which is a chain of its own, says was done.
+Owns: one query for each rule. The rows are compared with the entries that made them, with one
+another, and with the acts in the audit log, which is a chain of its own.
 """
 
 from __future__ import annotations

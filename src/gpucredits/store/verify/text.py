@@ -1,7 +1,7 @@
 """Values of rows as they are written down for people, in SQL.
 
 Owns: the texts that rules compare with what the audit log and the outbox say. Rows are written as
-text, never text read as values: whatever was written there, no rule stumbles over it.
+text, and text is never read as a value, so no stored text breaks a rule.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class NodeEvidence(Struct, kw_only=True):
 
 
 class HeartbeatEvidence(Struct, kw_only=True, omit_defaults=True):
-    """What heartbeats told."""
+    """What heartbeats reported."""
 
     used_ms: Annotated[int, USED_MS]
     seq: Annotated[int, doc("The last heartbeat that was accepted.")] = 0
@@ -210,7 +210,7 @@ class LedgerEvidence(Struct, kw_only=True, omit_defaults=True):
 class DriftEvidence(Struct, kw_only=True):
     """Three records of the same use, side by side."""
 
-    heartbeats: Annotated[HeartbeatEvidence, doc("What heartbeats told.")]
+    heartbeats: Annotated[HeartbeatEvidence, doc("What heartbeats reported.")]
     measured: Annotated[MeasuredEvidence, doc("What nodes measured.")]
     ledger: Annotated[LedgerEvidence, doc("What the ledger charged.")]
 

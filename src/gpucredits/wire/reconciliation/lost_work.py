@@ -87,7 +87,7 @@ class LossTermsRequest(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class LossTermsChange(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of the terms; what is left out stays, and null is the default."""
+    """The terms of lost work to change; others stay, and null restores the default."""
 
     account: Annotated[AccountPath, ACCOUNT]
     hours_per_job: Annotated[Hours | UnsetType | None, HOURS_PER_JOB] = UNSET

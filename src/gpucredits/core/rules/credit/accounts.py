@@ -118,7 +118,7 @@ def too_many_labels(account: Account, labels: dict[str, str]) -> Refused | None:
 
 
 def terms_refused(account: Account, command: UpdateAccount, model: Model) -> Refused | None:
-    """Refuse a credit limit for a prepaid account, and that one which owes becomes prepaid."""
+    """Refuse a credit limit for a prepaid account, and to make an account that owes prepaid."""
     if model is not Model.PREPAID:
         return None
     if command.credit_limit:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from gpucredits.core import ids
 from gpucredits.core.account import Account
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.command import Adjust, Refund
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import DEBT, OVERRUN, Grant
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Adjusted, Refunded
-from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused, invariant
+from gpucredits.core.reasons import LEASE_UNKNOWN, Reason, Refused
 from gpucredits.core.reconciliation.commands import Reconcile, RefundLostWork
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rule import Rule, State, Touches
@@ -31,8 +31,8 @@ def refund(book: Book, command: Refund, now: int) -> Refunded | Refused:
     if command.amount > lease.charged:
         return Refused(
             Reason.REFUND_EXCEEDS,
-            f"Only {format_credits(lease.charged)} of what was charged has not been given "
-            f"back; {format_credits(command.amount)} is more.",
+            f"At most {format_credits(lease.charged)} of the charge can still be given back; "
+            f"{format_credits(command.amount)} is more.",
             {
                 "refundable": format_credits(lease.charged),
                 "requested": format_credits(command.amount),
@@ -84,10 +84,10 @@ def give_back(
 ) -> list[tuple[int, int]]:
     """Undo one payment, of a grant, of a debt, or of the house; returns who was given what.
 
-    What grants have repaid of a debt since, or the house has collected from them, is theirs.
+    If grants have repaid a debt since, or the house has collected from them, they get it back.
     """
     if grant_id > 0:
-        return_to_grant(book, account, lease, book.grant(grant_id), amount, now)
+        return_to_grant(book, account, lease, book.lots[grant_id], amount, now)
         return [(grant_id, amount)]
     part = min(amount, account.debt if grant_id == DEBT else account.overrun)
     if grant_id == DEBT:
@@ -106,12 +106,12 @@ def give_back(
         )
     given = take_last(repayments(book, account, grant_id), amount - part)
     for repaid_by, some in given:
-        return_to_grant(book, account, lease, book.grant(repaid_by), some, now, owed=grant_id)
+        return_to_grant(book, account, lease, book.lots[repaid_by], some, now, owed=grant_id)
     return [(grant_id, part), *given] if part else given
 
 
 def repayments(book: Book, account: Account, owed: int) -> list[tuple[int, int]]:
-    """Which grants have paid off what an account owed, in order, and were not given it back."""
+    """The grants that repaid what an account owed, in order, unless they got it back."""
     kind = EntryType.REPAY if owed == DEBT else EntryType.COLLECT
     repaid: list[tuple[int, int]] = []
     for entry in (*book.past, *book.entries):
@@ -136,7 +136,7 @@ def return_to_grant(  # who is given back what, and whether it paid itself or wh
 ) -> None:
     """Put credits back into a grant, where they pay what its account owes.
 
-    Of a grant that has ended, those that are left then expire at once.
+    If the grant has ended, the credits that are left then expire at once.
     """
     if owed is None:
         post_refund(book, account, lease, amount, grant.grant_id, now)

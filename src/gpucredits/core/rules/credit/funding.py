@@ -118,7 +118,7 @@ def funders_of(
 
 
 def bring(book: Book, account: Account, now: int) -> None:
-    """Bring an account of a chain forward to ``now``, if all that takes is in the book."""
+    """Bring an account of a chain forward to ``now``, if the book has every row for that."""
     if account.account_id in book.bare:
         raise NotInBook
     if account.due_at <= now:

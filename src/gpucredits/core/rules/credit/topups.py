@@ -6,13 +6,13 @@ from operator import attrgetter
 
 from gpucredits.core import ids
 from gpucredits.core.account import Account
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.command import ConfirmTopUp, FailTopUp, ReverseTopUp, TopUp
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import OVERRUN, Grant, GrantState, Source
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import ToppedUp
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.credit.grants import grants_full, open_grant
@@ -33,7 +33,7 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
     if command.bill and not outstanding(command.bill, received_by(account, command.refunded)):
         return Refused(
             Reason.STATEMENT_PAID,
-            "The statement is paid: nothing of what it asks for is outstanding.",
+            "The statement is paid: nothing is outstanding.",
             {"account": account.path},
         )
     if command.expires_at <= now:
@@ -62,7 +62,7 @@ def top_up(book: Book, command: TopUp, now: int) -> ToppedUp | Refused:
 def reference_used(book: Book, reference: str) -> Refused | None:
     """Refuse to count a payment twice: a reference names one payment of an org.
 
-    That of a payment that failed may be used again.
+    The reference of a failed payment may be used again.
     """
     for payment in book.topups.values():
         if payment.payment_reference == reference and payment.status is not TopUpStatus.FAILED:
@@ -122,7 +122,7 @@ def reverse_top_up(book: Book, command: ReverseTopUp, now: int) -> ToppedUp | Re
     book.touch(account)
     book.touch(payment)
     payment.status = TopUpStatus.REVERSED
-    grant = book.grant(payment.grant_id)
+    grant = book.lots[payment.grant_id]
     kin = lineage_of(book, grant, now)
     returned = sum(take_back(book, account, grant, lot, now) for lot in kin)
     owed = payment.amount - returned - expired_of(book, kin)
@@ -153,7 +153,7 @@ def lineage_of(book: Book, grant: Grant, now: int) -> list[Grant]:
 
 
 def take_back(book: Book, account: Account, grant: Grant, lot: Grant, now: int) -> int:
-    """Take back what no hold counts on of a lot of a payment's lineage; returns how much.
+    """Take back the credits of a payment's lot that no hold counts on; returns how many.
 
     Credits in another account move back to the grant of the payment first. A held-over lot stays:
     it is kept for holds.
@@ -184,7 +184,7 @@ def take_back(book: Book, account: Account, grant: Grant, lot: Grant, now: int) 
 
 
 def expired_of(book: Book, kin: list[Grant]) -> int:
-    """What expired unused of some grants, and was not restored."""
+    """The credits of some grants that expired unused and were not restored."""
     numbers = {lot.grant_id for lot in kin}
     signs = {EntryType.EXPIRE: 1, EntryType.RESTORE: -1}
     return sum(

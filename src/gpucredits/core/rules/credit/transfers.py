@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from gpucredits.core import ids
 from gpucredits.core.account import Account, org_of
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.command import Transfer
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState
 from gpucredits.core.money import format_credits
 from gpucredits.core.outcome import Transferred
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, Touches
 from gpucredits.core.rules.credit.accounts import insufficient
 from gpucredits.core.rules.credit.funding import allot, find

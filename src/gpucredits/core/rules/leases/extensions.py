@@ -24,7 +24,7 @@ from gpucredits.core.rules.upkeep.counting import count_slice
 def extend(book: Book, payer: Account, lease: Reservation, end: int, now: int) -> int:
     """Hold for as much of the maintenance as can be funded; when the lease then ends.
 
-    ``end`` is when the lease ends without, one full lease after ``now``.
+    ``end`` is when the lease would end otherwise: one full lease after ``now``.
     """
     missing_ms = -((end - book.maintenance_until) // 1_000)
     if missing_ms <= 0 or end < now + lease.lease_ms * 1_000:

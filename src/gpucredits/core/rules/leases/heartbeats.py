@@ -306,7 +306,7 @@ def believable(lease: Reservation, used_ms: int, now: int) -> tuple[int, str]:
 
 
 def repeated(lease: Reservation, used_ms: int, now: int) -> BeatResult:
-    """What a report is told whose seq was used before: the same again, and nothing is charged.
+    """The answer to a report whose seq was used before: the same again, and nothing is charged.
 
     A report with more use than was accepted may be no repetition: somebody else may have used the
     seq. So the node is told the last seq, and reports again with a higher one. Use that was cut to
@@ -341,7 +341,7 @@ def answer(lease: Reservation, now: int, *, duplicate: bool = False, flag: str =
 
 
 def over(lease: Reservation) -> BeatResult:
-    """What the node of a lease is told that has ended: how."""
+    """The answer for a lease that has ended: how it ended."""
     return BeatResult(
         Decision.STOP, lease.settled, lease.held, 0, lease.state, lease.state.name.lower()
     )

@@ -21,9 +21,9 @@ from gpucredits.core.rules.upkeep.counting import job_row, lane_of, others, take
 def late_ms(  # a report, and whose
     book: Book, lease: Reservation, seq: int, used_ms: int, now: int
 ) -> tuple[int, int]:
-    """The use that a late report tells of up to the lapse, and the use to charge in all.
+    """The reported use up to the lapse, and the total use to charge.
 
-    Both are 0 where the lease did not lapse or the report was taken before.
+    Both are 0 if the lease did not lapse or the report was accepted before.
     """
     if lease.state is not ReservationState.EXPIRED or seq <= lease.seq:
         return 0, 0

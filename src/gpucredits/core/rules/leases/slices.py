@@ -1,7 +1,7 @@
 """Who pays for a report: its slice of time is cut where grants started or ended.
 
-A slice is the time from a lease's last report to this one. Use is spread evenly over it, as for
-quota windows, and each piece is paid by the grants that could pay then, in the order they had
+A slice is the time from a lease's last report to this one. Use is spread evenly over the slice, as
+for quota windows, and each piece is paid by the grants that could pay then, in the order they had
 then. So a bill, and what is left of every grant, does not depend on how often a job reports.
 
 Owns: the plan of a payment, and carrying it out.
@@ -50,7 +50,7 @@ def plan_slice(
     claims = {
         number: (claim, until) for number, claim, until in lease.kept if is_open(book, number)
     }
-    claimed = [book.grant(number) for number in claims]
+    claimed = [book.lots[number] for number in claims]
     payers = [lot for lot in lots if lot.state is ACTIVE] + claimed
     payers.sort(key=rank)
     left = {lot.grant_id: lot.remaining for lot in payers}
@@ -137,7 +137,7 @@ def take(lots: list[Grant], left: dict[int, int], taken: dict[int, int], amount:
 
 
 def unclaimed(grant: Grant, claims: dict[int, tuple[int, int]], taken: dict[int, int]) -> int:
-    """What of a held-over grant nobody else may claim, once a lease has taken its part."""
+    """The rest of a held-over grant that nobody else may claim, once a lease has taken its part."""
     others = grant.claims - claims[grant.grant_id][0]
     return max(grant.remaining - taken.get(grant.grant_id, 0) - others, 0)
 
@@ -183,7 +183,7 @@ def carry_out(book: Book, payer: Account, lease: Reservation, plan: Plan) -> lis
     parts = dict(plan.taken)
     for number, claim, _ in lease.kept:
         if number in parts and is_open(book, number):
-            grant = book.grant(number)
+            grant = book.lots[number]
             book.touch(grant)
             grant.claims -= min(claim, parts[number])
     lease.kept = lessened(lease.kept, parts)
@@ -191,7 +191,7 @@ def carry_out(book: Book, payer: Account, lease: Reservation, plan: Plan) -> lis
         if number == DEBT:
             payer.debt += part
         else:
-            draw(book, payer, book.grant(number), part)
+            draw(book, payer, book.lots[number], part)
     return plan.taken
 
 

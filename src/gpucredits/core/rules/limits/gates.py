@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from copy import copy
 
 from gpucredits.core.account import Account, Model, lineage, scope_of
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.gate import (
     FairShareVerdict,
     Gate,
@@ -27,7 +27,7 @@ from gpucredits.core.limits import TokenBucket, advance, boosted, bucket_terms
 from gpucredits.core.money import RATE_PER_MS, count, format_credits, time_covered_ms
 from gpucredits.core.outcome import Funder
 from gpucredits.core.quota import Dimension, Quota
-from gpucredits.core.reasons import Detail, Reason, Refused, invariant
+from gpucredits.core.reasons import Detail, Reason, Refused
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.limits.clearing import (
     drawn_at,

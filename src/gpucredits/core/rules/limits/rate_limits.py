@@ -1,6 +1,6 @@
 """Rules for rate limits: setting and ending an account's bucket.
 
-Owns: what a bucket begins with. One that is set anew gives nothing back that was drawn before.
+Owns: what a bucket begins with. A bucket that is set anew gives back nothing that was drawn before.
 Must not: end or refuse anything that runs; the next renewal sees the new limit.
 """
 

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from copy import copy
 
 from gpucredits.core import bounds
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.budget import Budget
 from gpucredits.core.command import EndBudget, EndQuota, ReplaceBudgets, ReplaceQuotas
 from gpucredits.core.limit_states import budget_state, quota_state
 from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced, QuotaSaved, QuotasReplaced
 from gpucredits.core.quota import Quota
-from gpucredits.core.reasons import Reason, Refused, invariant
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.rule import Rule, State, touches_account, without_nulls
 from gpucredits.core.rules.credit.funding import find
 from gpucredits.core.rules.limits.budgets import check_budget, end_budget, set_budget
@@ -42,7 +42,7 @@ def replace_quotas(book: Book, command: ReplaceQuotas, now: int) -> QuotasReplac
         return Refused(Reason.LIMIT_INVALID, "Two quotas of the list are the same but for limits.")
     above = [quota for quota in open_quotas(book, account) if quota.set_by < command.by]
     if len(kinds) + len(above) > bounds.QUOTAS_MAX:
-        return Refused(Reason.LIMIT_INVALID, f"{bounds.QUOTAS_MAX} quotas are the most there are.")
+        return Refused(Reason.LIMIT_INVALID, f"An account has at most {bounds.QUOTAS_MAX} quotas.")
     for each in command.quotas:
         if wrong := check_quota(each) or higher_than_above(book, account, each, now):
             return wrong
@@ -72,7 +72,7 @@ def replace_budgets(book: Book, command: ReplaceBudgets, now: int) -> BudgetsRep
     if len(names) < len(command.budgets):
         return Refused(Reason.LIMIT_INVALID, "Two budgets of the list have the same name.")
     if len(names) > bounds.BUDGETS_MAX:
-        text = f"{bounds.BUDGETS_MAX} budgets are the most there are."
+        text = f"An account has at most {bounds.BUDGETS_MAX} budgets."
         return Refused(Reason.LIMIT_INVALID, text)
     for each in command.budgets:
         if wrong := check_budget(each, max(now, each.starts_at or now)):

@@ -1,7 +1,7 @@
 """Claims: what live leases may still take of a grant that has ended.
 
-A lease reports what it used some time after it used it. When a grant ends, so much of it is held
-over as leases may have used before and not reported; each of them has a claim on that. Where the
+A lease reports what it used some time after it used it. When a grant ends, the part that leases may
+have used before and not reported is held over; each of these leases has a claim on it. Where the
 account cannot back its holds without the grant, claims go as far as the holds, until the present
 ends of their leases. Several leases may claim the same credits: who reports first takes what it
 needs, up to its own claim.
@@ -175,7 +175,7 @@ def keep_claims(
     for number, claim, _ in lease.kept:
         if not is_open(book, number):
             continue
-        grant = book.grant(number)
+        grant = book.lots[number]
         book.touch(grant)
         grant.claims += stays.get(number, 0) - claim
         if grant.remaining > grant.claims:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpucredits.core.account import Account, lineage
-from gpucredits.core.book import Book, NotInBook
+from gpucredits.core.book import Book, NotInBook, invariant
 from gpucredits.core.bounds import HOUR_US
 from gpucredits.core.limits import NO_CAP, LimitChain, advance, bucket_terms
 from gpucredits.core.quota import (
@@ -31,7 +31,6 @@ from gpucredits.core.quota import (
     spread,
     window_at,
 )
-from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import NO_PART, Decision, Reservation, ReservationState
 
 GPUS = Dimension.CONCURRENT_GPUS

@@ -10,11 +10,10 @@ from collections import defaultdict
 from heapq import heapify, heappop, heappush
 
 from gpucredits.core.account import Account
-from gpucredits.core.book import Book
+from gpucredits.core.book import Book, invariant
 from gpucredits.core.budget import Budget
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.reasons import invariant
 from gpucredits.core.reservation import Reservation, ReservationState, lives_until
 from gpucredits.core.rules.upkeep.budget_periods import issue_period, next_issue, roll_over
 from gpucredits.core.rules.upkeep.claims import drop_claims, end, would_pay
