@@ -25,7 +25,7 @@ from gpucredits.wire.account import (
 
 @click.group(cls=Group)
 def account() -> None:
-    """Wallets at org, project or user scope, such as acme/vision/alice."""
+    """Accounts of orgs, projects and users: acme/vision/alice."""
 
 
 @account.command("create")

@@ -181,7 +181,7 @@ def show_pools(answer: PoolList) -> None:
                 "no limit" if row.capacity is None else str(row.capacity),
                 str(row.resources.cpu or ""),
                 str(row.resources.memory or ""),
-                f"after {format_seconds(row.policy.grace_seconds)}"
+                f"{format_seconds(row.policy.grace_seconds)} notice"
                 if row.policy.preemption
                 else "no",
                 "yes" if row.policy.borrowing else "no",
@@ -203,14 +203,14 @@ def show_pool(answer: PoolAnswer, shares: SharesAnswer | None = None) -> None:
             ("held", "" if shares is None else _held(shares)),
             ("CPUs", str(answer.resources.cpu or "")),
             ("memory", str(answer.resources.memory or "")),
+            ("preemption", _preemption(policy.preemption, policy.grace_seconds)),
             (
-                "preemption",
-                f"after {format_seconds(policy.grace_seconds)}" if policy.preemption else "no",
+                "minimum run time",
+                f"{format_seconds(policy.min_runtime_seconds)} before a preemption",
             ),
-            ("left alone for", format_seconds(policy.min_runtime_seconds)),
             ("backfill", "yes" if policy.backfill else "no"),
-            ("kept for the head after", format_seconds(policy.hold_after_seconds)),
-            ("priority counts within a", policy.priority_scope),
+            ("room kept for the first", _kept(policy.hold_after_seconds)),
+            ("priority", f"within each {policy.priority_scope}"),
             ("past use", _past(policy.usage_order, policy.half_life_seconds)),
             ("borrowing", "yes" if policy.borrowing else "no"),
             (
@@ -255,6 +255,16 @@ def _held(shares: SharesAnswer) -> str:
     gpus = count(str(shares.over), "more GPU")
     are = "is" if shares.over == 1 else "are"
     return f"{text}: {shares.over} over; nothing new starts until {gpus} {are} free"
+
+
+def _preemption(is_on: bool, grace_s: int) -> str:  # it is the term itself
+    """Whether work is stopped for others, and how long it has to save itself."""
+    return f"yes, {format_seconds(grace_s)} of notice" if is_on else "no"
+
+
+def _kept(hold_after_s: int) -> str:
+    """From when on a first request that cannot start is not overtaken."""
+    return f"after {format_seconds(hold_after_s)} in the queue" if hold_after_s else "never"
 
 
 def _past(order: str, half_life_s: int) -> str:

@@ -15,7 +15,7 @@ from gpucredits.wire.price import NewPriceAnswer, PriceAnswer, PricePage
 
 @click.group(cls=Group)
 def price() -> None:
-    """Versioned prices; a running job keeps the price it was admitted at."""
+    """Prices per GPU-hour; a running job keeps its price."""
 
 
 @price.command("set")

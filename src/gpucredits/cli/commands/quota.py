@@ -28,7 +28,7 @@ DIMENSIONS: dict[str, DimensionName] = {
 
 @click.group(cls=Group)
 def quota() -> None:
-    """Limits on GPUs and jobs at once, on credits per window, and per job."""
+    """Limits on GPUs, on jobs, and on credits per window or job."""
 
 
 def window_options(command: Callable[..., None]) -> Callable[..., None]:

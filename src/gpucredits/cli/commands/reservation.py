@@ -79,7 +79,10 @@ def heartbeat(
     dry_run: bool,
     exit_code: bool,
 ) -> None:
-    """Report what a job has used since it was admitted, and renew its lease."""
+    """Report the use of a job, and renew its lease.
+
+    The use is that of the whole job since it was admitted.
+    """
     with session.client() as client:
         if seq is None:
             seq = client.reservation(reservation_id).seq + 1

@@ -32,7 +32,10 @@ def transfer(
     metadata: tuple[tuple[str, str], ...],
     write: Write,
 ) -> None:
-    """Move AMOUNT unheld credits; claw-back is the same the other way round."""
+    """Move AMOUNT unheld credits from one account to another.
+
+    A claw-back is a transfer the other way round.
+    """
     call = client_calls.transfer(source, target, amount, metadata=dict(metadata) or None, **write)
     session.run(call, show_transfer)
 

@@ -37,7 +37,7 @@ def usage(
     page: PageAt,
     follow: bool,
 ) -> None:
-    """What ACCOUNT and all below it paid for, and the leases of their jobs."""
+    """What ACCOUNT and all below it paid for, and their leases."""
     call = client_calls.usage_page(account, by=by, since=since, until=until, **page)
     session.run_pages(call, show_usage, items=("paid", "leases"), follow=follow)
 

@@ -82,7 +82,10 @@ def run(  # noqa: PLR0913  # each is an option
     agent_dir: Path | None,
     words: tuple[str, ...],
 ) -> None:
-    """Run COMMAND under a lease, from admission to receipt; exit with the code of COMMAND."""
+    """Run COMMAND under a lease, from admission to receipt.
+
+    Exits with the code of COMMAND.
+    """
     if deadline is not None and not wait:
         raise click.UsageError("--until goes with --wait.")
     fields: dict[str, Any] = {**job}
@@ -144,7 +147,11 @@ def through_agent(agent_dir: Path, message: local_api.RunMessage) -> tuple[int, 
     try:
         ended = local_api.run_at(place, message, pass_signals, say)
     except OSError as error:
-        raise click.ClickException(f"no agent answers at {place}: {error}") from error
+        why = error.strerror or error
+        raise click.ClickException(
+            f"no agent answers at {place}: {why}. Start one with gpucredits agent serve "
+            f"--state-dir {agent_dir}"
+        ) from error
     if isinstance(ended, tuple):
         return ended
     if times:  # the request waited, and a signal took it back

@@ -86,7 +86,7 @@ def simulate(  # noqa: PLR0913  # one argument for each option
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a simulated fleet on a server of its own, and prove every bill.
+    """Run a simulated fleet on its own server; prove every bill.
 
     The server's clock is moved from event to event, so months take minutes. Nodes crash, lose
     their network, repeat old reports and have slow clocks. An oracle computes each bill from the
