@@ -37,7 +37,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "transfers": ("acme --tree --since 7d",),
     "balance": ("acme/vision", "acme --tree --at 2026-03-01"),
     "ledger": ("acme --tree --since 7d", "acme/vision --job train-7"),
-    "usage": ("acme --by day --since 7d", "acme --since 2026-02-01 --until 2026-03-01"),
+    "usage": (
+        "acme --by day --picture usage.svg",
+        "acme --by day --since 7d",
+        "acme --since 2026-02-01 --until 2026-03-01",
+    ),
     "price end": ("h100 --at 2030-01-01",),
     "price set": ("h100 120", "h100 90 --account acme --from 2030-01-01"),
     "price list": ("--type h100",),

@@ -204,30 +204,31 @@ class Session:
         *,
         items: str | tuple[str, ...],
         follow: bool,
-    ) -> None:
+    ) -> Page:
         """As ``run``, for a list: one page, or with ``follow`` all of them as if they were one.
 
-        ``items`` names the list of a page, or its lists.
+        ``items`` names the list of a page, or its lists. The page that is shown is returned.
         """
         lists = (items,) if isinstance(items, str) else items
         with self.client() as client:
             replies = [client.fetch(call)]
             while follow and (cursor := replies[-1].value.next_cursor):
                 replies.append(client.fetch(call.at(cursor)))
+        page = replies[0].value
         if len(replies) == 1:
             self.print(replies[0], show)
-        elif self.as_json:
-            output.print_json(merged(replies, lists))
         else:
-            page = replies[0].value
+            whole = b"" if not self.as_json else merged(replies, lists)
             for name in lists:
                 setattr(page, name, [item for r in replies for item in getattr(r.value, name)])
             page.next_cursor = None
-            show(page)
-        if not self.as_json and replies[-1].value.next_cursor and not follow:
-            output.say(
-                f"There is more: --all, or --cursor {replies[-1].value.next_cursor}", err=True
-            )
+            if self.as_json:
+                output.print_json(whole)
+            else:
+                show(page)
+        if not self.as_json and page.next_cursor and not follow:
+            output.say(f"There is more: --all, or --cursor {page.next_cursor}", err=True)
+        return page
 
 
 def merged(replies: Sequence[Reply[Any]], lists: Sequence[str]) -> bytes:
