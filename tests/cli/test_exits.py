@@ -34,6 +34,15 @@ def test_a_refusal_is_explained(terminal: Terminal, client: Client, org: str) ->
     )
 
 
+def test_a_refusal_names_no_empty_facts(terminal: Terminal, client: Client, org: str) -> None:
+    """A job without a node has no line about a node."""
+    client.issue(org, "500")
+    client.reserve(org, job_id="j", gpu_type="h100")
+    said = terminal.run("reserve", org, "--job", "j", "--type", "h100").stderr.splitlines()
+    assert "  job_id: j" in said
+    assert [line for line in said if line.rstrip().endswith(":")] == []
+
+
 def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> None:
     """With --json the problem is printed as it came."""
     result = terminal.run("account", "create", org, "--json")
