@@ -45,6 +45,16 @@ def test_a_fleet_with_faults_pays_what_the_oracle_says(tmp_path: Path) -> None:
     assert picture.read_text().startswith("<svg")
 
 
+def test_a_workload_may_leave_a_type_out() -> None:
+    """One job, or the first ones of a trace, ask for some of the types that have a price."""
+    workload = made_up(seed=1, jobs=1, hours=1, orgs=1)
+    assert set(workload.gpu_types) < set(workload.prices)
+    options = ["--jobs", "1", "--hours", "1", "--seed", "1", "--no-faults"]
+    done = CliRunner().invoke(main, ["simulate", *options, "--interval-seconds", "1800"])
+    assert done.exit_code == 0, done.output
+    assert "1 bill equals the oracle's." in done.stdout
+
+
 def test_a_picture_that_cannot_be_written_is_refused_before_the_simulation(tmp_path: Path) -> None:
     """Not after the minutes that it takes, and with the place."""
     picture = tmp_path / "nowhere" / "fleet.svg"

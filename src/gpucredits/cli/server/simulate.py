@@ -26,6 +26,7 @@ from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.progress import ProgressLine
 from gpucredits.client import CallError, Client
 from gpucredits.core.duration import format_ms
+from gpucredits.core.money import count
 from gpucredits.service.reads.verify import Verification
 from gpucredits.simulation.fleet import Fleet, Terms
 from gpucredits.simulation.opening import credits_text, open_world
@@ -175,7 +176,8 @@ def show(summary: Summary, took_ms: int) -> None:
     _counts("Jobs admitted from the queue, by longest wait", dict(summary.waits))
     click.echo(f"Jobs that gave up waiting: {summary.left}.\n")
     if not summary.wrong:
-        click.echo(f"{summary.attempts - summary.rounded} bills equal the oracle's.")
+        equal = summary.attempts - summary.rounded
+        click.echo(f"{count(equal, 'bill')} {'equals' if equal == 1 else 'equal'} the oracle's.")
         if summary.rounded:
             click.echo(
                 f"{summary.rounded} leases were used to their last millisecond: their bills are "
