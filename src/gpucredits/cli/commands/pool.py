@@ -204,10 +204,7 @@ def show_pool(answer: PoolAnswer, shares: SharesAnswer | None = None) -> None:
             ("CPUs", str(answer.resources.cpu or "")),
             ("memory", str(answer.resources.memory or "")),
             ("preemption", _preemption(policy.preemption, policy.grace_seconds)),
-            (
-                "minimum run time",
-                f"{format_seconds(policy.min_runtime_seconds)} before a preemption",
-            ),
+            ("minimum run time", _young(policy.min_runtime_seconds)),
             ("backfill", "yes" if policy.backfill else "no"),
             ("room kept for the first", _kept(policy.hold_after_seconds)),
             ("priority", f"within each {policy.priority_scope}"),
@@ -260,6 +257,11 @@ def _held(shares: SharesAnswer) -> str:
 def _preemption(is_on: bool, grace_s: int) -> str:  # it is the term itself
     """Whether work is stopped for others, and how long it has to save itself."""
     return f"yes, {format_seconds(grace_s)} of notice" if is_on else "no"
+
+
+def _young(min_runtime_s: int) -> str:
+    """For how long new work is not stopped for others."""
+    return f"{format_seconds(min_runtime_s)} before a preemption" if min_runtime_s else "none"
 
 
 def _kept(hold_after_s: int) -> str:
