@@ -65,6 +65,8 @@ def test_an_unknown_key_is_placed(terminal: Terminal, org: str) -> None:
     words = ("balance", org)
     from_env = last_line(terminal, *words, GPUCREDITS_API_KEY="gck_x")
     assert from_env == f"{url} does not know the key of GPUCREDITS_API_KEY."
+    said = terminal.run(*words, GPUCREDITS_API_KEY="gck_x").stderr
+    assert "The API key is missing, unknown or revoked." in said
     given = last_line(terminal, *words, "--key", "gck_x")
     assert given == f"{url} does not know the key of --key."
 

@@ -57,21 +57,55 @@ def show(session: Session, place: tuple[str, str]) -> None:
     "--capacity",
     type=values.gpus,
     metavar="NUMBER",
-    help="GPUs; 0 drains. In a pool without it nobody waits.",
+    help="How many GPUs there are; 0 drains the pool. Without a capacity nobody waits.",
 )
-@click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
-@click.option("--memory", type=click.IntRange(min=1), help="Memory, if it is scarce as well.")
-@click.option("--preemption/--no-preemption", default=None, help="Stop work above its share.")
-@click.option("--grace", type=values.duration, help="How much notice that work gets.")
-@click.option("--min-runtime", type=values.duration, help="Leave work alone that is younger.")
-@click.option("--backfill/--no-backfill", default=None, help="Let the small overtake.")
-@click.option("--hold-after", type=values.duration, help="From when on room is kept for the head.")
-@click.option("--priority-scope", type=click.Choice(get_args(ScopeName)))
-@click.option("--usage-order", type=click.Choice(get_args(UsageOrderName)))
-@click.option("--half-life", type=values.duration, help="Past use fades by half in this time.")
-@click.option("--borrowing/--no-borrowing", default=None, help="Let orgs use idle capacity.")
 @click.option(
-    "--window-max", type=values.duration, help="How long its leases may last without a report."
+    "--cpu", type=click.IntRange(min=1), help="How many CPUs there are, if CPUs are scarce too."
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(min=1),
+    help="How much memory there is, in any unit that jobs use too.",
+)
+@click.option(
+    "--preemption/--no-preemption",
+    default=None,
+    help="Stop jobs above their fair share for requests within theirs.",
+)
+@click.option("--grace", type=values.duration, help="The notice before such a stop. Default: 30s.")
+@click.option(
+    "--min-runtime",
+    type=values.duration,
+    help="Jobs younger than this are not stopped. Default: 5m.",
+)
+@click.option(
+    "--backfill/--no-backfill",
+    default=None,
+    help="Let requests overtake the first one where that does not delay it.",
+)
+@click.option(
+    "--hold-after",
+    type=values.duration,
+    help="Keep room for the first request after this time in the queue. Default: 1h.",
+)
+@click.option(
+    "--priority-scope",
+    type=click.Choice(get_args(ScopeName)),
+    help="How far priority counts. Default: user.",
+)
+@click.option(
+    "--usage-order",
+    type=click.Choice(get_args(UsageOrderName)),
+    help="What past use decides: nothing, ties, or who goes first. Default: ignored.",
+)
+@click.option("--half-life", type=values.duration, help="The time in which past use fades by half.")
+@click.option(
+    "--borrowing/--no-borrowing", default=None, help="Let orgs use idle GPUs above their share."
+)
+@click.option(
+    "--window-max",
+    type=values.duration,
+    help="How long leases of the pool may last without a report.",
 )
 @sets(
     {

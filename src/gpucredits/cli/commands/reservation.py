@@ -36,7 +36,12 @@ _NOTES: Final = {
 @click.option("--job", "job_id", required=True, help="The job's id.")
 @job_options
 @click.option("--wait", is_flag=True, help="Wait for capacity, credits or quota, in the queue.")
-@click.option("--until", "deadline", type=values.instant, help="How long to wait at most.")
+@click.option(
+    "--until",
+    "deadline",
+    type=values.instant,
+    help="When to stop waiting, such as 2h. Default: 7d.",
+)
 @writes
 def reserve(
     session: Session,

@@ -46,7 +46,10 @@ AGENT_SOCKET: Final = "agent.sock"
 @job_options
 @click.option("--wait", is_flag=True, help="Wait for capacity, credits or quota, in the queue.")
 @click.option(
-    "--until", "deadline", type=values.instant, help="The latest time until which to wait."
+    "--until",
+    "deadline",
+    type=values.instant,
+    help="When to stop waiting, such as 2h. Default: 7d.",
 )
 @click.option("--token", is_flag=True, help="Give the job a signed lease token, and renew it.")
 @click.option("--device", "devices", multiple=True, help="The UUID of a GPU that the job may see.")
