@@ -69,10 +69,18 @@ def reserve(
 @click.command(cls=Command)
 @click.argument("reservation_id")
 @click.option(
-    "--used", "used_ms", type=values.duration, required=True, help="Use in all, such as 90s."
+    "--used",
+    "used_ms",
+    type=values.duration,
+    required=True,
+    help="Use since the admission in all, such as 90s.",
 )
-@click.option("--seq", type=click.IntRange(min=1), help="Default: one after the last accepted.")
-@click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+@click.option(
+    "--seq",
+    type=click.IntRange(min=1),
+    help="The number of the report. Default: one after the last accepted.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what the answer would be; change nothing.")
 @click.option("--exit-code", is_flag=True, help="Exit with 5 for drain and with 6 for stop.")
 @calls
 def heartbeat(

@@ -20,7 +20,11 @@ from gpucredits.wire.credit import TransferAnswer, TransferPage
 @click.argument("target", metavar="TO", type=values.account)
 @click.argument("amount", type=values.amount)
 @click.option(
-    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+    "--label",
+    "metadata",
+    type=values.label,
+    multiple=True,
+    help="A label such as team=nlp. May be given many times.",
 )
 @writes
 def transfer(

@@ -52,9 +52,18 @@ AGENT_SOCKET: Final = "agent.sock"
     help="When to stop waiting, such as 2h. Default: 7d.",
 )
 @click.option("--token", is_flag=True, help="Give the job a signed lease token, and renew it.")
-@click.option("--device", "devices", multiple=True, help="The UUID of a GPU that the job may see.")
 @click.option(
-    "--signal", "drain_signal", default="TERM", show_default=True, help="The signal to end."
+    "--device",
+    "devices",
+    multiple=True,
+    help="The UUID of a GPU that the job may see; give one for each GPU.",
+)
+@click.option(
+    "--signal",
+    "drain_signal",
+    default="TERM",
+    show_default=True,
+    help="The signal that tells the job to end.",
 )
 @click.option(
     "--throttle-command",

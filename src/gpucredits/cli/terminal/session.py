@@ -340,8 +340,10 @@ def option_of(field: str) -> str | None:
 def writes(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that changes something its options; they arrive as ``write``."""
 
-    @click.option("--idempotency-key", help="Run it once for this key, however often it is sent.")
-    @click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+    @click.option(
+        "--idempotency-key", help="Do it once for this key, however often the command is run."
+    )
+    @click.option("--dry-run", is_flag=True, help="Show what the answer would be; change nothing.")
     @functools.wraps(command)
     def with_write(*args: Any, idempotency_key: str | None, dry_run: bool, **given: Any) -> None:
         command(*args, write=Write(key=idempotency_key, dry_run=dry_run), **given)
