@@ -30,7 +30,7 @@ def test_a_mistyped_account_gets_near_ones(terminal: Terminal, client: Client, o
     for mistyped in (f"{org}/visoin", f"{org}x/vision"):
         said = last_line(terminal, "balance", mistyped)
         assert said.startswith(f"Did you mean {org}/vision")
-    assert last_line(terminal, "balance", "9") == (
+    assert last_line(terminal, "balance", "zz.zz.zz.zz.zz") == (
         "The accounts that your key sees: gpucredits account list."
     )
 
@@ -39,13 +39,12 @@ def test_a_type_without_a_price_gets_those_with_one(
     terminal: Terminal, client: Client, org: str, gpu_type: str
 ) -> None:
     """List prices only: a discount of another account is none for this one."""
-    client.set_price(f"{gpu_type}-listed", "60")
-    client.set_price(f"{gpu_type}-theirs", "60", account=org)
+    client.set_price(f"0-{gpu_type}", "60")  # the first of the alphabet
+    client.set_price(f"0-{gpu_type}-theirs", "60", account=org)
     said = last_line(terminal, "reserve", org, "--job", "j", "--type", gpu_type)
     assert said.startswith("Prices are in force for ")
+    assert f" 0-{gpu_type}/default" in said
     assert f"{gpu_type}-theirs" not in said
-    listed = {row.gpu_type for row in client.price_page(limit=1000).prices if not row.account}
-    assert said.count("/default") == min(len(listed), 8)
 
 
 def test_an_unknown_pool_gets_the_pools(terminal: Terminal, client: Client, gpu_type: str) -> None:
@@ -55,7 +54,6 @@ def test_an_unknown_pool_gets_the_pools(terminal: Terminal, client: Client, gpu_
     pools = len(client.pools().pools)
     more = f" and {pools - 8} more" if pools > 8 else ""
     assert said.startswith("The pools are ")
-    assert said.count("/default") == min(pools, 8)
     assert said.endswith(f"{more}.")
 
 

@@ -45,7 +45,7 @@ URL_DEFAULT: Final = "http://127.0.0.1:8437"
 _BOUND: Final = re.compile(r"(must be at (?:most|least)) (\d+)")
 DRY_RUN: Final = "Dry run: nothing was changed."
 KEY_FILE: Final = "admin.key"
-ADVICE_S: Final = 3.0  # how long a refusal may take to be explained
+ADVICE_S: Final = 10.0  # how long a refusal may take to be explained
 
 
 class Write(TypedDict):
