@@ -74,8 +74,8 @@ def test_a_quota_counts_shares(admin: Caller) -> None:
         admin.made("/v1/reservations", asked(org, gpu_type, "0.5"))
     refused = admin.post("/v1/reservations", asked(org, gpu_type, "0.001")).json()
     assert refused["reason"] == "quota_exceeded"
-    assert "has taken 1 of the 1 GPU" in refused["detail"]
-    assert "0.001 more would be over it" in refused["detail"]
+    assert "has taken 1 of 1 GPU," in refused["detail"]
+    assert "0.001 more are needed" in refused["detail"]
     finer = admin.post(f"/v1/accounts/{org}/quotas", quota | {"limit": "0.0001"})
     assert "at most 3 digits after the point" in finer.json()["detail"]
 

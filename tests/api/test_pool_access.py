@@ -305,7 +305,7 @@ def test_several_resources_gate_together(pool: PoolScene) -> None:
     assert problem(answer) == (409, "fair_share")
     assert answer.json()["detail"] == "It needs 30 memory, and 20 are free."
     numbers = answer.json()["numbers"]  # of 8 GPUs: 80 of 100 of the memory are 6.4, 30 are 2.4
-    assert [numbers[name] for name in ("limit", "current", "requested")] == ["6.4", "6.4", "2.4"]
+    assert [numbers[name] for name in ("limit", "current", "requested")] == ["8", "6.4", "2.4"]
     pool.take(org, 1, resources={"memory": 20})
 
 

@@ -122,3 +122,24 @@ def test_each_scope_is_told_its_share_and_what_it_holds(pool: PoolScene) -> None
         ("project", f"{org}/nlp", "3", "0", "5"),
         ("user", f"{org}/nlp/ann", "3", "0", "5"),
     ]
+
+
+def test_a_refusal_tells_the_shares_of_an_explanation(pool: PoolScene) -> None:
+    """Who holds nothing of a full pool has a share all the same: four of eight, and not none."""
+    org = pool.org()
+    pool.admin.made("/v1/accounts", {"path": f"{org}/nlp"})
+    pool.take(pool.org(), 8)
+    body = {"account": f"{org}/nlp", "job_id": "j", "gpu_type": pool.gpu_type, "gpu_count": 5}
+    told = [
+        pool.admin.made("/v1/admissions:check", body)["gates"],
+        pool.admin.post("/v1/reservations", body).json()["gates"],
+    ]
+    shares = [
+        [
+            (each["account"], each["limit"], each["current"], each["requested"])
+            for each in gates
+            if each["gate"] == "fair_share"
+        ]
+        for gates in told
+    ]
+    assert shares[0] == shares[1] == [(org, "4", "0", "5"), (f"{org}/nlp", "4", "0", "5")]

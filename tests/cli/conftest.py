@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,12 @@ from gpucredits.client import Client
 from support.mornings import until_morning
 from support.orgs import new_org
 from support.terminal import Terminal
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Run commands where no server left its data: a checkout in use has ``gpucredits-data``."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -273,7 +273,10 @@ def test_keys(terminal: Terminal, org: str, name: str) -> None:
     gone = terminal.run("balance", org, GPUCREDITS_API_KEY=made["secret"])
     assert gone.exit_code == 1
     assert "unauthenticated" in gone.stderr
-    assert "secret" in terminal.text("key", "create", "agent", "--scope", org)
+    shown = terminal.run("key", "create", "agent", "--scope", org)
+    assert "secret" in shown.stdout
+    assert "it is not shown again" in shown.stderr
+    assert terminal.run("key", "create", "agent", "--scope", org, "--json").stderr == ""
 
 
 def test_request_limits(terminal: Terminal, org: str) -> None:

@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gpucredits.cli.main import COMMANDS, main
+from gpucredits.cli.main import COMMANDS, SECTIONS, main
 from gpucredits.cli.terminal import session
 from gpucredits.client import Client
 from support.faulty_proxy import Fault, faulty_proxy
@@ -32,6 +32,15 @@ def test_a_refusal_is_explained(terminal: Terminal, client: Client, org: str) ->
     assert ["budget", "org", org, "credits", "5", "0", "120", "no"] == (
         result.stderr.splitlines()[2].split()[:8]
     )
+
+
+def test_a_refusal_names_no_empty_facts(terminal: Terminal, client: Client, org: str) -> None:
+    """A job without a node has no line about a node."""
+    client.issue(org, "500")
+    client.reserve(org, job_id="j", gpu_type="h100")
+    said = terminal.run("reserve", org, "--job", "j", "--type", "h100").stderr.splitlines()
+    assert "  job_id: j" in said
+    assert [line for line in said if line.rstrip().endswith(":")] == []
 
 
 def test_a_refusal_for_scripts_is_the_problem(terminal: Terminal, org: str) -> None:
@@ -198,13 +207,44 @@ def commands(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str,
     return found
 
 
+def groups(group: click.Group, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The words of every group of commands, the program itself first."""
+    context = click.Context(group, info_name="gpucredits")
+    found = [words]
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            found += groups(command, (*words, name))
+    return found
+
+
 def test_help_lists_everything() -> None:
     """The program's help has a line for each command."""
     text = CliRunner().invoke(main, ["--help"]).stdout
-    section = text.partition("Commands:\n")[2].partition("\n\n")[0]
-    listed = [line.split()[0] for line in section.splitlines()]
+    parts = dict(part.split(":\n", 1) for part in text.split("\n\n") if ":\n" in part)
+    listed = [line.split()[0] for title in SECTIONS for line in parts[title].splitlines()]
     assert listed == list(COMMANDS)
     assert "Needs the server" not in text
+
+
+@pytest.mark.parametrize("words", groups(main), ids=" ".join)
+def test_no_line_about_a_command_is_cut(words: tuple[str, ...]) -> None:
+    """What does not fit beside the name of a command goes on in the next line."""
+    text = CliRunner().invoke(main, [*words, "--help"]).stdout.partition("Examples:")[0]
+    cut = [line for line in text.splitlines() if line.endswith("...") and "[" not in line]
+    assert cut == []
+
+
+def test_help_shows_the_options_of_a_command_first() -> None:
+    """The options that every command has stand below its own, the last of which is --help."""
+    text = CliRunner().invoke(main, ["reserve", "--help"]).stdout
+    own, _, common = text.partition("Server and output:\n")
+    common = common.partition("\n\n")[0]
+    assert ("--job" in own, "--dry-run" in own, "--help" in own) == (True, True, True)
+    named = {line.split()[0] for line in common.splitlines() if line.startswith("  --")}
+    assert named == {
+        "--url", "--key", "--data-dir", "--json", "--timeout", "--ca-file", "--cert", "--cert-key"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("words", commands(main), ids=" ".join)

@@ -124,7 +124,7 @@ def test_explain_says_yes_and_no(terminal: Terminal, client: Client, org: str) -
     assert [row[0] for row in table] == ["GATE", "budget", "quota", "rate"]
     no = terminal.run(*asked, "8", "--window", "10s")
     assert no.exit_code == 4
-    assert no.stdout.startswith(f"Not admitted (quota_exceeded): {org} has taken 0 of the 4 GPUs")
+    assert no.stdout.startswith(f"Not admitted (quota_exceeded): {org} has taken 0 of 4 GPUs,")
     assert "paid from" not in no.stdout
     scripted = terminal.run(*asked, "8", "--json")
     assert scripted.exit_code == 4
@@ -266,7 +266,7 @@ def test_one_is_spoken_of_as_one(terminal: Terminal, client: Client, org: str, n
     assert f"1 GPU more on {quota_id} until" in terminal.text(*asked, "--reason", "r")
     credit = terminal.text("request", "ask", org, "credits", "1", "--reason", "r")
     assert "asks for    1 credit\n" in credit
-    assert "capacity                  1 GPU\n" in terminal.text(
+    assert "capacity                 1 GPU\n" in terminal.text(
         "pool", "set", name, "--capacity", "1"
     )
     assert "0 of 1 GPU held" in terminal.text("share", "show", name)

@@ -79,7 +79,7 @@ def test_a_pool_that_holds_more_than_it_has_says_so(
     org = rich_org(client, name)
     client.set_pool(gpu_type, capacity=12)
     terminal.json("reserve", org, "--job", "a", "--type", gpu_type, "--gpus", "12")
-    assert "held                      12 of 12" in terminal.text("pool", "show", gpu_type)
+    assert "held                     12 of 12" in terminal.text("pool", "show", gpu_type)
     assert terminal.json("share", "show", gpu_type)["over"] == 0
     client.set_pool(gpu_type, capacity=8)
     shown = terminal.text("pool", "show", gpu_type)
@@ -108,7 +108,10 @@ def test_waiting_in_the_queue(terminal: Terminal, client: Client, gpu_type: str,
     until(lambda: client.queued(queued["queue_id"]).position)
     text = terminal.text("queue", "show", queued["queue_id"])
     assert "because    Number 1 in the queue: it needs 1 GPU, and 0 are free." in text
-    assert queued["queue_id"] in terminal.text("queue", "list", org, "--pool", gpu_type)
+    [_, line] = terminal.text("queue", "list", org, "--pool", gpu_type).splitlines()
+    assert line.startswith(queued["queue_id"])  # those that ended are listed with --state any
+    everything = terminal.json("queue", "list", org, "--pool", gpu_type, "--state", "any")["queue"]
+    assert {row["state"] for row in everything} == {"waiting", "refused", "admitted"}
     assert terminal.json("queue", "list", "--state", "admitted", "--pool", gpu_type)["queue"]
     still = terminal.run("queue", "wait", queued["queue_id"], "--for", "1s")
     assert still.exit_code == 3
@@ -181,7 +184,7 @@ def test_a_drained_pool_says_so(
     client.set_pool(gpu_type, capacity=4)
     client.reserve(org, job_id="a", gpu_type=gpu_type, gpu_count=4)
     shown = terminal.text("pool", "set", gpu_type, "--capacity", "0")
-    assert "capacity                  0 GPUs: drained, nobody new gets in\n" in shown
+    assert "capacity                 0 GPUs: drained, nobody new gets in\n" in shown
     queued = client.enqueue(org, job_id="b", gpu_type=gpu_type)
     until(lambda: client.queued(queued.queue_id).reason)
     text = terminal.text("queue", "show", queued.queue_id)

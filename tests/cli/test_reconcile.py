@@ -89,12 +89,13 @@ def test_lost_work_is_claimed(terminal: Terminal, client: Client, org: str, drif
     ).reservation_id
     client.advance_clock(30)
     client.heartbeats([(held, 1, 30_000)])
-    said = terminal.text("loss", "checkpoint", held, "20000")
-    assert said == f"The last checkpoint of {held} is at 20000 ms.\n"
+    for checkpoint in ("20s", "20000"):  # a bare number is milliseconds
+        said = terminal.text("loss", "checkpoint", held, checkpoint)
+        assert said == f"The last checkpoint of {held} is at 20s after its admission.\n"
     client.advance_clock(61)
     client.heartbeats([(held, 2, 0)])
     claimed = terminal.text("loss", "claim", held, "--cause", "node_failure")
-    assert claimed.startswith(f"Gave back 10 credits for 10000 ms of {held}")
+    assert claimed.startswith(f"Gave back 10 credits for 10s of {held} after its checkpoint")
     assert "refunded" in terminal.text("loss", "list", org)
     assert "up to 2 hours of a job" in terminal.text("loss", "terms", org)
     assert "up to 4 hours" in terminal.text("loss", "set", org, "--hours-per-job", "4")

@@ -10,11 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from gpucredits.cli.main import main
+from gpucredits.cli.server import simulate as simulate_command
+from gpucredits.cli.server.fleet_picture import draw
 from gpucredits.cli.server.simulate import show
+from gpucredits.service.reads.verify import Verification
 from gpucredits.simulation.faults import Fault, Mishap, mishap
 from gpucredits.simulation.node import Attempt, End
 from gpucredits.simulation.oracle import bill, least_bill
-from gpucredits.simulation.picture import draw
 from gpucredits.simulation.summary import Summary, TenantTotal, WrongBill
 from gpucredits.simulation.traces import TraceError, read_trace
 from gpucredits.simulation.workload import SimulatedJob, made_up
@@ -41,6 +43,16 @@ def test_a_fleet_with_faults_pays_what_the_oracle_says(tmp_path: Path) -> None:
     assert sum(told["ends"].values()) == told["attempts"] > 0
     assert 0 <= told["unleased"] <= sum(told["refusals"].values()) + told["left"]
     assert picture.read_text().startswith("<svg")
+
+
+def test_a_workload_may_leave_a_type_out() -> None:
+    """One job, or the first ones of a trace, ask for some of the types that have a price."""
+    workload = made_up(seed=1, jobs=1, hours=1, orgs=1)
+    assert set(workload.gpu_types) < set(workload.prices)
+    options = ["--jobs", "1", "--hours", "1", "--seed", "1", "--no-faults"]
+    done = CliRunner().invoke(main, ["simulate", *options, "--interval-seconds", "1800"])
+    assert done.exit_code == 0, done.output
+    assert "1 bill equals the oracle's." in done.stdout
 
 
 def test_a_picture_that_cannot_be_written_is_refused_before_the_simulation(tmp_path: Path) -> None:
@@ -133,6 +145,18 @@ def test_jobs_and_leases_are_reconciled(capsys: pytest.CaptureFixture[str]) -> N
     said = capsys.readouterr().out
     assert "Jobs without a lease (refused, or gave up waiting): 6." in said
     assert "Leases of jobs that were begun again: 5." in said
+
+
+def test_people_hear_where_the_picture_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The last line names the file; waits are told as numbers of jobs."""
+    books = Verification(rules=(), entries=0, findings=())
+    waited = replace(SUMMARY, waits=[("at once", 3), ("up to 1 min", 2)])
+    monkeypatch.setattr(simulate_command, "_play", lambda *_: (waited, books))
+    picture = tmp_path / "fleet.svg"
+    done = CliRunner().invoke(main, ["simulate", "--jobs", "1", "--picture", str(picture)])
+    assert done.stdout.splitlines()[-1] == f"Picture: {picture}"
+    assert "by longest wait: 3 at once, 2 up to 1 min." in done.stdout
+    assert "up to 1 min" in picture.read_text()
 
 
 def test_a_wrong_bill_is_wrong() -> None:

@@ -75,7 +75,9 @@ def test_a_bad_token_has_exit_code_1(jwks: Path) -> None:
     ):
         result = run("token", "verify", *words, "--jwks", str(jwks), "--json")
         assert (result.exit_code, json.loads(result.stdout)["reason"]) == (1, reason)
-        assert f"({reason})" in run("token", "verify", *words, "--jwks", str(jwks)).stderr
+        assert json.loads(result.stdout)["title"] == "Refused"
+        said = run("token", "verify", *words, "--jwks", str(jwks)).stderr
+        assert said.startswith(f"Refused ({reason}): ")
     at = ["--at", "1970-01-01T00:00:01Z"]
     assert run("token", "verify", old, "--jwks", str(jwks), *at).exit_code == 0
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from gpucredits.cli.terminal.files import is_about_a_file, trouble
 from gpucredits.cli.terminal.grammar import Command, Group
 from gpucredits.version import __version__
 
@@ -31,58 +32,77 @@ THE_BENCHMARKS: Final = (
     "pip install -e '.[server]' in a checkout of the sources, or make bench there",
 )
 
-# Where each command lives, in the order that help lists them.
-COMMANDS: Final = {
-    "demo": "gpucredits.cli.server.demo",
-    "serve": "gpucredits.cli.server.serve",
-    "account": "gpucredits.cli.commands.account",
-    "grant": "gpucredits.cli.commands.grant",
-    "topup": "gpucredits.cli.commands.topup",
-    "transfer": "gpucredits.cli.commands.transfer",
-    "transfers": "gpucredits.cli.commands.transfer",
-    "balance": "gpucredits.cli.commands.balance",
-    "ledger": "gpucredits.cli.commands.ledger",
-    "usage": "gpucredits.cli.commands.usage",
-    "price": "gpucredits.cli.commands.price",
-    "explain": "gpucredits.cli.commands.explain",
-    "run": "gpucredits.cli.node.run",
-    "agent": "gpucredits.cli.node.agent",
-    "idle-guard": "gpucredits.cli.node.idle_guard",
-    "reserve": "gpucredits.cli.commands.reservation",
-    "heartbeat": "gpucredits.cli.commands.reservation",
-    "settle": "gpucredits.cli.commands.reservation",
-    "cancel": "gpucredits.cli.commands.reservation",
-    "refund": "gpucredits.cli.commands.correction",
-    "adjust": "gpucredits.cli.commands.correction",
-    "reservation": "gpucredits.cli.commands.reservation",
-    "request": "gpucredits.cli.commands.request",
-    "statement": "gpucredits.cli.commands.statement",
-    "anomaly": "gpucredits.cli.commands.anomaly",
-    "reconcile": "gpucredits.cli.reconciliation.reconcile",
-    "loss": "gpucredits.cli.reconciliation.loss",
-    "quota": "gpucredits.cli.commands.quota",
-    "limit": "gpucredits.cli.commands.limit",
-    "budget": "gpucredits.cli.commands.budget",
-    "boost": "gpucredits.cli.commands.boost",
-    "pool": "gpucredits.cli.commands.pool",
-    "queue": "gpucredits.cli.commands.queue",
-    "share": "gpucredits.cli.commands.share",
-    "key": "gpucredits.cli.commands.key",
-    "token": "gpucredits.cli.node.token",
-    "ca": "gpucredits.cli.node.ca",
-    "event": "gpucredits.cli.metering.event",
-    "dead-letter": "gpucredits.cli.metering.dead_letter",
-    "audit": "gpucredits.cli.commands.audit",
-    "simulate": "gpucredits.cli.server.simulate",
-    "verify": "gpucredits.cli.server.verify",
-    "clock": "gpucredits.cli.commands.clock",
-    "maintenance": "gpucredits.cli.outages.maintenance",
-    "exposure": "gpucredits.cli.outages.exposure",
-    "backup": "gpucredits.cli.server.backup",
-    "restore": "gpucredits.cli.server.restore",
-    "bench": "gpucredits_bench.commands",
-    "completion": "gpucredits.cli.commands.completion",
+# Where each command lives, under the titles and in the order in which help lists them.
+SECTIONS: Final = {
+    "Start here": {
+        "demo": "gpucredits.cli.server.demo",
+        "serve": "gpucredits.cli.server.serve",
+        "simulate": "gpucredits.cli.server.simulate",
+        "completion": "gpucredits.cli.commands.completion",
+    },
+    "Accounts and credits": {
+        "account": "gpucredits.cli.commands.account",
+        "balance": "gpucredits.cli.commands.balance",
+        "grant": "gpucredits.cli.commands.grant",
+        "topup": "gpucredits.cli.commands.topup",
+        "transfer": "gpucredits.cli.commands.transfer",
+        "transfers": "gpucredits.cli.commands.transfer",
+        "budget": "gpucredits.cli.commands.budget",
+        "price": "gpucredits.cli.commands.price",
+    },
+    "Jobs": {
+        "run": "gpucredits.cli.node.run",
+        "explain": "gpucredits.cli.commands.explain",
+        "reserve": "gpucredits.cli.commands.reservation",
+        "heartbeat": "gpucredits.cli.commands.reservation",
+        "settle": "gpucredits.cli.commands.reservation",
+        "cancel": "gpucredits.cli.commands.reservation",
+        "reservation": "gpucredits.cli.commands.reservation",
+    },
+    "Use and bills": {
+        "usage": "gpucredits.cli.commands.usage",
+        "ledger": "gpucredits.cli.commands.ledger",
+        "refund": "gpucredits.cli.commands.correction",
+        "adjust": "gpucredits.cli.commands.correction",
+        "statement": "gpucredits.cli.commands.statement",
+        "anomaly": "gpucredits.cli.commands.anomaly",
+        "reconcile": "gpucredits.cli.reconciliation.reconcile",
+        "loss": "gpucredits.cli.reconciliation.loss",
+    },
+    "Limits": {
+        "limit": "gpucredits.cli.commands.limit",
+        "quota": "gpucredits.cli.commands.quota",
+        "boost": "gpucredits.cli.commands.boost",
+        "request": "gpucredits.cli.commands.request",
+    },
+    "Pools of scarce GPUs": {
+        "pool": "gpucredits.cli.commands.pool",
+        "share": "gpucredits.cli.commands.share",
+        "queue": "gpucredits.cli.commands.queue",
+    },
+    "Nodes": {
+        "agent": "gpucredits.cli.node.agent",
+        "idle-guard": "gpucredits.cli.node.idle_guard",
+        "token": "gpucredits.cli.node.token",
+        "ca": "gpucredits.cli.node.ca",
+    },
+    "Access and events": {
+        "key": "gpucredits.cli.commands.key",
+        "audit": "gpucredits.cli.commands.audit",
+        "event": "gpucredits.cli.metering.event",
+        "dead-letter": "gpucredits.cli.metering.dead_letter",
+    },
+    "Running the server": {
+        "verify": "gpucredits.cli.server.verify",
+        "maintenance": "gpucredits.cli.outages.maintenance",
+        "exposure": "gpucredits.cli.outages.exposure",
+        "clock": "gpucredits.cli.commands.clock",
+        "backup": "gpucredits.cli.server.backup",
+        "restore": "gpucredits.cli.server.restore",
+        "bench": "gpucredits_bench.commands",
+    },
 }
+COMMANDS: Final = {name: place for part in SECTIONS.values() for name, place in part.items()}
 
 
 @contextmanager
@@ -101,10 +121,22 @@ def quiet_ends() -> Iterator[None]:
 
 
 @contextmanager
+def named_files() -> Iterator[None]:
+    """Say which file or folder cannot be used, and why, in place of a trace."""
+    try:
+        yield
+    except OSError as error:
+        if not is_about_a_file(error):
+            raise
+        raise click.ClickException(f"{trouble(error)}.") from error
+
+
+@contextmanager
 def told(*, as_json: bool) -> Iterator[None]:
     """Print what went wrong as JSON where that was asked for; else click says it to people."""
     try:
-        yield
+        with named_files():
+            yield
     except click.ClickException as error:
         if not as_json:
             raise
@@ -146,6 +178,11 @@ class LazyGroup(Group):
         """The names in the order of the table."""
         del ctx
         return list(COMMANDS)
+
+    def sections(self, ctx: click.Context) -> list[tuple[str, Sequence[str]]]:
+        """The titles of the table with their commands."""
+        del ctx
+        return [(title, list(names)) for title, names in SECTIONS.items()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; one whose parts are not installed says so when it is run."""

@@ -140,8 +140,8 @@ class GateReport:
                 )
             case _:
                 return (
-                    f"{self.account} has taken {self._number(self.current)} of the {limit} "
-                    f"of its {self.name}, and {wanted} more would be over it."
+                    f"{self.account} has taken {self._number(self.current)} of {limit}, "
+                    f"its limit of {self.name}, and {wanted} more {be(wanted)} needed."
                 )
 
     def _clearing(self) -> str:

@@ -11,5 +11,4 @@ Must not: know the server's rules or its database; everything goes through the c
     fleet.py      the events of all jobs in the order of time
     oracle.py     what each job must cost
     summary.py    what happened, as tables
-    picture.py    the same as a picture
 """

@@ -46,7 +46,7 @@ def open_world(client: Client, workload: Workload, *, seed: int, interval_s: int
         elif depth == 2 and dice.random() < QUOTA_ODDS:
             client.set_quota(path, "concurrent_jobs", QUOTA_JOBS)
             opening.quotas[path] = QUOTA_JOBS
-    for gpu_type in workload.prices:
+    for gpu_type in workload.gpu_types:
         opening.capacity[gpu_type] = _open_pool(client, workload, gpu_type, interval_s)
     return opening
 

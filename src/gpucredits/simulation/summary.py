@@ -19,7 +19,9 @@ from gpucredits.simulation.workload import Workload, org_of
 
 US_PER_S: Final = 1_000_000
 WAIT_STEPS_S: Final = (0, 60, 600, 3_600, 6 * 3_600, 24 * 3_600)
-WAIT_NAMES: Final = ("at once", "1 min", "10 min", "1 h", "6 h", "24 h", "more")
+WAIT_NAMES: Final = (
+    "at once", "up to 1 min", "up to 10 min", "up to 1 h", "up to 6 h", "up to 24 h", "longer"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

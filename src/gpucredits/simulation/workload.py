@@ -59,6 +59,11 @@ class Workload:
         """Every account that a job names."""
         return sorted({job.account for job in self.jobs})
 
+    @property
+    def gpu_types(self) -> list[str]:
+        """Every type that a job asks for; a small workload leaves some types with a price out."""
+        return sorted({job.gpu_type for job in self.jobs})
+
     def first(self, count: int) -> Workload:
         """The workload with its first jobs only."""
         return replace(self, jobs=self.jobs[:count])

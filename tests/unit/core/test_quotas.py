@@ -67,7 +67,7 @@ def test_gpus_at_once_are_limited_at_every_scope(ledger: Ledger, scope: str) -> 
         }.items()
     )
     assert refused.message == (
-        f"{scope} has taken 3 of the 4 GPUs of its concurrent GPUs, and 2 more would be over it. "
+        f"{scope} has taken 3 of 4 GPUs, its limit of concurrent GPUs, and 2 more are needed. "
         "It clears when running work ends."
     )
     ledger.lease(ALICE, milli_gpus=1_000)

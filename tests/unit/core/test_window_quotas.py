@@ -72,8 +72,8 @@ def test_a_window_counts_what_is_spent_and_what_is_held(ledger: Ledger, scope: s
     refused = ledger.refuse(ask())
     assert refused.reason is Reason.QUOTA_EXCEEDED
     assert refused.message == (
-        f"{scope} has taken 1.5 of the 2.4 credits of its credits per day (Europe/Berlin), "
-        "and 1.2 more would be over it. It would clear at 2026-03-28 23:00:00 UTC."
+        f"{scope} has taken 1.5 of 2.4 credits, its limit of credits per day (Europe/Berlin), "
+        "and 1.2 more are needed. It would clear at 2026-03-28 23:00:00 UTC."
     )
     assert refused.detail["clears_at"] == us("2026-03-28T23:00")
     ledger.accept(Settle(reservation_id=lease), Closed)

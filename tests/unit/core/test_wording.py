@@ -25,8 +25,20 @@ def report(gate: Gate, unit: GateUnit, limit: int, current: int, requested: int)
 SENTENCES = {
     "acme has 1 credit available, and 2 are needed.": (Gate.BUDGET, GateUnit.CREDITS, 1, 0, 2),
     "acme has 0 credits available, and 1 is needed.": (Gate.BUDGET, GateUnit.CREDITS, 0, 0, 1),
-    "acme has taken 1 of the 1 GPU of its cap, and 1 more": (Gate.QUOTA, GateUnit.GPUS, 1, 1, 1),
-    "acme has taken 2 of the 2 jobs of its cap, and 1 more": (Gate.QUOTA, GateUnit.JOBS, 2, 2, 1),
+    "acme has taken 1 of 1 GPU, its limit of cap, and 1 more is": (
+        Gate.QUOTA,
+        GateUnit.GPUS,
+        1,
+        1,
+        1,
+    ),
+    "acme has taken 2 of 2 jobs, its limit of cap, and 1 more is": (
+        Gate.QUOTA,
+        GateUnit.JOBS,
+        2,
+        2,
+        1,
+    ),
     "acme is spending too fast: 1 of the 2 credits that its cap lets it draw at once is there, "
     "and 2 are needed.": (Gate.RATE_LIMIT, GateUnit.CREDITS, 2, 1, 2),
     "acme is spending too fast: 0 of the 1 credit that its cap lets it draw at once are there, "

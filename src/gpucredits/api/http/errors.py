@@ -67,7 +67,10 @@ EDGE_REASONS: dict[str, HTTPStatus] = {
 
 
 NO_KEY: Final = {
-    NoKey.UNKNOWN: "Send a live API key as 'Authorization: Bearer gck_…'.",
+    NoKey.UNKNOWN: (
+        "The API key is missing, unknown or revoked. Send a live one as "
+        "'Authorization: Bearer gck_…'."
+    ),
     NoKey.EXPIRED: "This API key has expired: ask whoever made it for another.",
 }
 

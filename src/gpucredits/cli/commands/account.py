@@ -25,7 +25,7 @@ from gpucredits.wire.account import (
 
 @click.group(cls=Group)
 def account() -> None:
-    """Wallets at org, project or user scope, such as acme/vision/alice."""
+    """Accounts of orgs, projects and users: acme/vision/alice."""
 
 
 @account.command("create")
@@ -40,7 +40,11 @@ def account() -> None:
     help="Whose credits it may spend: its own, or its parent's too. Default: shared below an org.",
 )
 @click.option(
-    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+    "--label",
+    "metadata",
+    type=values.label,
+    multiple=True,
+    help="A label such as team=nlp. May be given many times.",
 )
 @writes
 def create(
@@ -53,7 +57,7 @@ def create(
     metadata: tuple[tuple[str, str], ...],
     write: Write,
 ) -> None:
-    """Open a wallet; its parent must exist."""
+    """Open an account; its parent must exist."""
     if credit_limit not in (None, "0") and model != "postpaid":
         raise click.UsageError("A credit limit is for postpaid accounts: add --model postpaid.")
     call = client_calls.create_account(
@@ -70,9 +74,13 @@ def create(
 @account.command("set")
 @click.argument("path", type=values.account)
 @click.option("--model", type=click.Choice(["prepaid", "postpaid"]))
-@click.option("--credit-limit", type=values.amount, help="How far below zero it may go.")
 @click.option(
-    "--overdraft-limit", type=values.amount, help="What the house covers for jobs that end on it."
+    "--credit-limit", type=values.amount, help="How far below zero a postpaid account may go."
+)
+@click.option(
+    "--overdraft-limit",
+    type=values.amount,
+    help="How much its jobs may overdraw in all; the house covers it.",
 )
 @click.option(
     "--funding",
@@ -82,10 +90,14 @@ def create(
 @click.option(
     "--window-max",
     type=values.duration,
-    help="How long leases below it may last without a report; 0 lifts the bound.",
+    help="How long leases of the account and below may last without a report; 0: no bound.",
 )
 @click.option(
-    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+    "--label",
+    "metadata",
+    type=values.label,
+    multiple=True,
+    help="A label such as team=nlp. May be given many times.",
 )
 @click.option("--unlabel", multiple=True, help="Remove the label of this name.")
 @sets(

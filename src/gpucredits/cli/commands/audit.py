@@ -37,7 +37,7 @@ def audit(  # noqa: PLR0913  # one argument for each filter
     page: PageAt,
     follow: bool,
 ) -> None:
-    """Administrative acts on ACCOUNT or on everything, the latest first."""
+    """Administrative acts on ACCOUNT or all, the latest first."""
     call = client_calls.audit_page(
         account=account,
         actor=actor,

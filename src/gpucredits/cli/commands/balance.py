@@ -26,7 +26,7 @@ from gpucredits.wire.account import BalanceAnswer
 def balance(
     session: Session, account: str, *, tree: bool, at: datetime | None, known_at: datetime | None
 ) -> None:
-    """What ACCOUNT can spend, what is held for running jobs, and what it has spent."""
+    """What ACCOUNT can spend, holds for jobs, and has spent."""
     session.run(client_calls.balance(account, tree=tree, at=at, known_at=known_at), show_balance)
 
 

@@ -33,7 +33,12 @@ def list_boosts(session: Session, account: str) -> None:
 @click.argument("account", type=values.account)
 @click.argument("amount", type=values.amount)
 @click.option("--until", "ends_at", type=values.instant, required=True, help="Such as 2d.")
-@click.option("--from", "starts_at", type=values.instant, help="Default: at once.")
+@click.option(
+    "--from",
+    "starts_at",
+    type=values.instant,
+    help="When the boost begins, such as 2026-03-01. Default: at once.",
+)
 @click.option("--target", "target_id", help="The id of the quota or rate limit, or else:")
 @click.option("--quota", "dimension", type=click.Choice(list(DIMENSIONS)), help="This quota.")
 @click.option("--rate-limit", "is_rate_limit", is_flag=True, help="The rate limit.")

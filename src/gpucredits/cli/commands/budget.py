@@ -50,17 +50,27 @@ def list_budgets(session: Session, account: str) -> None:
     type=click.Choice(get_args(CalendarName)),
     help="The period. A budget without one has one period, until --ends.",
 )
-@click.option("--zone", help="Where the periods' days begin. Of a new budget: UTC.")
-@click.option("--starts", "starts_at", type=values.instant, help="Of a new budget: at once.")
-@click.option("--ends", "ends_at", type=values.instant, help="No period goes beyond it.")
+@click.option(
+    "--zone", help="The time zone of the periods, such as Europe/Berlin. Of a new budget: UTC."
+)
+@click.option(
+    "--starts",
+    "starts_at",
+    type=values.instant,
+    help="When the first period begins. Of a new budget: at once.",
+)
+@click.option("--ends", "ends_at", type=values.instant, help="When the last period ends.")
 @click.option(
     "--rollover",
     type=click.Choice(get_args(RolloverName)),
-    help="What is left. Of a new budget: none.",
+    help="What becomes of credits that are left. Of a new budget: none.",
 )
-@click.option("--rollover-cap", type=values.amount, help="The most that rolls over.")
+@click.option("--rollover-cap", type=values.amount, help="The most credits that roll over.")
 @click.option(
-    "--rollover-for", "rollover_ms", type=values.duration, help="Default: the next period."
+    "--rollover-for",
+    "rollover_ms",
+    type=values.duration,
+    help="How long rolled-over credits last. Default: the next period.",
 )
 @click.option(
     "--priority", type=click.IntRange(0, bounds.PRIORITY_MAX), help="Lower is used first."

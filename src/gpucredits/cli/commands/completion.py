@@ -15,7 +15,10 @@ VARIABLE = "_GPUCREDITS_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of SHELL; source it from your shell's start-up file."""
+    """Print the completion script of a shell.
+
+    Source it from your shell's start-up file: source <(gpucredits completion bash)
+    """
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"No completion for {shell}.")

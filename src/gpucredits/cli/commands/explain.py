@@ -25,7 +25,7 @@ JOB_DEFAULT = "explain"
 def explain(
     session: Session, *, account: str | None, named: str | None, job: ReserveFields
 ) -> None:
-    """Ask whether a job of ACCOUNT would be admitted now, and start nothing.
+    """Ask whether a job would be admitted now, and start nothing.
 
     Exits with 0 when it would be, and with 4 when it would not.
     """

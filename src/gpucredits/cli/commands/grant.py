@@ -24,14 +24,23 @@ def grant() -> None:
 @grant.command("issue")
 @click.argument("account", type=values.account)
 @click.argument("amount", type=values.amount)
-@click.option("--starts", "starts_at", type=values.instant, help="Default: at once.")
+@click.option(
+    "--starts",
+    "starts_at",
+    type=values.instant,
+    help="When the credits can be used, such as 2026-03-01. Default: at once.",
+)
 @click.option("--expires", "expires_at", type=values.instant, help="Such as 30d. Default: never.")
 @click.option(
     "--priority", type=click.IntRange(0, bounds.PRIORITY_MAX), help="Lower is used first."
 )
 @click.option("--source", type=click.Choice(["allowance", "promo"]), help="Default: allowance.")
 @click.option(
-    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+    "--label",
+    "metadata",
+    type=values.label,
+    multiple=True,
+    help="A label such as team=nlp. May be given many times.",
 )
 @writes
 def issue(  # noqa: PLR0913  # one argument for each option

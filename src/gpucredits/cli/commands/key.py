@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import get_args
+from typing import Final, get_args
 
 import click
 
@@ -13,6 +13,8 @@ from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.client import calls as client_calls
 from gpucredits.wire.access import KeyAnswer, KeyPage, NewKeyAnswer, RoleName
+
+SHOWN_ONCE: Final = "Store the secret now: it is not shown again. Commands read GPUCREDITS_API_KEY."
 
 
 @click.group(cls=Group)
@@ -72,6 +74,8 @@ key.add_command(limit)
 def show_new_key(answer: NewKeyAnswer) -> None:
     """A key with its secret; a replay says that the secret was shown before."""
     output.print_facts([*_facts(answer), ("secret", answer.secret), ("note", answer.note)])
+    if answer.secret:
+        output.say(SHOWN_ONCE, err=True)
 
 
 def show_key(answer: KeyAnswer) -> None:

@@ -29,8 +29,13 @@ def show(session: Session, account: str) -> None:
 
 @limit.command("set")
 @click.argument("account", type=values.account)
-@click.option("--capacity", type=values.amount, help="Credits to be authorised at once.")
-@click.option("--refill", "refill_per_hour", type=values.amount, help="Credits an hour.")
+@click.option("--capacity", type=values.amount, help="How many credits may be authorised at once.")
+@click.option(
+    "--refill",
+    "refill_per_hour",
+    type=values.amount,
+    help="How many credits an hour the capacity is refilled by.",
+)
 @sets({})
 def set_limit(
     session: Session,

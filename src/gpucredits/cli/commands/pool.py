@@ -57,29 +57,55 @@ def show(session: Session, place: tuple[str, str]) -> None:
     "--capacity",
     type=values.gpus,
     metavar="NUMBER",
-    help="GPUs; 0 drains the pool. A pool without a capacity has no queue.",
+    help="How many GPUs there are; 0 drains the pool. Without a capacity nobody waits.",
 )
-@click.option("--cpu", type=click.IntRange(min=1), help="CPUs, if they are scarce as well.")
-@click.option("--memory", type=click.IntRange(min=1), help="Memory, if it is scarce as well.")
-@click.option("--preemption/--no-preemption", default=None, help="Stop work above its share.")
-@click.option("--grace", type=values.duration, help="How much notice that work gets.")
-@click.option("--min-runtime", type=values.duration, help="Leave younger work alone.")
+@click.option(
+    "--cpu", type=click.IntRange(min=1), help="How many CPUs there are, if CPUs are scarce too."
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(min=1),
+    help="How much memory there is, in any unit that jobs use too.",
+)
+@click.option(
+    "--preemption/--no-preemption",
+    default=None,
+    help="Stop jobs above their fair share for requests within theirs.",
+)
+@click.option("--grace", type=values.duration, help="The notice before such a stop. Default: 30s.")
+@click.option(
+    "--min-runtime",
+    type=values.duration,
+    help="Jobs younger than this are not stopped. Default: 5m.",
+)
 @click.option(
     "--backfill/--no-backfill",
     default=None,
-    help="Let smaller work overtake the head of the queue.",
+    help="Let requests overtake the first one where that does not delay it.",
 )
 @click.option(
     "--hold-after",
     type=values.duration,
-    help="After how long room is kept for the head of the queue.",
+    help="Keep room for the first request after this time in the queue. Default: 1h.",
 )
-@click.option("--priority-scope", type=click.Choice(get_args(ScopeName)))
-@click.option("--usage-order", type=click.Choice(get_args(UsageOrderName)))
-@click.option("--half-life", type=values.duration, help="Past use fades by half in this time.")
-@click.option("--borrowing/--no-borrowing", default=None, help="Let orgs use idle capacity.")
 @click.option(
-    "--window-max", type=values.duration, help="How long its leases may last without a report."
+    "--priority-scope",
+    type=click.Choice(get_args(ScopeName)),
+    help="How far priority counts. Default: user.",
+)
+@click.option(
+    "--usage-order",
+    type=click.Choice(get_args(UsageOrderName)),
+    help="What past use decides: nothing, ties, or who goes first. Default: ignored.",
+)
+@click.option("--half-life", type=values.duration, help="The time in which past use fades by half.")
+@click.option(
+    "--borrowing/--no-borrowing", default=None, help="Let orgs use idle GPUs above their share."
+)
+@click.option(
+    "--window-max",
+    type=values.duration,
+    help="How long leases of the pool may last without a report.",
 )
 @sets(
     {
@@ -189,7 +215,7 @@ def show_pools(answer: PoolList) -> None:
                 "no limit" if row.capacity is None else str(row.capacity),
                 str(row.resources.cpu or ""),
                 str(row.resources.memory or ""),
-                f"after {format_seconds(row.policy.grace_seconds)}"
+                f"{format_seconds(row.policy.grace_seconds)} notice"
                 if row.policy.preemption
                 else "no",
                 "yes" if row.policy.borrowing else "no",
@@ -211,14 +237,11 @@ def show_pool(answer: PoolAnswer, shares: SharesAnswer | None = None) -> None:
             ("held", "" if shares is None else _held(shares)),
             ("CPUs", str(answer.resources.cpu or "")),
             ("memory", str(answer.resources.memory or "")),
-            (
-                "preemption",
-                f"after {format_seconds(policy.grace_seconds)}" if policy.preemption else "no",
-            ),
-            ("left alone for", format_seconds(policy.min_runtime_seconds)),
+            ("preemption", _preemption(policy.preemption, policy.grace_seconds)),
+            ("minimum run time", _young(policy.min_runtime_seconds)),
             ("backfill", "yes" if policy.backfill else "no"),
-            ("kept for the head after", format_seconds(policy.hold_after_seconds)),
-            ("priority counts within a", policy.priority_scope),
+            ("room kept for the first", _kept(policy.hold_after_seconds)),
+            ("priority", f"within each {policy.priority_scope}"),
             ("past use", _past(policy.usage_order, policy.half_life_seconds)),
             ("borrowing", "yes" if policy.borrowing else "no"),
             (
@@ -263,6 +286,21 @@ def _held(shares: SharesAnswer) -> str:
     gpus = count(str(shares.over), "more GPU")
     are = "is" if shares.over == 1 else "are"
     return f"{text}: {shares.over} over; nothing new starts until {gpus} {are} free"
+
+
+def _preemption(is_on: bool, grace_s: int) -> str:  # it is the term itself
+    """Whether work is stopped for others, and how long it has to save itself."""
+    return f"yes, {format_seconds(grace_s)} of notice" if is_on else "no"
+
+
+def _young(min_runtime_s: int) -> str:
+    """For how long new work is not stopped for others."""
+    return f"{format_seconds(min_runtime_s)} before a preemption" if min_runtime_s else "none"
+
+
+def _kept(hold_after_s: int) -> str:
+    """From when on a first request that cannot start is not overtaken."""
+    return f"after {format_seconds(hold_after_s)} in the queue" if hold_after_s else "never"
 
 
 def _past(order: str, half_life_s: int) -> str:

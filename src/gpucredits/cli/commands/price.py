@@ -15,14 +15,19 @@ from gpucredits.wire.price import NewPriceAnswer, PriceAnswer, PricePage
 
 @click.group(cls=Group)
 def price() -> None:
-    """Versioned prices; a running job keeps the price it was admitted at."""
+    """Prices per GPU-hour; a running job keeps its price."""
 
 
 @price.command("set")
 @click.argument("gpu_type", type=values.gpu_type)
 @click.argument("credits_per_gpu_hour", type=values.amount)
 @click.option("--region", type=values.region, help="Default: default.")
-@click.option("--from", "effective_from", type=values.instant, help="Default: at once.")
+@click.option(
+    "--from",
+    "effective_from",
+    type=values.instant,
+    help="When the price begins, such as 2026-03-01. Default: at once.",
+)
 @click.option("--to", "effective_to", type=values.instant, help="Its end. Default: none.")
 @click.option(
     "--account", type=values.account, help="A discount for this account and all below it."
@@ -55,7 +60,12 @@ def set_price(
 @price.command("end")
 @click.argument("gpu_type", type=values.gpu_type)
 @click.option("--region", type=values.region, help="Default: default.")
-@click.option("--at", "effective_to", type=values.instant, help="Default: at once.")
+@click.option(
+    "--at",
+    "effective_to",
+    type=values.instant,
+    help="When the price ends, such as 2026-03-01. Default: at once.",
+)
 @click.option("--account", type=values.account, help="End the discount of this account.")
 @writes
 def end_price(

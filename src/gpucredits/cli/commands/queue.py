@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from decimal import Decimal
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import click
 
@@ -16,6 +16,7 @@ from gpucredits.core.money import count
 from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 
 POLL_S: Final = 20
+ANY: Final = "any"
 
 
 @click.group(cls=Group)
@@ -27,7 +28,13 @@ def queue() -> None:
 @click.argument("account", type=values.account, required=False)
 @click.option("--pool", help="Only this pool, such as h100, h100/eu or nvidia.com/h100.")
 @click.option("--region", type=values.region, help="Its region, where --pool is the type alone.")
-@click.option("--state", type=click.Choice(get_args(QueueStateName)), help="Only these.")
+@click.option(
+    "--state",
+    type=click.Choice([*get_args(QueueStateName), ANY]),
+    default="waiting",
+    show_default=True,
+    help="Only these; ended requests are kept for 30 days.",
+)
 @pages
 def list_queue(
     session: Session,
@@ -35,12 +42,13 @@ def list_queue(
     *,
     pool: str | None,
     region: str | None,
-    state: QueueStateName | None,
+    state: str,
     page: PageAt,
     follow: bool,
 ) -> None:
     """Requests of ACCOUNT and all below it, the latest first."""
-    call = client_calls.queue_page(account=account, pool=pool, region=region, state=state, **page)
+    wanted: Any = None if state == ANY else state
+    call = client_calls.queue_page(account=account, pool=pool, region=region, state=wanted, **page)
     session.run_pages(call, show_queue, items="queue", follow=follow)
 
 

@@ -28,7 +28,7 @@ DIMENSIONS: dict[str, DimensionName] = {
 
 @click.group(cls=Group)
 def quota() -> None:
-    """Limits on GPUs and jobs at once, on credits per window, and per job."""
+    """Limits on GPUs, on jobs, and on credits per window or job."""
 
 
 def window_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -41,12 +41,14 @@ def window_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(get_args(CalendarName)),
             help="The window of credits-per-window.",
         ),
-        click.option("--zone", help="Where the window's days begin. Default: UTC."),
+        click.option(
+            "--zone", help="The time zone of the window, such as Europe/Berlin. Default: UTC."
+        ),
         click.option(
             "--hours",
             "rolling_hours",
             type=click.IntRange(1, bounds.ROLLING_HOURS_MAX),
-            help="The window is this many of the last hours.",
+            help="The window is this many past hours.",
         ),
     ]
     for option in reversed(options):

@@ -36,7 +36,12 @@ _NOTES: Final = {
 @click.option("--job", "job_id", required=True, help="The job's id.")
 @job_options
 @click.option("--wait", is_flag=True, help="Wait for capacity, credits or quota, in the queue.")
-@click.option("--until", "deadline", type=values.instant, help="How long to wait at most.")
+@click.option(
+    "--until",
+    "deadline",
+    type=values.instant,
+    help="When to stop waiting, such as 2h. Default: 7d.",
+)
 @writes
 def reserve(
     session: Session,
@@ -68,10 +73,14 @@ def reserve(
     "used_ms",
     type=values.duration,
     required=True,
-    help="Total use since admission, such as 90s.",
+    help="Use since the admission in all, such as 90s.",
 )
-@click.option("--seq", type=click.IntRange(min=1), help="Default: one after the last accepted.")
-@click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+@click.option(
+    "--seq",
+    type=click.IntRange(min=1),
+    help="The number of the report. Default: one after the last accepted.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what the answer would be; change nothing.")
 @click.option("--exit-code", is_flag=True, help="Exit with 5 for drain and with 6 for stop.")
 @calls
 def heartbeat(
@@ -83,7 +92,10 @@ def heartbeat(
     dry_run: bool,
     exit_code: bool,
 ) -> None:
-    """Report what a job has used since it was admitted, and renew its lease."""
+    """Report the use of a job, and renew its lease.
+
+    The use is that of the whole job since it was admitted.
+    """
     with session.client() as client:
         if seq is None:
             seq = client.reservation(reservation_id).seq + 1

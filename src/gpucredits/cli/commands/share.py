@@ -22,7 +22,7 @@ BAR_WIDTH: Final = 20
 
 @click.group(cls=Group)
 def share() -> None:
-    """Shares of a pool: what is fair, what is held, and the decisions behind it."""
+    """Shares of a pool: what is fair, and what is held."""
 
 
 @share.command("show")

@@ -26,7 +26,11 @@ def topup() -> None:
 @click.option("--confirmed", is_flag=True, help="The payment has already arrived.")
 @click.option("--expires", "expires_at", type=values.instant, help="When its credits expire.")
 @click.option(
-    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+    "--label",
+    "metadata",
+    type=values.label,
+    multiple=True,
+    help="A label such as team=nlp. May be given many times.",
 )
 @writes
 def create(

@@ -20,7 +20,11 @@ from gpucredits.wire.credit import TransferAnswer, TransferPage
 @click.argument("target", metavar="TO", type=values.account)
 @click.argument("amount", type=values.amount)
 @click.option(
-    "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+    "--label",
+    "metadata",
+    type=values.label,
+    multiple=True,
+    help="A label such as team=nlp. May be given many times.",
 )
 @writes
 def transfer(
@@ -32,7 +36,10 @@ def transfer(
     metadata: tuple[tuple[str, str], ...],
     write: Write,
 ) -> None:
-    """Move AMOUNT unheld credits; claw-back is the same the other way round."""
+    """Move AMOUNT unheld credits from one account to another.
+
+    A claw-back is a transfer the other way round.
+    """
     call = client_calls.transfer(source, target, amount, metadata=dict(metadata) or None, **write)
     session.run(call, show_transfer)
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import get_args
+from collections.abc import Iterable
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Final, get_args
 
 import click
 
+from gpucredits.cli.drawing import Bar, Chart, picture_option, svg
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.session import PageAt, Session, pages
 from gpucredits.client import calls as client_calls
 from gpucredits.core.duration import format_ms
 from gpucredits.wire.usage import GroupingName, UsagePage
+
+SPENT: Final = "#2f6fbb"
 
 
 @click.command(cls=Command)
@@ -26,6 +31,7 @@ from gpucredits.wire.usage import GroupingName, UsagePage
 @click.option(
     "--until", type=values.past, help="Before this instant: a date, or 1d (ago) [default: now]."
 )
+@picture_option("Draw what was paid for into this SVG file, a bar for each group.")
 @pages
 def usage(
     session: Session,
@@ -34,12 +40,43 @@ def usage(
     by: GroupingName,
     since: datetime | None,
     until: datetime | None,
+    picture: Path | None,
     page: PageAt,
     follow: bool,
 ) -> None:
-    """What ACCOUNT and all below it paid for, and the leases of their jobs."""
+    """What ACCOUNT and all below it paid for, and their leases."""
     call = client_calls.usage_page(account, by=by, since=since, until=until, **page)
-    session.run_pages(call, show_usage, items=("paid", "leases"), follow=follow)
+    shown = session.run_pages(call, show_usage, items=("paid", "leases"), follow=follow)
+    if picture is not None:
+        picture.write_text(drawn(shown), encoding="utf-8")
+        if not session.as_json:
+            output.say(f"Picture: {picture}", err=True)
+
+
+def drawn(page: UsagePage) -> str:
+    """What was paid for as bars; days stand in their order.
+
+    Days without spending between them have empty bars, where the page shows all others.
+    """
+    spent = {row.name: row.spent for row in page.paid}
+    names = list(spent)
+    if page.by == "day":
+        is_whole = page.total.groups == len(spent)
+        names = all_days(spent) if is_whole else sorted(spent)
+    bars = [Bar(name, float(spent.get(name, "0")), spent.get(name, "0")) for name in names]
+    title = f"{page.account} and all below paid {page.total.spent} credits"
+    time = f"{output.instant(page.since)} to {output.instant(page.until)}"
+    by = page.by.replace("_", " ").replace("gpu", "GPU")
+    chart = Chart(f"Credits by {by}{part_shown(page)}", bars, SPENT)
+    return svg(title, time, [chart])
+
+
+def all_days(days: Iterable[str]) -> list[str]:
+    """The days from the first to the last of some."""
+    known = sorted(date.fromisoformat(day) for day in days)
+    if not known:
+        return []
+    return [str(known[0] + timedelta(count)) for count in range((known[-1] - known[0]).days + 1)]
 
 
 def part_shown(page: UsagePage) -> str:
@@ -54,9 +91,8 @@ def show_usage(page: UsagePage) -> None:
     """What was paid for in groups and in all, then lease by lease."""
     total = page.total
     by_job = page.by == "job"
-    rows = [
-        [row.name, row.spent, *([str(row.reservations)] if by_job else [])] for row in page.paid
-    ]
+    paid = sorted(page.paid, key=lambda row: row.name) if page.by == "day" else page.paid
+    rows = [[row.name, row.spent, *([str(row.reservations)] if by_job else [])] for row in paid]
     if rows:
         rows.append([f"in all{part_shown(page)}", total.spent, *([""] if by_job else [])])
     output.print_table(

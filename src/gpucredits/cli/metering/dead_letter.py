@@ -16,7 +16,7 @@ from gpucredits.wire.metering.dead_letter import DeadLetterAnswer, DeadLetterPag
 
 @click.group("dead-letter", cls=Group)
 def dead_letter() -> None:
-    """Messages of the bus that could not be used: see, mend, replay or drop them."""
+    """Messages of the bus that could not be used."""
 
 
 @dead_letter.command("list")

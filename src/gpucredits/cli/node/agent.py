@@ -40,7 +40,7 @@ _NODE = click.option("--node", help="The name of the node. Default: the host's n
 
 @click.group(cls=Group)
 def agent() -> None:
-    """The agent of a node: one report for many jobs, which outlive its restart."""
+    """The agent of a node, which looks after all of its jobs."""
 
 
 @agent.command("serve")

@@ -51,9 +51,10 @@ _FOR = click.option(
 
 @click.group(cls=Group)
 def ca() -> None:
-    """A certificate authority for trials of TLS; all files are in one folder.
+    """A certificate authority for trials of TLS.
 
-    In production use the authority that you have: a node's certificate names the node.
+    All files are in one folder. In production use the authority that you have: a node's
+    certificate names the node.
     """
 
 

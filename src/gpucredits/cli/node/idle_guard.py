@@ -115,11 +115,17 @@ def show_guard(answer: IdleGuardAnswer) -> None:
             ("idle", f"below {answer.utilization_percent}% over {window}, or without a process"),
             (
                 "memory held",
-                f"{answer.memory_percent}% counts as use" if answer.memory_percent else "is no use",
+                f"{answer.memory_percent}% counts as use"
+                if answer.memory_percent
+                else "does not count as use",
             ),
-            ("starts", f"at the first use, {format_seconds(answer.startup_seconds)} at last"),
-            ("then", f"a warning, drained {format_seconds(answer.warning_seconds)} later"),
-            ("killed", f"{format_seconds(answer.grace_seconds)} after its signal"),
+            (
+                "watched",
+                f"from the first use, or {format_seconds(answer.startup_seconds)} after the start",
+            ),
+            ("warned", "when idle"),
+            ("drained", f"{format_seconds(answer.warning_seconds)} after the warning"),
+            ("killed", f"{format_seconds(answer.grace_seconds)} after the drain signal"),
         ]
     facts.append(("set for", answer.source))
     if answer.set_by_scope:

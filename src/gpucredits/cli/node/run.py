@@ -46,12 +46,24 @@ AGENT_SOCKET: Final = "agent.sock"
 @job_options
 @click.option("--wait", is_flag=True, help="Wait for capacity, credits or quota, in the queue.")
 @click.option(
-    "--until", "deadline", type=values.instant, help="The latest time until which to wait."
+    "--until",
+    "deadline",
+    type=values.instant,
+    help="When to stop waiting, such as 2h. Default: 7d.",
 )
 @click.option("--token", is_flag=True, help="Give the job a signed lease token, and renew it.")
-@click.option("--device", "devices", multiple=True, help="The UUID of a GPU that the job may see.")
 @click.option(
-    "--signal", "drain_signal", default="TERM", show_default=True, help="The signal to end."
+    "--device",
+    "devices",
+    multiple=True,
+    help="The UUID of a GPU that the job may see; give one for each GPU.",
+)
+@click.option(
+    "--signal",
+    "drain_signal",
+    default="TERM",
+    show_default=True,
+    help="The signal that tells the job to end.",
 )
 @click.option(
     "--throttle-command",
@@ -82,7 +94,10 @@ def run(  # noqa: PLR0913  # each is an option
     agent_dir: Path | None,
     words: tuple[str, ...],
 ) -> None:
-    """Run COMMAND under a lease, from admission to receipt; exit with the code of COMMAND."""
+    """Run COMMAND under a lease, from admission to receipt.
+
+    Exits with the code of COMMAND.
+    """
     if deadline is not None and not wait:
         raise click.UsageError("--until goes with --wait.")
     fields: dict[str, Any] = {**job}
@@ -144,7 +159,11 @@ def through_agent(agent_dir: Path, message: local_api.RunMessage) -> tuple[int, 
     try:
         ended = local_api.run_at(place, message, pass_signals, say)
     except OSError as error:
-        raise click.ClickException(f"no agent answers at {place}: {error}") from error
+        why = error.strerror or error
+        raise click.ClickException(
+            f"no agent answers at {place}: {why}. Start one with gpucredits agent serve "
+            f"--state-dir {agent_dir}"
+        ) from error
     if isinstance(ended, tuple):
         return ended
     if times:  # the request waited, and a signal took it back

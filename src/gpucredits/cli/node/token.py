@@ -88,10 +88,10 @@ def verify(
         )
     except TokenRefused as refused:
         if as_json:
-            told = {"reason": refused.reason, "detail": str(refused)}
+            told = {"title": "Refused", "reason": refused.reason, "detail": str(refused)}
             output.print_json(msgspec.json.encode(told))
         else:
-            output.say(f"Refused: {refused} ({refused.reason})", err=True)
+            output.say(f"Refused ({refused.reason}): {refused}", err=True)
         raise click.exceptions.Exit(output.EXIT_REFUSED) from refused
     except ModuleNotFoundError as error:
         raise click.ClickException(

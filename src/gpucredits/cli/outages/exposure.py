@@ -15,7 +15,10 @@ from gpucredits.wire.outages.exposure import ExposurePage
 @click.argument("account", type=values.account, required=False)
 @pages
 def exposure(session: Session, account: str | None, *, page: PageAt, follow: bool) -> None:
-    """Show the most that live leases of ACCOUNT, or of all, could cost if no server answered."""
+    """Show the most that live leases could cost in an outage.
+
+    These are the leases of ACCOUNT and all below it, or all leases.
+    """
     call = client_calls.exposure_page(account=account, **page)
     session.run_pages(call, show_exposure, items="exposures", follow=follow)
 

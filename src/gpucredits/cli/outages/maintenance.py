@@ -21,7 +21,10 @@ from gpucredits.wire.outages.maintenance import MaintenanceAnswer
 def maintenance(
     session: Session, action: str | None, *, for_ms: int | None, reason: str | None, write: Write
 ) -> None:
-    """Announce a planned stop with --for; `status` lists uncovered leases, `end` ends it."""
+    """Announce a planned stop, or show or end the announced one.
+
+    --for announces a stop, `status` lists the leases that it does not cover, `end` ends it.
+    """
     if (for_ms is None) is (action is None):
         raise click.UsageError("Give --for 30m to announce a stop, or one of: status, end.")
     if action == "status":

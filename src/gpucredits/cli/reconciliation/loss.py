@@ -9,6 +9,7 @@ from gpucredits.cli.terminal.grammar import Group
 from gpucredits.cli.terminal.session import PageAt, Session, Write, calls, pages, writes
 from gpucredits.cli.terminal.setting import Set, sets
 from gpucredits.client import calls as client_calls
+from gpucredits.core.duration import format_ms
 from gpucredits.core.money import count
 from gpucredits.wire.reconciliation.lost_work import (
     CauseName,
@@ -26,10 +27,13 @@ def loss() -> None:
 
 @loss.command("checkpoint")
 @click.argument("reservation_id")
-@click.argument("checkpoint_ms", type=int)
+@click.argument("checkpoint_ms", metavar="CHECKPOINT", type=values.since_admission)
 @writes
 def checkpoint(session: Session, reservation_id: str, checkpoint_ms: int, *, write: Write) -> None:
-    """Report that a running job has saved its work, CHECKPOINT_MS after its admission."""
+    """Report that a running job has saved its work.
+
+    CHECKPOINT is how long after the admission, such as 30m; a bare number is milliseconds.
+    """
     call = client_calls.report_checkpoint(reservation_id, checkpoint_ms, dry_run=write["dry_run"])
     session.run(call, show_checkpoint)
 
@@ -42,7 +46,14 @@ def checkpoint(session: Session, reservation_id: str, checkpoint_ms: int, *, wri
     required=True,
     help="Why the work was lost.",
 )
-@click.option("--checkpoint-ms", type=int, help="The last checkpoint, if it was not reported.")
+@click.option(
+    "--checkpoint",
+    "--checkpoint-ms",
+    "checkpoint_ms",
+    metavar="CHECKPOINT",
+    type=values.since_admission,
+    help="The last checkpoint, if it was not reported: 30m after the admission, or milliseconds.",
+)
 @click.option("--note", help="What happened.")
 @writes
 def claim(
@@ -134,28 +145,31 @@ def end_terms(session: Session, account: str, *, write: Write) -> None:
 
 def show_checkpoint(answer: CheckpointAnswer) -> None:
     """The last checkpoint of a lease."""
-    output.say(f"The last checkpoint of {answer.reservation_id} is at {answer.checkpoint_ms} ms.")
+    output.say(
+        f"The last checkpoint of {answer.reservation_id} is at "
+        f"{format_ms(answer.checkpoint_ms)} after its admission."
+    )
 
 
 def show_claim(answer: LostWorkAnswer) -> None:
     """What was given back."""
     output.say(
-        f"Gave back {count(answer.amount, 'credit')} for {answer.lost_ms} ms of "
-        f"{answer.reservation_id} after its checkpoint at {answer.checkpoint_ms} ms."
+        f"Gave back {count(answer.amount, 'credit')} for {format_ms(answer.lost_ms)} of "
+        f"{answer.reservation_id} after its checkpoint at {format_ms(answer.checkpoint_ms)}."
     )
 
 
 def show_claims(page: LostWorkPage) -> None:
     """A page of claims."""
     output.print_table(
-        ["reservation", "account", "job", "cause", ">lost ms", ">given back", "state"],
+        ["reservation", "account", "job", "cause", ">lost", ">given back", "state"],
         [
             [
                 row.reservation_id,
                 row.account,
                 row.job_id,
                 row.cause,
-                str(row.lost_ms),
+                format_ms(row.lost_ms),
                 row.amount,
                 row.state,
             ]

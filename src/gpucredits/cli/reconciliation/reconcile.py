@@ -86,15 +86,19 @@ def policy(session: Session, account: str) -> None:
     help="What to do about drift [at first: report].",
 )
 @click.option(
-    "--tolerance-ms", type=int, help="Differences up to this are no drift [at first: 1000]."
+    "--tolerance-ms", type=int, help="Milliseconds of difference that are ignored [at first: 1000]."
 )
-@click.option("--alarm-percent", type=int, help="Percent of the bill for an alarm [at first: 5].")
-@click.option("--alarm-floor", type=values.amount, help="Credits for an alarm [at first: 1].")
+@click.option(
+    "--alarm-percent", type=int, help="An alarm needs this percentage of the bill [at first: 5]."
+)
+@click.option(
+    "--alarm-floor", type=values.amount, help="An alarm needs this many credits [at first: 1]."
+)
 @click.option(
     "--quiet",
     "quiet_ms",
     type=values.duration,
-    help="Compare a lease after this long without events [at first: 15m].",
+    help="Compare an ended lease after this time without events [at first: 15m].",
 )
 @sets(
     {

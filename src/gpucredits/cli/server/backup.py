@@ -17,6 +17,7 @@ import msgspec
 from gpucredits.cli.terminal import output
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
 from gpucredits.cli.terminal.failure import Undone
+from gpucredits.cli.terminal.files import trouble
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.progress import MIB, ProgressLine
 from gpucredits.cli.terminal.session import KEY_FILE
@@ -74,10 +75,11 @@ def backup(
     without_key: bool,
     as_json: bool,
 ) -> None:
-    """Copy the embedded database to the new folder TARGET while the server runs.
+    """Copy the embedded database to TARGET while the server runs.
 
     The copy holds every write that was acknowledged before the command began, and later ones up
-    to the end of the copy. Each file is checked against its checksum before TARGET appears.
+    to the end of the copy. TARGET must be a new folder. Each file is checked against its checksum
+    before TARGET appears.
     """
     if database_url is not None:
         raise click.UsageError(OWN_DATABASE)
@@ -93,7 +95,9 @@ def backup(
             )
     except (BackupError, EmbeddedPostgresError) as error:
         raise click.ClickException(str(error)) from error
-    except (Unavailable, OSError) as error:
+    except OSError as error:
+        raise Undone(Away(trouble(error))) from error
+    except Unavailable as error:
         raise Undone(Away(str(error).rstrip("."))) from error
     if as_json:
         click.echo(msgspec.json.encode({"target": str(target.absolute()), **plain(info)}))

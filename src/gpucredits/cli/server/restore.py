@@ -18,6 +18,7 @@ from gpucredits.cli.server.verify import show as show_verification
 from gpucredits.cli.terminal import output
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
 from gpucredits.cli.terminal.failure import Undone
+from gpucredits.cli.terminal.files import trouble
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.progress import MIB, ProgressLine
 from gpucredits.cli.terminal.session import KEY_FILE
@@ -82,7 +83,7 @@ def restore(  # one argument for each option
     skip_verify: bool,
     as_json: bool,
 ) -> None:
-    """Put the backup SOURCE into a new data directory and check its books.
+    """Put a backup into a new data directory and check its books.
 
     A damaged backup is refused and nothing is written. A directory that has data or a running
     server is refused too. Exits with 1 when the backup is refused or the books do not hold.
@@ -98,7 +99,9 @@ def restore(  # one argument for each option
             books = asyncio.run(finish(wishes, progress))
     except (BackupError, EmbeddedPostgresError, MigrationError) as error:
         raise click.ClickException(str(error)) from error
-    except (Unavailable, OSError) as error:
+    except OSError as error:
+        raise Undone(Away(trouble(error))) from error
+    except Unavailable as error:
         raise Undone(Away(str(error).rstrip("."))) from error
     show(wishes, info, books, as_json=as_json)
     if books is not None and not books.is_clean:

@@ -44,6 +44,7 @@ from gpucredits.cli.server.serve_limits import LimitOptions, limit_options
 from gpucredits.cli.server.serve_tls import TlsOptions, shut_out_to, tls_options
 from gpucredits.cli.server.tls_renewal import TlsRenewal
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT
+from gpucredits.cli.terminal.files import trouble
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.core import bounds
 from gpucredits.core.period import check_zone
@@ -208,7 +209,10 @@ def serve(  # noqa: PLR0913  # one argument for each option
     connections_max: int,
     connections_per_address_max: int,
 ) -> None:
-    """Run the server: its own PostgreSQL by default, restarted and recovered by itself."""
+    """Run the server, by default with a PostgreSQL of its own.
+
+    The server restarts and recovers its own PostgreSQL by itself. Ctrl-C or SIGTERM ends both.
+    """
     config = Config(
         data_dir=data_dir.absolute(),
         database_url=database_url,
@@ -243,7 +247,7 @@ def serve(  # noqa: PLR0913  # one argument for each option
     except START_ERRORS as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
-        raise click.ClickException(f"cannot serve: {error}") from error
+        raise click.ClickException(f"cannot serve: {trouble(error)}") from error
 
 
 def serve_until_told(
@@ -359,8 +363,9 @@ def listen(config: Config) -> socket.socket:
         if config.database_url is None:
             require_free(config.data_dir)
         where = f"{config.host}:{config.port}"
+        other = ". Choose another port with --port" if error.errno == errno.EADDRINUSE else ""
         raise click.ClickException(
-            f"cannot listen on {where}: {error.strerror or error}"
+            f"cannot listen on {where}: {error.strerror or error}{other}"
         ) from error
     listener.set_inheritable(False)
     return listener

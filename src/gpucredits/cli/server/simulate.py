@@ -16,6 +16,8 @@ from typing import Final
 
 import click
 
+from gpucredits.cli.drawing import picture_option
+from gpucredits.cli.server.fleet_picture import draw
 from gpucredits.cli.server.temporary_server import ServerFailedError, temporary_server
 from gpucredits.cli.server.verify import check
 from gpucredits.cli.server.verify import show as show_verification
@@ -24,10 +26,10 @@ from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.progress import ProgressLine
 from gpucredits.client import CallError, Client
 from gpucredits.core.duration import format_ms
+from gpucredits.core.money import count
 from gpucredits.service.reads.verify import Verification
 from gpucredits.simulation.fleet import Fleet, Terms
 from gpucredits.simulation.opening import credits_text, open_world
-from gpucredits.simulation.picture import draw
 from gpucredits.simulation.summary import Summary, summarise
 from gpucredits.simulation.traces import TraceError, read_trace
 from gpucredits.simulation.workload import JOBS_MAX, ORGS_MAX, Workload, made_up
@@ -67,11 +69,7 @@ WRONG_SHOWN: Final = 20
     help="Time between two reports of a node [default: 300, or 3600 for a trace].",
 )
 @click.option("--faults/--no-faults", default=True, show_default=True, help="Let things go wrong.")
-@click.option(
-    "--picture",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Draw the summary into this SVG file.",
-)
+@picture_option("Draw the summary into this SVG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def simulate(  # noqa: PLR0913  # one argument for each option
     *,
@@ -86,7 +84,7 @@ def simulate(  # noqa: PLR0913  # one argument for each option
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    """Run a simulated fleet on a server of its own, and prove every bill.
+    """Run a simulated fleet on its own server; prove every bill.
 
     The server's clock is moved from event to event, so months take minutes. Nodes crash, lose
     their network, repeat old reports and have slow clocks. An oracle computes each bill from the
@@ -94,8 +92,6 @@ def simulate(  # noqa: PLR0913  # one argument for each option
     """
     if all_jobs and trace is None:
         raise click.UsageError("--all needs --trace: a made-up workload has no end.")
-    if picture is not None:
-        _require_drawable(picture)
     workload = _workload(trace, seed=seed, orgs=orgs, jobs=None if all_jobs else jobs, hours=hours)
     interval_s = interval_seconds or (300 if trace is None else 3_600)
     terms = Terms(
@@ -116,18 +112,10 @@ def simulate(  # noqa: PLR0913  # one argument for each option
     else:
         show(summary, round(1_000 * (time.monotonic() - began_s)))
         show_verification(verification)
+        if picture is not None:
+            click.echo(f"Picture: {picture}")
     if not (summary.is_right and verification.is_clean):
         raise SystemExit(output.EXIT_REFUSED)
-
-
-def _require_drawable(picture: Path) -> None:
-    """Refuse a place where no file can be made, before the hours that the simulation may take."""
-    try:
-        with picture.open("ab"):
-            return
-    except OSError as error:
-        text = f"{picture} cannot be written: {error.strerror}"
-        raise click.BadParameter(text, param_hint="--picture") from error
 
 
 def _workload(
@@ -188,7 +176,8 @@ def show(summary: Summary, took_ms: int) -> None:
     _counts("Jobs admitted from the queue, by longest wait", dict(summary.waits))
     click.echo(f"Jobs that gave up waiting: {summary.left}.\n")
     if not summary.wrong:
-        click.echo(f"{summary.attempts - summary.rounded} bills equal the oracle's.")
+        equal = summary.attempts - summary.rounded
+        click.echo(f"{count(equal, 'bill')} {'equals' if equal == 1 else 'equal'} the oracle's.")
         if summary.rounded:
             click.echo(
                 f"{summary.rounded} leases were used to their last millisecond: their bills are "
@@ -204,5 +193,5 @@ def show(summary: Summary, took_ms: int) -> None:
 
 
 def _counts(title: str, counts: dict[str, int]) -> None:
-    said = ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
+    said = ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
     click.echo(f"{title}: {said}.")

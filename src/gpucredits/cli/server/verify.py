@@ -79,7 +79,7 @@ def verify(  # one argument for each option
     export_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Check that every entry balances and every balance follows from the entries.
+    """Check the books: replay every entry, compare every balance.
 
     Exits with 1 when a rule is broken, and shows the rows that break it.
     """

@@ -22,14 +22,17 @@ class Declined(click.ClickException):  # it states what happened
 
     exit_code = output.EXIT_REFUSED
 
-    def __init__(self, refused: Refused, *, text: str) -> None:
+    def __init__(self, refused: Refused, *, text: str, hint: str = "") -> None:
         super().__init__(text)
         self.refused = refused
+        self.hint = hint
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the reason, the sentence and the numbers."""
+        """Print the reason, the sentence, the numbers and what to try."""
         del file
         output.print_refusal(self.refused, text=self.message)
+        if self.hint:
+            output.say(f"  {self.hint}", err=True)
 
 
 class Undone(click.ClickException):  # it states what happened

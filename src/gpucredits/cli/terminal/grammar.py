@@ -18,6 +18,11 @@ from gpucredits.cli.terminal.near import Choice, near, offer
 
 PROGRAM: Final = "gpucredits"
 GROUP_EXAMPLES_MAX: Final = 4
+WHOLE: Final = 10_000  # letters of a line about a command: more than any has
+
+
+class ServerOption(click.Option):
+    """An option that says which server is asked, and how; help lists these below the others."""
 
 
 class Command(click.Command):
@@ -36,7 +41,7 @@ class Command(click.Command):
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the words that arguments may be, then the options."""
+        """Write the words of arguments, the command's own options, then those of every command."""
         rows = [
             ((param.name or "").upper(), ", ".join(param.type.choices))
             for param in self.params
@@ -45,7 +50,16 @@ class Command(click.Command):
         if rows:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
-        super().format_options(ctx, formatter)
+        own: list[tuple[str, str]] = []
+        common: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            row = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if row is not None:
+                (common if isinstance(param, ServerOption) else own).append(row)
+        for title, listed in (("Options", own), ("Server and output", common)):
+            if listed:
+                with formatter.section(title):
+                    formatter.write_dl(listed)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, each on its own line."""
@@ -75,6 +89,23 @@ class Group(click.Group):
             found = near(name, self.list_commands(ctx)) or elsewhere(ctx, name)
             raise click.UsageError(f"No such command {name!r}.{offer(found)}", ctx=ctx)
         return super().resolve_command(ctx, args)
+
+    def sections(self, ctx: click.Context) -> list[tuple[str, Sequence[str]]]:
+        """The titles under which help lists the commands, with their names."""
+        return [("Commands", self.list_commands(ctx))]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line about each command; a long one goes on in the next line, uncut."""
+        sections = self.sections(ctx)
+        widest = max((len(name) for _, names in sections for name in names), default=0)
+        for title, names in sections:
+            rows = [
+                (f"{name:<{widest}}", command.get_short_help_str(WHOLE))
+                for name in names
+                if (command := self.get_command(ctx, name)) is not None
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write an example for each of the first commands of the group."""

@@ -32,18 +32,21 @@ _OPTIONS = [
         default="1",
         show_default=True,
         metavar="NUMBER",
-        help="How many GPUs; a share of one is a number such as 0.46.",
+        help="How many GPUs, such as 2; or a part of one, such as 0.46.",
     ),
-    click.option("--region", type=values.region, help="Default: default."),
-    click.option("--node", help="The node it runs on."),
+    click.option("--region", type=values.region, help="The region of the GPUs. Default: default."),
+    click.option("--node", help="The node that the job runs on."),
     click.option(
-        "--window", "window_ms", type=values.duration, help="How far ahead to hold. Default: 2m."
+        "--window",
+        "window_ms",
+        type=values.duration,
+        help="How long the lease lasts without a report. Default: 2m.",
     ),
     click.option(
         "--escrow",
         "escrow_windows",
         type=click.IntRange(0, bounds.ESCROW_WINDOWS_MAX),
-        help="Windows to hold besides, for a job that must outlive an outage.",
+        help="More windows to hold, for a job that must outlive an outage.",
     ),
     click.option(
         "--max", "max_amount", type=values.amount, help="Never charge the job more than this."
@@ -57,31 +60,51 @@ _OPTIONS = [
         "--on-exhaustion",
         "exhaustion",
         type=click.Choice(get_args(ExhaustionName)),
-        help="When it cannot be renewed in full. Default: drain.",
+        help="What happens when the lease cannot be renewed in full. Default: drain.",
     ),
     click.option(
-        "--grace", "grace_ms", type=values.duration, help="How long before the end to signal it."
+        "--grace",
+        "grace_ms",
+        type=values.duration,
+        help="The time from the signal to the end of the job.",
     ),
-    click.option("--overdraft", type=values.amount, help="What it may overdraw, to end cleanly."),
     click.option(
-        "--label", "metadata", type=values.label, multiple=True, help="May be given many times."
+        "--overdraft", type=values.amount, help="How much the job may overdraw to end cleanly."
     ),
-    click.option("--partial", "allow_partial", is_flag=True, help="Take fewer GPUs if need be."),
+    click.option(
+        "--label",
+        "metadata",
+        type=values.label,
+        multiple=True,
+        help="A label such as team=nlp. May be given many times.",
+    ),
+    click.option("--partial", "allow_partial", is_flag=True, help="Accept fewer GPUs."),
     click.option(
         "--priority",
         type=click.IntRange(-JOB_PRIORITY_MAX, JOB_PRIORITY_MAX),
-        help="Higher goes first.",
+        help="Within the queue, higher goes first. Default: 0.",
     ),
-    click.option("--expect", "expected_ms", type=values.duration, help="How long it will run."),
     click.option(
-        "--cpu", type=click.IntRange(0, SEQ_MAX), help="CPUs it needs besides, of its pool."
+        "--expect",
+        "expected_ms",
+        type=values.duration,
+        help="How long the job will run; helps it start early by backfill.",
     ),
-    click.option("--memory", type=click.IntRange(0, SEQ_MAX), help="Memory it needs besides."),
+    click.option(
+        "--cpu",
+        type=click.IntRange(0, SEQ_MAX),
+        help="CPUs that the job needs, where its pool counts CPUs.",
+    ),
+    click.option(
+        "--memory",
+        type=click.IntRange(0, SEQ_MAX),
+        help="Memory that the job needs, in the unit of its pool.",
+    ),
     click.option(
         "--not-preemptible",
         "is_kept",
         is_flag=True,
-        help="Never stop it for others; for the system's staff only.",
+        help="Never stop the job for others; for the system's staff only.",
     ),
 ]
 

@@ -174,7 +174,7 @@ def _print_numbers(refused: Refused, *, is_named: bool) -> None:
     facts += [
         (name, str(value))
         for name, value in refused.numbers.items()
-        if name not in _SHOWN_ELSEWHERE
+        if name not in _SHOWN_ELSEWHERE and value not in ("", None)
     ]
     for name, value in facts:
         click.echo(f"  {name}: {value}", err=True)

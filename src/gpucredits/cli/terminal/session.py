@@ -16,10 +16,13 @@ from typing import Any, Concatenate, Final, ParamSpec, TypedDict, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.address import DATA_DIR_DEFAULT, address_in
+from gpucredits.cli.terminal.advice import advice
 from gpucredits.cli.terminal.failure import Declined, Undone
+from gpucredits.cli.terminal.server_options import SERVER_OPTIONS
 from gpucredits.client import (
     Call,
     Client,
@@ -39,10 +42,10 @@ Page = TypeVar("Page", bound=Paged)
 Given = ParamSpec("Given")
 
 URL_DEFAULT: Final = "http://127.0.0.1:8437"
-TIMEOUT_MIN_MS: Final = 100
 _BOUND: Final = re.compile(r"(must be at (?:most|least)) (\d+)")
 DRY_RUN: Final = "Dry run: nothing was changed."
 KEY_FILE: Final = "admin.key"
+ADVICE_S: Final = 10.0  # how long a refusal may take to be explained
 
 
 class Write(TypedDict):
@@ -126,6 +129,23 @@ class Session:
             return ""
         return f"A server of {DATA_DIR_DEFAULT} listens at {own}: give --url or --data-dir."
 
+    def hint(self, refused: Refused) -> str:
+        """What people may try after a refusal; scripts get the server's answer alone."""
+        if self.as_json:
+            return ""
+        if refused.problem.reason != "unauthenticated":
+            return advice(refused, lambda: self.client(Retry(attempts_max=1, deadline_s=ADVICE_S)))
+        sent = f"{self.server()['url']} does not know the key of {self._key_place()}."
+        return f"{sent} {self.elsewhere()}".strip()
+
+    def _key_place(self) -> str:
+        """Where the key came from that is sent."""
+        if not self._key:
+            return str((self._data_dir or DATA_DIR_DEFAULT) / KEY_FILE)
+        context = click.get_current_context(silent=True)
+        source = None if context is None else context.get_parameter_source("key")
+        return "GPUCREDITS_API_KEY" if source is ParameterSource.ENVIRONMENT else "--key"
+
     def _own_key(self, url: str, own: str | None) -> str:
         """The admin key of the data directory, which only the server that runs on it may see."""
         key = key_in(self._data_dir)
@@ -184,30 +204,31 @@ class Session:
         *,
         items: str | tuple[str, ...],
         follow: bool,
-    ) -> None:
+    ) -> Page:
         """As ``run``, for a list: one page, or with ``follow`` all of them as if they were one.
 
-        ``items`` names the list of a page, or its lists.
+        ``items`` names the list of a page, or its lists. The page that is shown is returned.
         """
         lists = (items,) if isinstance(items, str) else items
         with self.client() as client:
             replies = [client.fetch(call)]
             while follow and (cursor := replies[-1].value.next_cursor):
                 replies.append(client.fetch(call.at(cursor)))
+        page = replies[0].value
         if len(replies) == 1:
             self.print(replies[0], show)
-        elif self.as_json:
-            output.print_json(merged(replies, lists))
         else:
-            page = replies[0].value
+            whole = b"" if not self.as_json else merged(replies, lists)
             for name in lists:
                 setattr(page, name, [item for r in replies for item in getattr(r.value, name)])
             page.next_cursor = None
-            show(page)
-        if not self.as_json and replies[-1].value.next_cursor and not follow:
-            output.say(
-                f"There is more: --all, or --cursor {replies[-1].value.next_cursor}", err=True
-            )
+            if self.as_json:
+                output.print_json(whole)
+            else:
+                show(page)
+        if not self.as_json and page.next_cursor and not follow:
+            output.say(f"There is more: --all, or --cursor {page.next_cursor}", err=True)
+        return page
 
 
 def merged(replies: Sequence[Reply[Any]], lists: Sequence[str]) -> bytes:
@@ -244,62 +265,6 @@ def key_in(data_dir: Path | None) -> str | None:
         raise click.UsageError(f"{path} cannot be read: {error}") from error
 
 
-def timeout(text: str) -> int:
-    """Milliseconds that a command may go on asking."""
-    ms = values.duration(text)
-    if ms < TIMEOUT_MIN_MS:
-        raise click.BadParameter(f"{text!r} is too short: give at least 0.1s.")
-    return ms
-
-
-_OPTIONS: Final = [
-    click.option("--url", envvar="GPUCREDITS_URL", show_envvar=True, help="The server's address."),
-    click.option("--key", envvar="GPUCREDITS_API_KEY", show_envvar=True, help="Your API key."),
-    click.option(
-        "--data-dir",
-        envvar="GPUCREDITS_DATA_DIR",
-        show_envvar=True,
-        type=click.Path(file_okay=False, path_type=Path),
-        help="A local server's data, where its address and admin key are found "
-        f"[default: {DATA_DIR_DEFAULT} if it is here].",
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print answers and errors as JSON."),
-    click.option(
-        "--timeout",
-        "timeout_ms",
-        type=timeout,
-        metavar="DURATION",
-        default="10s",
-        show_default=True,
-        help="How long to go on asking a server that does not answer.",
-    ),
-    click.option(
-        "--ca-file",
-        envvar="GPUCREDITS_CA_FILE",
-        show_envvar=True,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="The certificates to trust at an https address "
-        "[default: SSL_CERT_FILE, or the usual ones].",
-    ),
-    click.option(
-        "--cert",
-        "cert_file",
-        envvar="GPUCREDITS_CERT",
-        show_envvar=True,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="The certificate to show at an https address, such as a node's.",
-    ),
-    click.option(
-        "--cert-key",
-        "cert_key_file",
-        envvar="GPUCREDITS_CERT_KEY",
-        show_envvar=True,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="The private key of that certificate, if it is in another file.",
-    ),
-]
-
-
 def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[..., None]:
     """Give a command the options of every command, and a session made from them."""
 
@@ -332,11 +297,11 @@ def calls(command: Callable[Concatenate[Session, Given], None]) -> Callable[...,
             raise _misused(error) from error
         except Refused as refused:
             text = _told(refused.problem.field or "", str(refused))
-            raise Declined(refused, text=text) from refused
+            raise Declined(refused, text=text, hint=session.hint(refused)) from refused
         except Undecided as error:
             raise Undone(error, hint=session.elsewhere()) from error
 
-    for option in reversed(_OPTIONS):
+    for option in reversed(SERVER_OPTIONS):
         with_session = option(with_session)
     return with_session
 
@@ -375,8 +340,10 @@ def option_of(field: str) -> str | None:
 def writes(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that changes something its options; they arrive as ``write``."""
 
-    @click.option("--idempotency-key", help="Run it once for this key, however often it is sent.")
-    @click.option("--dry-run", is_flag=True, help="Answer as if it were done, and do nothing.")
+    @click.option(
+        "--idempotency-key", help="Do it once for this key, however often the command is run."
+    )
+    @click.option("--dry-run", is_flag=True, help="Show what the answer would be; change nothing.")
     @functools.wraps(command)
     def with_write(*args: Any, idempotency_key: str | None, dry_run: bool, **given: Any) -> None:
         command(*args, write=Write(key=idempotency_key, dry_run=dry_run), **given)

@@ -26,7 +26,7 @@ def sets(clearable: Mapping[str, str]) -> Callable[[Callable[..., None]], Callab
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @click.option(
-            "--replace", is_flag=True, help="Replace all: what is not given gets its default."
+            "--replace", is_flag=True, help="Reset every option that is not given to its default."
         )
         @functools.wraps(command)
         def with_setting(
@@ -45,7 +45,7 @@ def sets(clearable: Mapping[str, str]) -> Callable[[Callable[..., None]], Callab
                 "cleared",
                 multiple=True,
                 type=click.Choice(list(clearable)),
-                help="Take this back to its default. May be given many times.",
+                help="Reset this option to its default. May be given many times.",
             )(with_setting)
         return writes(with_setting)
 

@@ -139,6 +139,11 @@ def duration(text: str) -> int:
     return ms
 
 
+def since_admission(text: str) -> int:
+    """Milliseconds from an admission: a duration with its unit; a bare number is milliseconds."""
+    return int(text) if text.isascii() and text.isdigit() else duration(text)
+
+
 def whole_seconds(ms: int | None, option: str) -> int | None:
     """Seconds of a duration in which nothing may be lost."""
     if ms is not None and ms % 1_000:

@@ -73,13 +73,15 @@ UNPLACED: Final = ("", WaitReason.GANG_INCOMPLETE.value)  # nobody has given it 
 class Cycle:
     """A cycle's rows and decision; leases may be stopped for the requests in ``fit``.
 
-    ``refused`` are requests that the pool turns away. ``is_partial`` means that another cycle must
-    follow, because a caller still waits for an answer.
+    ``refused`` are requests that the pool turns away; ``counted`` is the decision that counted them
+    as demand. ``is_partial`` means that another cycle must follow, because a caller still waits for
+    an answer.
     """
 
     rows: PoolRows
     snapshot: PoolSnapshot
     decisions: Decisions
+    counted: Decisions
     refused: dict[str, WaitDecision]
     fit: frozenset[str] = frozenset()
     is_partial: bool = False
@@ -95,8 +97,8 @@ class Cycle:
         return bool(self.refused) or any(row.position for row in self.decisions.waiting)
 
     def verdicts(self, requests: Mapping[str, QueuedRequest]) -> dict[Key, FairShareVerdict]:
-        """The pool's verdicts on the requests that it turns away."""
-        shares = shares_of(self.decisions)
+        """The pool's verdicts on requests that it turns away, with the shares that count them."""
+        shares = shares_of(self.counted)
         return {
             requests[name].key: verdict_of(self.snapshot, row, row.tenant, shares)
             for name, row in self.refused.items()
@@ -234,7 +236,7 @@ class Dispatcher:
         came, or is drained. The next cycle decides on the rest of the room.
         """
         snapshot = snapshot_of(rows)
-        decisions = await decided(snapshot)
+        decisions = counted = await decided(snapshot)
         impatient = {request_id(each.key) for each in rows.waiting if not each.is_patient}
         new = {
             request_id(each.key)
@@ -257,7 +259,7 @@ class Dispatcher:
                 for row in decisions.waiting
                 if row.request_id in impatient
             }
-        return Cycle(rows, snapshot, decisions, refused, is_partial=bool(later))
+        return Cycle(rows, snapshot, decisions, counted, refused, is_partial=bool(later))
 
     @staticmethod
     def _chosen(cycle: Cycle) -> list[QueuedRequest]:

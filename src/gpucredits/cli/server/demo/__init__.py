@@ -44,7 +44,7 @@ and in another terminal, from the same folder:
 
 @click.command(cls=Command)
 def demo() -> None:
-    """Start a server of its own, run a few jobs on it, and check the books."""
+    """Run a few jobs on a server of its own, and check the books."""
     began = time.monotonic()
     click.echo("Starting a server with its own PostgreSQL in a temporary directory ...")
     for number in (signal.SIGTERM, signal.SIGHUP):
