@@ -116,6 +116,29 @@ def test_a_job_that_ended_without_an_agent_is_billed_to_its_end(
     assert is_exact(paid)
 
 
+def test_a_bill_outlives_the_key_of_its_agent(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """A job ends while its agent's key is revoked: an agent with another key pays the bill."""
+    made = client.create_key("member", scope=org)
+    first = launchers.agent(state, GPUCREDITS_API_KEY=str(made.secret))
+    launched = launchers.python(org, "--agent", str(state), script=WAITS)
+    pid = int(launched.line())
+    client.revoke_key(made.key_id)
+    end(pid)
+    exit_code, receipt, _ = launched.end()  # nobody waits for the bill
+    assert (exit_code, receipt) == (137, {})
+    (lease,) = client.reservation_page(account=org).reservations
+    assert lease.state == "active"  # control: nothing was paid
+    end(first.pid)
+    first.wait(HANGS_S)
+    launchers.agent(state)
+    paid = when_paid(client, org)
+    assert paid.state == "settled"
+    assert is_exact(paid)
+    until(lambda: list((state / "jobs").iterdir()) == [])
+
+
 def test_a_job_without_an_agent_ends_at_its_deadline(
     launchers: Launchers, client: Client, org: str, state: Path
 ) -> None:

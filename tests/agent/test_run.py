@@ -222,6 +222,26 @@ def test_a_job_that_ends_after_its_launcher_was_killed_is_settled(
     assert (lease.state, lease.settled) == ("settled", price_of(1, lease.used_ms))
 
 
+def test_a_job_keeps_its_time_when_its_key_is_revoked(
+    launchers: Launchers, client: Client, org: str
+) -> None:
+    """The launcher stays with its job to the end of the lease, and says how the bill is paid."""
+    made = client.create_key("member", scope=org)
+    key = {"GPUCREDITS_API_KEY": str(made.secret)}
+    launched = launchers.python(org, "--window", "5s", script=WAITS, **key)
+    pid = int(launched.line().split()[0])
+    client.revoke_key(made.key_id)
+    exit_code, receipt, said = launched.end()
+    assert (exit_code, receipt) == (128 + signal.SIGKILL, {})
+    assert not is_alive(pid)
+    assert "the server refuses reports" in said
+    found = re.search(r"gpucredits settle (\S+) --used ([0-9.]+)s", said)
+    assert found is not None
+    client.settle(found[1], used_ms=int(Decimal(found[2]) * 1_000))
+    lease = when_paid(client, org)
+    assert lease.settled == price_of(1, lease.used_ms)
+
+
 def when_paid(client: Client, org: str) -> ReservationAnswer:
     """The only lease of an org once it has ended and its use is paid."""
 
