@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from gpucredits.agent.local_api import RunMessage, run_at
 from gpucredits.client import Client
 from gpucredits.wire.reservation import ReservationAnswer
 from support.launchers import Launchers, end, is_alive
@@ -186,6 +189,30 @@ def test_a_job_too_large_for_the_node_does_not_wait(
     assert answer["event"] == "refused"
     assert "it has 4 h100 devices" in answer["detail"]
     assert client.reservation_page(account=org).reservations == []
+
+
+def test_a_signal_before_the_start_reaches_the_job(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """Whoever signals a job that is being started is heard once it runs."""
+    launchers.agent(state)
+    message = RunMessage(
+        account=org,
+        fields={"job_id": "early", "gpu_type": "h100"},
+        argv=["sleep", "600"],
+        env={"PATH": os.environ["PATH"]},
+        cwd="/",
+        signal=int(signal.SIGTERM),
+    )
+
+    def signal_early(link: socket.socket) -> None:
+        link.settimeout(HANGS_S)
+        link.send(json.dumps({"do": "signal", "number": int(signal.SIGUSR1)}).encode())
+
+    ended = run_at(state / "agent.sock", message, signal_early, print)
+    assert isinstance(ended, tuple), ended
+    assert ended[0] == 128 + signal.SIGUSR1
+    assert is_exact(when_paid(client, org))
 
 
 def test_a_job_that_cannot_start_leaves_no_lease(

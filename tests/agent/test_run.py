@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -13,12 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from gpucredits.agent.job import SupervisedJob
+from gpucredits.agent.launcher import JobCommand, Launcher, ServerAddress
 from gpucredits.cli.main import main
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from gpucredits.client.leases import clock_ms
 from gpucredits.wire.reservation import ReservationAnswer
 from support.launchers import Launchers, end, is_alive, parent_of
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 # Says its own life by the clock that counts suspended time, so that the bill has a witness.
 SAYS = """
@@ -44,6 +48,27 @@ def is_billed(receipt: dict[str, Any], gpus: int, least_ms: int) -> bool:
     """Whether a receipt is the oracle's, for at least the time that the job itself saw."""
     exact = receipt["credits"] == price_of(gpus, receipt["used_ms"])
     return bool(exact and receipt["used_ms"] >= least_ms and receipt["state"] == "settled")
+
+
+def test_a_signal_before_the_start_reaches_the_job(
+    server: TemporaryServer, client: Client, org: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launcher that is told to end while it starts its job passes that on."""
+    address = ServerAddress(url=server.url, key=server.key, ca_file=None, timeout_s=HANGS_S)
+    launcher = Launcher(address, JobCommand(argv=["sleep", "600"]), print)
+    start = SupervisedJob.start
+
+    async def start_late(job: SupervisedJob, *terms: Any) -> None:
+        launcher._signaled(signal.SIGTERM)  # as its handler does
+        await start(job, *terms)
+
+    monkeypatch.setattr(SupervisedJob, "start", start_late)
+    monkeypatch.setattr(Launcher, "_take_signals", lambda _: None)
+    run = launcher.run(org, {"job_id": "early", "gpu_type": "h100"}, wait=False)
+    exit_code, receipt = asyncio.run(asyncio.wait_for(run, HANGS_S))
+    assert exit_code == 128 + signal.SIGTERM
+    assert receipt is not None
+    assert receipt.credits == price_of(1, receipt.used_ms)
 
 
 @pytest.mark.parametrize("code", [0, 7])

@@ -126,6 +126,8 @@ class Launcher:
                 await job.dismiss()
                 await client.cancel(lease.reservation_id)
                 return self._not_started(job.run_time.failure), None
+            if self.interrupted:  # while the command was being started
+                job.order("signal", int(self.interrupted))
             await self._report_to_the_end(job)
             return await self._settle(client, job)
 

@@ -167,6 +167,7 @@ class Caller:
         self._job: SupervisedJob | None = None
         self._starting: asyncio.Task[None] | None = None
         self._given_up = asyncio.Event()
+        self._early: list[tuple[object, ...]] = []  # orders for a job that is being started
 
     async def serve(self) -> None:
         """Carry out the caller's messages. A job outlives its caller; a waiting request ends."""
@@ -247,6 +248,8 @@ class Caller:
             self._say(JobEvent(event="refused", detail=text, errno=error.errno))
         else:
             self._say(JobEvent(event="started", reservation_id=self._job.reservation_id))
+            for words in self._early:
+                self._job.order(*words)
         finally:
             close_all(streams)
 
@@ -254,6 +257,7 @@ class Caller:
         if self._job is not None:
             self._job.order(*words)
         else:
+            self._early.append(words)
             self._given_up.set()
 
     def _ended(self, exit_code: int, receipt: Receipt | None) -> None:
