@@ -320,12 +320,16 @@ def test_a_receipt_says_why_a_job_was_killed(launchers: Launchers, org: str) -> 
     assert (exit_code, receipt["ended_because"]) == (137, "")
 
 
+@pytest.mark.parametrize("node", [None, "gpu-7"], ids=["free key", "key of a node"])
 def test_a_launcher_waits_in_the_queue_and_says_why(
-    launchers: Launchers, client: Client, org: str
+    launchers: Launchers, client: Client, org: str, node: str | None
 ) -> None:
     """The position and the reason are shown; credits let the job start."""
     path = client.create_account(f"{org}/empty", funding="own").path
-    launched = launchers.python(path, "--wait", script="print('ran')")
+    key = client.create_key("member", scope=path, node=node)
+    words = ("--wait",) if node is None else ("--wait", "--node", node)
+    env = {"GPUCREDITS_API_KEY": str(key.secret)}
+    launched = launchers.python(path, *words, script="print('ran')", **env)
     assert re.search(r"waits, .*in the queue: .*credits", launched.said())
     client.transfer(org, path, "1000")
     assert launched.line() == "ran"
