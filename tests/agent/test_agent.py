@@ -12,6 +12,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gpucredits.agent.local_api import RunMessage, run_at
 from gpucredits.client import Client
 from gpucredits.wire.reservation import ReservationAnswer
@@ -191,6 +193,52 @@ def test_a_job_too_large_for_the_node_does_not_wait(
     assert client.reservation_page(account=org).reservations == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"\xff",
+        b'{"do": "run", "account": "\xff"}',
+        b'{"do": ' + b"[" * 100_000,
+        {"argv": []},
+        {"signal": 0},
+        {"signal": 2**63},
+    ],
+    ids=["no text", "no text within", "deep", "no command", "no signal", "no such signal"],
+)
+def test_a_message_that_makes_no_sense_is_refused(
+    launchers: Launchers, client: Client, org: str, state: Path, wrong: bytes | dict[str, Any]
+) -> None:
+    """Whoever sends it is told, takes no lease, and its streams are closed."""
+    launchers.agent(state)
+    packet = wrong if isinstance(wrong, bytes) else run_message(org, **wrong)
+    reader, writer = os.pipe()
+    with connected(state) as link, open(reader, "rb") as stream:  # noqa: PTH123  # a pipe
+        socket.send_fds(link, [packet], [writer] * 3)
+        os.close(writer)
+        answer = json.loads(link.recv(1 << 17))
+        assert (answer["event"], bool(answer["detail"])) == ("refused", True)
+        os.set_blocking(reader, False)
+        until(lambda: stream.read() == b"")  # the last copy of the other end is closed
+    assert client.reservation_page(account=org).reservations == []
+
+
+def test_a_signal_that_does_not_exist_ends_no_job(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """The caller is told, and the job goes on under its guardian."""
+    launchers.agent(state)
+    with connected(state) as link:
+        started = answer_to(link, run_message(org, argv=["sleep", "600"]))
+        assert started["event"] == "started", started
+        link.send(b'{"do": "signal", "number": 9223372036854775807}')
+        assert json.loads(link.recv(1 << 17))["event"] == "refused"
+    with connected(state) as link:
+        (job,) = answer_to(link, b'{"do": "list"}')["jobs"]
+    assert (job["is_over"], is_alive(job["pid"])) == (False, True)
+    end(job["pid"])
+    assert is_exact(when_paid(client, org))
+
+
 def test_a_signal_before_the_start_reaches_the_job(
     launchers: Launchers, client: Client, org: str, state: Path
 ) -> None:
@@ -227,14 +275,30 @@ def test_a_job_that_cannot_start_leaves_no_lease(
     assert list((state / "jobs").iterdir()) == []
 
 
-def asked(state: Path, org: str, *, gpus: int = 1, **fields: Any) -> dict[str, Any]:
+def asked(state: Path, org: str, **fields: Any) -> dict[str, Any]:
     """The first answer of an agent's socket to a run."""
+    with connected(state) as link:
+        return answer_to(link, run_message(org, **fields))
+
+
+def connected(state: Path) -> socket.socket:
+    """A connection to an agent."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    link.settimeout(HANGS_S)
+    link.connect(str(state / "agent.sock"))
+    return link
+
+
+def run_message(org: str, *, gpus: int = 1, **fields: Any) -> bytes:
+    """What asks an agent to run a command."""
     job = {"gpu_type": "h100", "gpu_count": gpus, "job_id": "asked"}
-    message = {"do": "run", "account": org, "fields": job, "argv": ["true"], "env": {}, "cwd": "/"}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
-        link.settimeout(HANGS_S)
-        link.connect(str(state / "agent.sock"))
-        packet = json.dumps({**message, "signal": 15, **fields}).encode()
-        socket.send_fds(link, [packet], [0, 1, 2])
-        answer: dict[str, Any] = json.loads(link.recv(1 << 17))
-        return answer
+    env = {"PATH": os.environ["PATH"]}
+    message = {"do": "run", "account": org, "fields": job, "argv": ["true"], "env": env}
+    return json.dumps({**message, "cwd": "/", "signal": 15, **fields}).encode()
+
+
+def answer_to(link: socket.socket, packet: bytes) -> dict[str, Any]:
+    """The next answer after a packet with three streams."""
+    socket.send_fds(link, [packet], [0, 1, 2])
+    answer: dict[str, Any] = json.loads(link.recv(1 << 17))
+    return answer
