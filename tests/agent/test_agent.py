@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +12,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gpucredits.agent.local_api import RunMessage, run_at
 from gpucredits.client import Client
 from gpucredits.wire.reservation import ReservationAnswer
 from support.launchers import Launchers, end, is_alive
@@ -116,6 +121,29 @@ def test_a_job_that_ended_without_an_agent_is_billed_to_its_end(
     assert is_exact(paid)
 
 
+def test_a_bill_outlives_the_key_of_its_agent(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """A job ends while its agent's key is revoked: an agent with another key pays the bill."""
+    made = client.create_key("member", scope=org)
+    first = launchers.agent(state, GPUCREDITS_API_KEY=str(made.secret))
+    launched = launchers.python(org, "--agent", str(state), script=WAITS)
+    pid = int(launched.line())
+    client.revoke_key(made.key_id)
+    end(pid)
+    exit_code, receipt, _ = launched.end()  # nobody waits for the bill
+    assert (exit_code, receipt) == (137, {})
+    (lease,) = client.reservation_page(account=org).reservations
+    assert lease.state == "active"  # control: nothing was paid
+    end(first.pid)
+    first.wait(HANGS_S)
+    launchers.agent(state)
+    paid = when_paid(client, org)
+    assert paid.state == "settled"
+    assert is_exact(paid)
+    until(lambda: list((state / "jobs").iterdir()) == [])
+
+
 def test_a_job_without_an_agent_ends_at_its_deadline(
     launchers: Launchers, client: Client, org: str, state: Path
 ) -> None:
@@ -165,6 +193,76 @@ def test_a_job_too_large_for_the_node_does_not_wait(
     assert client.reservation_page(account=org).reservations == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"\xff",
+        b'{"do": "run", "account": "\xff"}',
+        b'{"do": ' + b"[" * 100_000,
+        {"argv": []},
+        {"signal": 0},
+        {"signal": 2**63},
+    ],
+    ids=["no text", "no text within", "deep", "no command", "no signal", "no such signal"],
+)
+def test_a_message_that_makes_no_sense_is_refused(
+    launchers: Launchers, client: Client, org: str, state: Path, wrong: bytes | dict[str, Any]
+) -> None:
+    """Whoever sends it is told, takes no lease, and its streams are closed."""
+    launchers.agent(state)
+    packet = wrong if isinstance(wrong, bytes) else run_message(org, **wrong)
+    reader, writer = os.pipe()
+    with connected(state) as link, open(reader, "rb") as stream:  # noqa: PTH123  # a pipe
+        socket.send_fds(link, [packet], [writer] * 3)
+        os.close(writer)
+        answer = json.loads(link.recv(1 << 17))
+        assert (answer["event"], bool(answer["detail"])) == ("refused", True)
+        os.set_blocking(reader, False)
+        until(lambda: stream.read() == b"")  # the last copy of the other end is closed
+    assert client.reservation_page(account=org).reservations == []
+
+
+def test_a_signal_that_does_not_exist_ends_no_job(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """The caller is told, and the job goes on under its guardian."""
+    launchers.agent(state)
+    with connected(state) as link:
+        started = answer_to(link, run_message(org, argv=["sleep", "600"]))
+        assert started["event"] == "started", started
+        link.send(b'{"do": "signal", "number": 9223372036854775807}')
+        assert json.loads(link.recv(1 << 17))["event"] == "refused"
+    with connected(state) as link:
+        (job,) = answer_to(link, b'{"do": "list"}')["jobs"]
+    assert (job["is_over"], is_alive(job["pid"])) == (False, True)
+    end(job["pid"])
+    assert is_exact(when_paid(client, org))
+
+
+def test_a_signal_before_the_start_reaches_the_job(
+    launchers: Launchers, client: Client, org: str, state: Path
+) -> None:
+    """Whoever signals a job that is being started is heard once it runs."""
+    launchers.agent(state)
+    message = RunMessage(
+        account=org,
+        fields={"job_id": "early", "gpu_type": "h100"},
+        argv=["sleep", "600"],
+        env={"PATH": os.environ["PATH"]},
+        cwd="/",
+        signal=int(signal.SIGTERM),
+    )
+
+    def signal_early(link: socket.socket) -> None:
+        link.settimeout(HANGS_S)
+        link.send(json.dumps({"do": "signal", "number": int(signal.SIGUSR1)}).encode())
+
+    ended = run_at(state / "agent.sock", message, signal_early, print)
+    assert isinstance(ended, tuple), ended
+    assert ended[0] == 128 + signal.SIGUSR1
+    assert is_exact(when_paid(client, org))
+
+
 def test_a_job_that_cannot_start_leaves_no_lease(
     launchers: Launchers, client: Client, org: str, state: Path
 ) -> None:
@@ -177,14 +275,30 @@ def test_a_job_that_cannot_start_leaves_no_lease(
     assert list((state / "jobs").iterdir()) == []
 
 
-def asked(state: Path, org: str, *, gpus: int = 1, **fields: Any) -> dict[str, Any]:
+def asked(state: Path, org: str, **fields: Any) -> dict[str, Any]:
     """The first answer of an agent's socket to a run."""
+    with connected(state) as link:
+        return answer_to(link, run_message(org, **fields))
+
+
+def connected(state: Path) -> socket.socket:
+    """A connection to an agent."""
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    link.settimeout(HANGS_S)
+    link.connect(str(state / "agent.sock"))
+    return link
+
+
+def run_message(org: str, *, gpus: int = 1, **fields: Any) -> bytes:
+    """What asks an agent to run a command."""
     job = {"gpu_type": "h100", "gpu_count": gpus, "job_id": "asked"}
-    message = {"do": "run", "account": org, "fields": job, "argv": ["true"], "env": {}, "cwd": "/"}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
-        link.settimeout(HANGS_S)
-        link.connect(str(state / "agent.sock"))
-        packet = json.dumps({**message, "signal": 15, **fields}).encode()
-        socket.send_fds(link, [packet], [0, 1, 2])
-        answer: dict[str, Any] = json.loads(link.recv(1 << 17))
-        return answer
+    env = {"PATH": os.environ["PATH"]}
+    message = {"do": "run", "account": org, "fields": job, "argv": ["true"], "env": env}
+    return json.dumps({**message, "cwd": "/", "signal": 15, **fields}).encode()
+
+
+def answer_to(link: socket.socket, packet: bytes) -> dict[str, Any]:
+    """The next answer after a packet with three streams."""
+    socket.send_fds(link, [packet], [0, 1, 2])
+    answer: dict[str, Any] = json.loads(link.recv(1 << 17))
+    return answer

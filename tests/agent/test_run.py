@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -13,12 +14,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from gpucredits.agent.job import SupervisedJob
+from gpucredits.agent.launcher import JobCommand, Launcher, ServerAddress
 from gpucredits.cli.main import main
+from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from gpucredits.client.leases import clock_ms
 from gpucredits.wire.reservation import ReservationAnswer
 from support.launchers import Launchers, end, is_alive, parent_of
-from support.waiting import until
+from support.waiting import HANGS_S, until
 
 # Says its own life by the clock that counts suspended time, so that the bill has a witness.
 SAYS = """
@@ -44,6 +48,27 @@ def is_billed(receipt: dict[str, Any], gpus: int, least_ms: int) -> bool:
     """Whether a receipt is the oracle's, for at least the time that the job itself saw."""
     exact = receipt["credits"] == price_of(gpus, receipt["used_ms"])
     return bool(exact and receipt["used_ms"] >= least_ms and receipt["state"] == "settled")
+
+
+def test_a_signal_before_the_start_reaches_the_job(
+    server: TemporaryServer, client: Client, org: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A launcher that is told to end while it starts its job passes that on."""
+    address = ServerAddress(url=server.url, key=server.key, ca_file=None, timeout_s=HANGS_S)
+    launcher = Launcher(address, JobCommand(argv=["sleep", "600"]), print)
+    start = SupervisedJob.start
+
+    async def start_late(job: SupervisedJob, *terms: Any) -> None:
+        launcher._signaled(signal.SIGTERM)  # as its handler does
+        await start(job, *terms)
+
+    monkeypatch.setattr(SupervisedJob, "start", start_late)
+    monkeypatch.setattr(Launcher, "_take_signals", lambda _: None)
+    run = launcher.run(org, {"job_id": "early", "gpu_type": "h100"}, wait=False)
+    exit_code, receipt = asyncio.run(asyncio.wait_for(run, HANGS_S))
+    assert exit_code == 128 + signal.SIGTERM
+    assert receipt is not None
+    assert receipt.credits == price_of(1, receipt.used_ms)
 
 
 @pytest.mark.parametrize("code", [0, 7])
@@ -222,6 +247,26 @@ def test_a_job_that_ends_after_its_launcher_was_killed_is_settled(
     assert (lease.state, lease.settled) == ("settled", price_of(1, lease.used_ms))
 
 
+def test_a_job_keeps_its_time_when_its_key_is_revoked(
+    launchers: Launchers, client: Client, org: str
+) -> None:
+    """The launcher stays with its job to the end of the lease, and says how the bill is paid."""
+    made = client.create_key("member", scope=org)
+    key = {"GPUCREDITS_API_KEY": str(made.secret)}
+    launched = launchers.python(org, "--window", "5s", script=WAITS, **key)
+    pid = int(launched.line().split()[0])
+    client.revoke_key(made.key_id)
+    exit_code, receipt, said = launched.end()
+    assert (exit_code, receipt) == (128 + signal.SIGKILL, {})
+    assert not is_alive(pid)
+    assert "the server refuses reports" in said
+    found = re.search(r"gpucredits settle (\S+) --used ([0-9.]+)s", said)
+    assert found is not None
+    client.settle(found[1], used_ms=int(Decimal(found[2]) * 1_000))
+    lease = when_paid(client, org)
+    assert lease.settled == price_of(1, lease.used_ms)
+
+
 def when_paid(client: Client, org: str) -> ReservationAnswer:
     """The only lease of an org once it has ended and its use is paid."""
 
@@ -275,12 +320,16 @@ def test_a_receipt_says_why_a_job_was_killed(launchers: Launchers, org: str) -> 
     assert (exit_code, receipt["ended_because"]) == (137, "")
 
 
+@pytest.mark.parametrize("node", [None, "gpu-7"], ids=["free key", "key of a node"])
 def test_a_launcher_waits_in_the_queue_and_says_why(
-    launchers: Launchers, client: Client, org: str
+    launchers: Launchers, client: Client, org: str, node: str | None
 ) -> None:
     """The position and the reason are shown; credits let the job start."""
     path = client.create_account(f"{org}/empty", funding="own").path
-    launched = launchers.python(path, "--wait", script="print('ran')")
+    key = client.create_key("member", scope=path, node=node)
+    words = ("--wait",) if node is None else ("--wait", "--node", node)
+    env = {"GPUCREDITS_API_KEY": str(key.secret)}
+    launched = launchers.python(path, *words, script="print('ran')", **env)
     assert re.search(r"waits, .*in the queue: .*credits", launched.said())
     client.transfer(org, path, "1000")
     assert launched.line() == "ran"

@@ -18,6 +18,7 @@ from support.waiting import until
 PROMISED: dict[str, str] = {
     "read": "admin operator member read-only",
     "read_leases": "admin operator member agent read-only",
+    "read_queued": "admin operator member read-only",
     "read_prices": "admin operator member agent read-only",
     "read_clock": "admin operator member agent read-only",
     "read_self": "admin operator member agent read-only",

@@ -20,6 +20,7 @@ OPEN_ON_A_NODE = {
     "GET /v1/clock",
     "GET /v1/keys/self",
     "GET /v1/prices",
+    "GET /v1/queue/{queue}",
     "GET /v1/reservations",
     "GET /v1/reservations/{reservation}",
     "POST /v1/heartbeats",
@@ -135,8 +136,23 @@ def test_a_node_reserves_for_itself_only(fleet: Fleet) -> None:
     answer = fleet.node.post("/v1/reservations:batch", {"items": items})
     assert problem(answer) == (403, "wrong_node")
     assert len(fleet.node.read("/v1/reservations")["reservations"]) == 2
-    cancel = fleet.node.post("/v1/queue/que_1_1:cancel")
-    assert problem(cancel) == (403, "wrong_node")
+
+
+def test_a_node_waits_in_the_queue_for_itself_only(fleet: Fleet) -> None:
+    """It asks where its own request stands and takes it back; another node's is none of its own."""
+    pool = f"/v1/pools/{fleet.gpu_type}/default"
+    assert fleet.admin.call("PATCH", pool, {"capacity": 0}).status_code == 200
+    own, other = [
+        fleet.reserve(caller, node=node, wait=True).json()["queue_id"]
+        for caller, node in ((fleet.node, "gpu-7"), (fleet.admin, "gpu-8"))
+    ]
+    assert fleet.node.read(f"/v1/queue/{own}")["state"] == "waiting"
+    assert problem(fleet.node.get(f"/v1/queue/{other}")) == (403, "wrong_node")
+    assert problem(fleet.node.post(f"/v1/queue/{other}:cancel")) == (403, "wrong_node")
+    assert problem(fleet.node.get("/v1/queue")) == (403, "forbidden")
+    assert problem(fleet.node.post("/v1/queue/que_1_zzzzz:cancel")) == (404, "queue_unknown")
+    assert fleet.node.post(f"/v1/queue/{own}:cancel").json()["state"] == "canceled"
+    assert fleet.admin.read(f"/v1/queue/{other}")["state"] == "waiting"
 
 
 def test_a_node_measures_its_own_leases_only(fleet: Fleet) -> None:

@@ -17,6 +17,7 @@ from gpucredits.service.write.batch import Job, Result, commit
 from gpucredits.store.book.book_cache import BookCache
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.errors import Unavailable
+from support.gated import until_noon
 from support.scene import CREDIT, Scene, play
 
 MONTH = SetQuota(
@@ -37,6 +38,7 @@ REPLACED = ReplaceQuotas(account="acme/p", quotas=(MONTH, ROLLING))
 async def a_settle(stage: Scene) -> Settle:
     """The end of a lease of ``acme/p`` that has used 900 credits and said nothing yet."""
     await stage.fund("acme", "acme/p", credits_each=90_000)
+    await until_noon(stage)
     lease = await stage.reserve("acme/p", window_ms=3_600_000)
     await stage.advance(1_000)
     return Settle(reservation_id=lease.reservation.reservation_id, used_ms=900_000)

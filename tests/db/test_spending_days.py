@@ -12,6 +12,7 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.service.reads.verify import verify
 from gpucredits.store.database.migrate import SQL
 from support.damage import found_by
+from support.gated import until_noon
 from support.postgres import TestServer
 from support.scene import CREDIT, Scene, play
 
@@ -131,6 +132,7 @@ def test_a_batch_of_beats_writes_one_row(database: str, first: int) -> None:
 
     async def act(stage: Scene) -> None:
         await stage.fund("acme", credits_each=100_000)
+        await until_noon(stage)
         leases = [
             (await stage.reserve(job_id=f"j{number}", window_ms=3_600_000)).reservation
             for number in range(LEASES)

@@ -12,6 +12,7 @@ from gpucredits.core.outcome import Reserved
 from gpucredits.core.reasons import Refused
 from gpucredits.jobs.billing import Statements
 from support.billing import listed, next_month, open_acme, past_due, run, spend
+from support.gated import until_noon
 from support.scene import CREDIT, Scene, play
 
 
@@ -20,6 +21,7 @@ def test_every_account_that_pays_later_is_billed_for_what_it_paid(database: str)
 
     async def act(stage: Scene) -> None:
         await open_acme(stage)
+        await until_noon(stage)
         for path in ("acme/lab", "acme/lab/ann", "acme/own"):
             own = CreateAccount(path=path, model=Model.POSTPAID, credit_limit=500 * CREDIT)
             await stage.do(CreateAccount(path=path) if path == "acme/own" else own)

@@ -20,7 +20,7 @@ from gpucredits.service.reconciliation.unmatched_use import (
 )
 from gpucredits.service.write.acts import Act, ActRefused
 from gpucredits.store.reconciliation import unmatched_use as unmatched_rows
-from support.reconciling import QUIET_S, SEQS, policy, run, settled
+from support.reconciling import QUIET_S, SEQS, lease_now, policy, run, settled
 from support.scene import CREDIT, Scene, play
 
 ALL = (2**62, 0)
@@ -50,6 +50,37 @@ def test_use_of_a_job_with_one_lease_is_matched_to_it(database: str) -> None:
         assert (await run(stage)).charged == 10 * CREDIT
         [row] = await queue_of(stage)
         assert (row.state, row.reservation_id) == (1, lease.reservation_id)
+
+    play(database, act)
+
+
+def test_use_of_a_job_with_a_second_lease_moves_money_only_where_people_say_so(
+    database: str,
+) -> None:
+    """A job that runs again on its node makes its use ambiguous: it is compared, and not posted."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=900)
+        await policy(stage)
+        first = await settled(stage, 40_000, node="n1")
+        await record_use(stage.pool, [unnamed(1, "job", 40_000)], dry_run=False)
+        await stage.advance(QUIET_S)
+        assert (await run(stage)).agreed == 1
+        second = await settled(stage, 90_000, node="n1")
+        await record_use(stage.pool, [unnamed(1, "job", 90_000)], dry_run=False)
+        await stage.advance(QUIET_S)
+        done = await run(stage)
+        assert (done.posted, done.differed) == (0, 1)
+        for lease, used in ((first, 40), (second, 90)):
+            assert (await lease_now(stage, lease)).charged == used * CREDIT
+        [row] = await queue_of(stage)
+        number = second.reservation_id
+        assert await decide_unmatched(
+            stage.pool, ACT, row.unmatched_id, reservation_id=number, note="the second run"
+        )
+        assert (await run(stage, again=True)).posted == 0  # it agrees with the second
+        for lease, used in ((first, 40), (second, 90)):
+            assert (await lease_now(stage, lease)).charged == used * CREDIT
 
     play(database, act)
 

@@ -98,6 +98,14 @@ def test_accepted_means_that_the_bus_has_it(admin: Caller, lease: dict[str, Any]
     assert admin.made("/v1/usage", {"events": [strange]})["results"][0]["status"] == "unknown"
 
 
+def test_reports_of_one_request_id_are_all_kept(admin: Caller, lease: dict[str, Any]) -> None:
+    """A caller names its requests as it likes, and may give many one name: a trace's, a proxy's."""
+    for seq in (1, 2, 3):
+        told = admin.made("/v1/usage", events_of(lease, seq), headers={"x-request-id": "trace-1"})
+        assert told["accepted"] == 1
+    until(lambda: measured_events(admin, lease) == 3)
+
+
 def test_a_bus_that_is_away_is_said(
     admin: Caller, nats: NatsServer, lease: dict[str, Any], served: RunningServer
 ) -> None:

@@ -36,10 +36,10 @@ def test_use_counts_once_however_often_it_comes(database: str, address: str) -> 
     async def act(stage: Scene) -> None:
         lease = await opened(stage)
         async with pipeline_on(stage.pool, address) as pipeline:
-            await pipeline.publish_use(use(lease, range(10, 20)), "r1")
-            await pipeline.publish_use(use(lease, range(15)), "r2")
+            await pipeline.publish_use(use(lease, range(10, 20)))
+            await pipeline.publish_use(use(lease, range(15)))
             await drain(pipeline)
-            await pipeline.publish_use(use(lease, range(20)), "r3")
+            await pipeline.publish_use(use(lease, range(20)))
             await drain(pipeline)
             assert await measured_of(stage.pool, lease) == Measured(20_000, 20)
             assert pipeline.standing.state == "moving"
@@ -57,7 +57,7 @@ def test_two_servers_share_the_work(database: str) -> None:
             pipeline_on(stage.pool, "postgres") as other,
         ):
             for seq in range(60):
-                await one.publish_use(use(lease, [seq]), f"r{seq}")
+                await one.publish_use(use(lease, [seq]))
 
             async def read(pipeline: Any) -> None:
                 while (await measured_of(stage.pool, lease)).events < 60:
@@ -105,11 +105,11 @@ def test_poison_is_put_aside_and_the_rest_goes_on(database: str) -> None:
         lease = await opened(stage)
         name = ids.format_id(ids.RESERVATION, 1, lease).encode()
         async with pipeline_on(stage.pool, "postgres") as pipeline:
-            await pipeline.publish_use(use(lease, [1]), "r1")
+            await pipeline.publish_use(use(lease, [1]))
             for bodies in POISON.values():
                 for body in bodies:
                     await publish_raw(pipeline.bus, body.replace(b"LEASE", name))
-            await pipeline.publish_use(use(lease, [2]), "r2")
+            await pipeline.publish_use(use(lease, [2]))
             await drain(pipeline)
             assert await measured_of(stage.pool, lease) == Measured(2_000, 2)
             assert pipeline.standing.dead_letters == sum(map(len, POISON.values()))
@@ -186,7 +186,7 @@ def test_a_stream_that_was_made_anew_is_read_from_its_beginning(
         lease = await opened(stage)
         async with pipeline_on(stage.pool, own_nats.url) as pipeline:
             for seq in range(5):
-                await pipeline.publish_use(use(lease, [seq]), f"r{seq}")
+                await pipeline.publish_use(use(lease, [seq]))
             await drain(pipeline)
             own_nats.kill()
             own_nats.wipe()
@@ -204,7 +204,7 @@ async def patiently(pipeline: Any, lease: int, seq: int) -> None:
     """Publish one event again and again until the bus has it."""
     while True:
         try:
-            await pipeline.publish_use(use(lease, [seq]), f"p{seq}")
+            await pipeline.publish_use(use(lease, [seq]))
         except BusUnavailable:
             continue
         return
@@ -216,10 +216,10 @@ def test_messages_that_the_bus_gave_up_are_an_alarm(database: str, own_nats: Nat
     async def act(stage: Scene) -> None:
         lease = await opened(stage)
         async with pipeline_on(stage.pool, own_nats.url) as pipeline:
-            await pipeline.publish_use(use(lease, [0]), "r0")
+            await pipeline.publish_use(use(lease, [0]))
             await drain(pipeline)
             for seq in range(1, 6):
-                await pipeline.publish_use(use(lease, [seq]), f"r{seq}")
+                await pipeline.publish_use(use(lease, [seq]))
             client = await pipeline.bus._streams(Topic.USAGE)  # type: ignore[attr-defined]  # NATS
             await client.jetstream().purge_stream("gpucredits-usage-1", seq=5)
             await drain(pipeline)
@@ -241,7 +241,7 @@ def test_health_means_progress(database: str, own_nats: NatsServer) -> None:
         lease = await opened(stage)
         async with pipeline_on(stage.pool, own_nats.url) as pipeline:
             standing = pipeline.standing
-            await pipeline.publish_use(use(lease, [1]), "r1")
+            await pipeline.publish_use(use(lease, [1]))
             own_nats.kill()
             with pytest.raises(BusUnavailable):
                 await pipeline.intake.step()
@@ -249,7 +249,7 @@ def test_health_means_progress(database: str, own_nats: NatsServer) -> None:
             own_nats.start()
             async with stage.pool.acquire() as other, other.transaction():
                 await pipeline.intake.step()  # makes the rows of progress, and moves
-                await pipeline.publish_use(use(lease, [2]), "r2")
+                await pipeline.publish_use(use(lease, [2]))
                 await other.execute("SELECT FROM bus_progress FOR UPDATE")  # somebody hangs
                 pipeline.intake._looked_s = 0.0
                 await pipeline.intake.step()

@@ -33,7 +33,7 @@ def counted(dsn: str, address: str, reader: str, where: str) -> Measured:
         lease = await opened(stage)
         async with pipeline_on(stage.pool, address) as pipeline:
             for seq in range(EVENTS):
-                await pipeline.publish_use(use(lease, [seq]), f"r{seq}")
+                await pipeline.publish_use(use(lease, [seq]))
         return lease
 
     lease = play(dsn, publish)

@@ -39,7 +39,7 @@ def counted(  # noqa: C901  # it tells one story
             for seq in range(first, EVENTS, WRITERS):
                 while True:
                     try:
-                        await pipeline.publish_use(use(lease, [seq]), f"r{seq}")
+                        await pipeline.publish_use(use(lease, [seq]))
                     except BusUnavailable:
                         failures += 1
                     else:

@@ -111,7 +111,7 @@ def test_a_forged_message_is_stored_as_nobodys_word(database: str) -> None:
         forged = messages_of(use(lease, [2], is_attested=True, payload=TIMES), "r", b"guess")
         unknown = messages_of(use(999, [3], is_attested=True, payload=TIMES), "r", PROVER)
         async with pipeline_on(stage.pool, "postgres") as pipeline:
-            await pipeline.publish_use(rows, "r1")
+            await pipeline.publish_use(rows)
             for each in (*forged, *unknown):
                 await publish_raw(pipeline.bus, each.body)
             await drain(pipeline)

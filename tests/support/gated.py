@@ -22,9 +22,10 @@ DAY_US = 24 * HOUR_US
 
 
 async def set_up(stage: Scene) -> None:
-    """An org with plenty of credits, a project and a user."""
+    """An org with plenty of credits, a project and a user; it is noon."""
     await stage.fund("acme", credits_each=100_000)
     await stage.fund("acme/vision", ALICE, credits_each=0)
+    await until_noon(stage)
 
 
 async def quota(stage: Scene, account: str, dimension: Dimension, limit: int, **more: Any) -> int:
@@ -75,3 +76,8 @@ async def until_midnight(stage: Scene, zone: str = "UTC", *, before_s: float = 0
     _, ends_at = period_at(Calendar.DAY, zone, now + max(int(before_s * 1_000_000), 0))
     await stage.advance((ends_at - now) / 1_000_000 - before_s)
     return ends_at
+
+
+async def until_noon(stage: Scene) -> None:
+    """Move the clock to a time at which no day, and so no month, ends for hours."""
+    await until_midnight(stage, before_s=12 * 3_600)

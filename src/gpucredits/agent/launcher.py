@@ -23,6 +23,7 @@ from gpucredits.agent.job import SupervisedJob, Throttle
 from gpucredits.agent.job_files import JobFiles
 from gpucredits.agent.queue import wait_in_queue
 from gpucredits.agent.receipt import Receipt, receipt_of
+from gpucredits.agent.run_time import SIGNALED
 from gpucredits.client import AsyncClient, Refused, Retry, Undecided
 from gpucredits.client.errands import Errands
 from gpucredits.client.leases import clock_ms
@@ -33,7 +34,6 @@ from gpucredits.wire.reservation import ReservationAnswer
 
 EXIT_NOT_FOUND: Final = 127  # as shells say
 EXIT_NOT_RUN: Final = 126
-SIGNALED: Final = 128
 FORWARDED: Final = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -126,6 +126,8 @@ class Launcher:
                 await job.dismiss()
                 await client.cancel(lease.reservation_id)
                 return self._not_started(job.run_time.failure), None
+            if self.interrupted:  # while the command was being started
+                job.order("signal", int(self.interrupted))
             await self._report_to_the_end(job)
             return await self._settle(client, job)
 
@@ -182,8 +184,11 @@ class Launcher:
         try:
             async with asyncio.timeout(patience_ms / 1_000):
                 answers = await client.heartbeats([beat])
+        except Refused as refused:  # such as of a key that was revoked: the job keeps its time
+            self._alone(job, f"the server refuses reports ({refused})")
+            return
         except (Undecided, TimeoutError):
-            self._alone(job)
+            self._alone(job, "the server does not answer")
             return
         self._together(job)
         answer = answers.results[0]
@@ -191,14 +196,14 @@ class Launcher:
             self.say(f"{answer.decision}: {answer.reason}")
         job.hear(answer, sent_at_ms)
 
-    def _alone(self, job: SupervisedJob) -> None:
+    def _alone(self, job: SupervisedJob, why: str) -> None:
         """Note an outage: the job runs on until its deadline. The user is told once per outage."""
         now_ms = clock_ms()
         job.unheard(now_ms)
         if not self._is_alone:
             self._is_alone = True
             left_ms = max(job.standing.ends_at_ms - now_ms, 0) // 1_000 * 1_000
-            self.say(f"the server does not answer; the lease lasts for {format_ms(left_ms)} more")
+            self.say(f"{why}; the lease lasts for {format_ms(left_ms)} more")
 
     def _together(self, job: SupervisedJob) -> None:
         """Note the end of an outage: this answer has settled the use meanwhile."""
@@ -208,20 +213,22 @@ class Launcher:
 
     async def _settle(self, client: AsyncClient, job: SupervisedJob) -> tuple[int, Receipt | None]:
         """Pay the bill; if no server answers, the guardian becomes the settler."""
-        status = job.run_time.exit_status
-        exit_code = SIGNALED - status if status < 0 else status
+        exit_code = job.run_time.exit_code
         try:
             await client.settle(job.reservation_id, used_ms=job.used_ms())
         except Undecided as error:
             self.say(
                 f"{job.reservation_id} will be settled as soon as the server answers ({error}); "
-                f"if it takes over a day: gpucredits settle {job.reservation_id} "
-                f"--used {job.used_ms() / 1_000}s"
+                f"if it takes over a day: {settle_by_hand(job)}"
             )
             await job.leave()
             return exit_code, None
         except Refused as refused:
             self.say(f"{job.reservation_id}: {refused}")
+            if refused.is_about_caller:
+                self.say(f"the bill is open; pay it with another key: {settle_by_hand(job)}")
+                await job.dismiss()
+                return exit_code, None
         await job.dismiss()
         try:
             receipt = await receipt_of(
@@ -290,6 +297,11 @@ async def own_folder() -> AsyncIterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def settle_by_hand(job: SupervisedJob) -> str:
+    """The command that pays the bill of a job that has ended."""
+    return f"gpucredits settle {job.reservation_id} --used {job.used_ms() / 1_000}s"
 
 
 def lease_env(lease: ReservationAnswer) -> dict[str, str]:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import signal
 import socket
 import struct
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -36,6 +37,7 @@ STREAMS: Final = 3
 ASK_S: Final = 5.0
 # What a caller may ask of a reserve. The message itself says for whom, and whether to wait.
 FIELDS: Final = frozenset(ReserveRequest.__struct_fields__) - {"account", "wait", "node"}
+SignalNumber = Annotated[int, msgspec.Meta(ge=1, lt=signal.NSIG)]
 _PEER: Final = struct.Struct("3i")
 
 
@@ -44,10 +46,10 @@ class RunMessage(msgspec.Struct, kw_only=True, tag_field="do", tag="run"):
 
     account: str
     fields: dict[str, Any]
-    argv: list[str]
+    argv: Annotated[list[str], msgspec.Meta(min_length=1)]
     env: dict[str, str]
     cwd: str
-    signal: int
+    signal: SignalNumber
     devices: list[str] = []
     wait: bool = False
     throttle: list[str] = []  # two commands: to slow the job down, and to let it go on
@@ -56,7 +58,7 @@ class RunMessage(msgspec.Struct, kw_only=True, tag_field="do", tag="run"):
 class SignalMessage(msgspec.Struct, kw_only=True, tag_field="do", tag="signal"):
     """Signal the job of this connection."""
 
-    number: int
+    number: SignalNumber
 
 
 class KillMessage(msgspec.Struct, kw_only=True, tag_field="do", tag="kill"):
@@ -167,20 +169,23 @@ class Caller:
         self._job: SupervisedJob | None = None
         self._starting: asyncio.Task[None] | None = None
         self._given_up = asyncio.Event()
+        self._early: list[tuple[object, ...]] = []  # orders for a job that is being started
 
     async def serve(self) -> None:
         """Carry out the caller's messages. A job outlives its caller; a waiting request ends."""
         with self._link:
             while True:
                 data, streams = await self._packet()
+                if not data:
+                    close_all(streams)
+                    break
                 try:
-                    if not data:
-                        break
-                    self._do(MESSAGES.decode(data), streams)
-                except msgspec.DecodeError as error:
+                    message = MESSAGES.decode(data)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     close_all(streams)
                     self._say(JobEvent(event="refused", detail=str(error)))
                     break
+                self._do(message, streams)
             self._given_up.set()
             if self._starting is not None:
                 await self._starting
@@ -247,6 +252,8 @@ class Caller:
             self._say(JobEvent(event="refused", detail=text, errno=error.errno))
         else:
             self._say(JobEvent(event="started", reservation_id=self._job.reservation_id))
+            for words in self._early:
+                self._job.order(*words)
         finally:
             close_all(streams)
 
@@ -254,6 +261,7 @@ class Caller:
         if self._job is not None:
             self._job.order(*words)
         else:
+            self._early.append(words)
             self._given_up.set()
 
     def _ended(self, exit_code: int, receipt: Receipt | None) -> None:

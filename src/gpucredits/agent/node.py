@@ -21,7 +21,7 @@ from gpucredits.agent.devices import NodeDevices, NoDevicesError, visible
 from gpucredits.agent.job import EarlyEnd, Place, SupervisedJob, Throttle
 from gpucredits.agent.job_files import JobFiles
 from gpucredits.agent.journal import NodeJournal, last_words
-from gpucredits.agent.launcher import SIGNALED, ServerAddress, lease_env
+from gpucredits.agent.launcher import ServerAddress, lease_env
 from gpucredits.agent.metering import Metering
 from gpucredits.agent.meters.reading import Meter
 from gpucredits.agent.queue import wait_in_queue
@@ -363,13 +363,13 @@ class NodeAgent:
         """Wait for a job's end and pay its bill, however long the server is away."""
         while not job.is_over:
             await job.changed()
-        status = job.run_time.exit_status
-        exit_code = SIGNALED - status if status < 0 else status
+        exit_code = job.run_time.exit_code
         self._take_back(job.reservation_id)
         self.metering.ended(job)
         self._note({"kind": "end", "id": job.reservation_id, "used_ms": job.used_ms()})
         async with self._settling, self.server.client() as client:
             await self._run_errands(client, [job])
+            is_paid = True
             while True:
                 try:
                     await client.settle(job.reservation_id, used_ms=job.used_ms())
@@ -377,10 +377,11 @@ class NodeAgent:
                     self.log(f"{job.reservation_id} is not settled yet: {error}")
                     await asyncio.sleep(SETTLE_PAUSE_S)
                     continue
-                except Refused as refused:  # somebody else has ended the lease
+                except Refused as refused:  # somebody else has ended the lease, or the key is bad
                     self.log(f"{job.reservation_id}: {refused}")
+                    is_paid = not refused.is_about_caller
                 break
-            await self._close(job)
+            await self._close(job, is_paid=is_paid)
             receipt = None
             with suppress(CallError):
                 receipt = await receipt_of(
@@ -388,10 +389,12 @@ class NodeAgent:
                 )
         ended(exit_code, receipt)
 
-    async def _close(self, job: SupervisedJob) -> None:
-        """Forget a job whose bill is paid."""
-        self._note({"kind": "paid", "id": job.reservation_id})
+    async def _close(self, job: SupervisedJob, *, is_paid: bool = True) -> None:
+        """Forget a job; an open bill is left to the next agent, which may have another key."""
+        if is_paid:
+            self._note({"kind": "paid", "id": job.reservation_id})
+            self.metering.paid(job.reservation_id)
         await job.dismiss()
         self.jobs.pop(job.reservation_id, None)
-        self.metering.paid(job.reservation_id)
-        shutil.rmtree(self.home(job.reservation_id), ignore_errors=True)
+        if is_paid:
+            shutil.rmtree(self.home(job.reservation_id), ignore_errors=True)

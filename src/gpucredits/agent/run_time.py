@@ -7,6 +7,9 @@ Must not: read a clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+SIGNALED: Final = 128  # and the number of the signal, as shells say
 
 
 @dataclass(slots=True)
@@ -24,6 +27,11 @@ class RunTime:
     exit_status: int = 0
     ended_at_ms: int = 0
     failure: int = 0  # errno of a command that could not be started
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the job, as shells give it."""
+        return SIGNALED - self.exit_status if self.exit_status < 0 else self.exit_status
 
     def hear(self, line: str) -> None:
         """Apply one event of the guardian."""

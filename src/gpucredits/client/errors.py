@@ -6,6 +6,8 @@ Must not: decide which of them it is; ``attempts`` does.
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from gpucredits.wire.problem import Problem
 
 
@@ -43,6 +45,11 @@ class Refused(CallError):  # noqa: N818  # it states what happened
     def status(self) -> int:
         """The HTTP status."""
         return self.problem.status
+
+    @property
+    def is_about_caller(self) -> bool:
+        """Whether the key or the certificate was refused: another one may do the same."""
+        return self.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
     @property
     def numbers(self) -> dict[str, str | int]:

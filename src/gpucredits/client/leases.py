@@ -2,7 +2,8 @@
 
 Owns: reporting in the background, checkpoints and tokens included, telling the caller to drain, and
 settling at the end, also of a block that failed. The use is the time from entering the block to
-leaving it.
+leaving it. One thread (or task) reports and another watches the time: neither a report without an
+answer nor a caller's ``on_drain`` holds up what the caller has to be told.
 Must not: end the caller's work. Whoever goes on after ``over`` is set works without a lease.
 """
 
@@ -15,12 +16,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 from gpucredits.client import calls
 from gpucredits.client.errands import Errands
-from gpucredits.client.errors import CallError, Undecided
+from gpucredits.client.errors import CallError
 from gpucredits.client.methods import AsyncSender, Sender
 from gpucredits.client.standing import BEAT_MS_MIN, Act, Standing, admitted, heard, seq_after
 from gpucredits.wire.closing import ClosedAnswer
@@ -117,27 +119,37 @@ class LeaseView:
     def _unheard(self) -> None:
         self._standing = replace(self._standing, beat_at_ms=clock_ms() + 4 * BEAT_MS_MIN)
 
-    def _wait_s(self, now_ms: int) -> float:
-        """How long nothing is due."""
-        due = [self._standing.beat_at_ms, self._standing.ends_at_ms]
+    def _until_report_s(self) -> float:
+        """How long no report is due."""
+        return max(self._standing.beat_at_ms - clock_ms(), 0) / 1_000
+
+    def _until_act_s(self) -> float:
+        """How long the caller has nothing to be told, unless an answer changes that."""
+        due = self._standing.ends_at_ms
         if self._standing.signal_at_ms is not None and not self._is_told:
-            due.append(self._standing.signal_at_ms)
-        return max(min(due) - now_ms, 0) / 1_000
+            due = min(due, self._standing.signal_at_ms)
+        return max(due - clock_ms(), 0) / 1_000
 
     def _act(self) -> Act:
         return self._standing.act(clock_ms())
 
-    def _tell(self) -> bool:
+    def _has_ended(self, over: threading.Event | asyncio.Event) -> bool:
+        """Whether trust has ended; no answer that comes later takes that back."""
+        return over.is_set() or self._act() is Act.END
+
+    def _tell(self, act: Act) -> bool:
         """Whether the caller is to be told to drain now: once."""
-        is_first, self._is_told = not self._is_told, True
-        return is_first
+        if self._is_told or act not in (Act.END, Act.SIGNAL):
+            return False
+        self._is_told = True
+        return True
 
 
 class Lease(LeaseView):
-    """A lease that a thread reports for.
+    """A lease that a thread reports for, while another watches the time.
 
     ``drain`` is set when the work should end, ``over`` when it must have; ``on_drain`` is called in
-    that thread.
+    a thread of its own.
     """
 
     def __init__(
@@ -146,7 +158,8 @@ class Lease(LeaseView):
         super().__init__(account, fields, on_drain)
         self._client = client
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._report, name="gpucredits-lease", daemon=True)
+        self._changed = threading.Event()
+        self._threads: list[threading.Thread] = []
         self.drain = threading.Event()
         self.over = threading.Event()
 
@@ -154,7 +167,8 @@ class Lease(LeaseView):
         account, fields = self._asked
         sent_at_ms = clock_ms()
         self._begin(self._client.send(calls.reserve(account, **fields)), sent_at_ms)
-        self._thread.start()
+        self._start(self._report)
+        self._start(self._watch)
         return self
 
     def __exit__(
@@ -165,7 +179,9 @@ class Lease(LeaseView):
     ) -> None:
         used_ms = self.used_ms()
         self._closing.set()
-        self._thread.join()
+        self._changed.set()
+        for thread in self._threads:  # the watching one may add that of ``on_drain``
+            thread.join()
         self._run_errands()
         try:
             self.receipt = self._client.send(calls.settle(self.reservation_id, used_ms=used_ms))
@@ -174,19 +190,29 @@ class Lease(LeaseView):
                 raise
             error.add_note(f"{self.reservation_id} could not be settled: {failed}")
 
-    def _report(self) -> None:
-        while not self._closing.wait(self._wait_s(clock_ms())):
+    def _start(self, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=work, name="gpucredits-lease", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _watch(self) -> None:
+        """Tell the caller what is due, also while a report waits for its answer."""
+        while not self.over.is_set():
+            self._changed.wait(self._until_act_s())
+            self._changed.clear()
+            if self._closing.is_set():
+                return
             act = self._act()
-            if act is Act.END:
-                self.over.set()
-            if act in (Act.END, Act.SIGNAL) and self._tell():
+            if self._tell(act):
                 self.drain.set()
                 if self._on_drain is not None:
-                    self._on_drain(self)
+                    self._start(partial(self._on_drain, self))
             if act is Act.END:
-                return
-            if clock_ms() >= self._standing.beat_at_ms:
-                self._send_beat()
+                self.over.set()
+
+    def _report(self) -> None:
+        while not (self._closing.wait(self._until_report_s()) or self._has_ended(self.over)):
+            self._send_beat()
 
     def _send_beat(self) -> None:
         sent_at_ms = clock_ms()
@@ -196,6 +222,7 @@ class Lease(LeaseView):
             self._unheard()
         else:
             self._hear(answer, sent_at_ms)
+            self._changed.set()
             self._run_errands()
 
     def _run_errands(self) -> None:
@@ -206,7 +233,7 @@ class Lease(LeaseView):
 
 
 class AsyncLease(LeaseView):
-    """A lease that a task reports for.
+    """A lease that a task reports for, while another watches the time.
 
     ``drain`` is set when the work should end, ``over`` when it must have; ``on_drain`` is called in
     the event loop.
@@ -217,7 +244,8 @@ class AsyncLease(LeaseView):
     ) -> None:
         super().__init__(account, fields, on_drain)
         self._client = client
-        self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
         self.drain = asyncio.Event()
         self.over = asyncio.Event()
 
@@ -225,7 +253,7 @@ class AsyncLease(LeaseView):
         account, fields = self._asked
         sent_at_ms = clock_ms()
         self._begin(await self._client.send(calls.reserve(account, **fields)), sent_at_ms)
-        self._task = asyncio.create_task(self._report())
+        self._tasks = [asyncio.create_task(work) for work in (self._report(), self._watch())]
         return self
 
     async def __aexit__(
@@ -235,10 +263,10 @@ class AsyncLease(LeaseView):
         trace: TracebackType | None,
     ) -> None:
         used_ms = self.used_ms()
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        for task in self._tasks:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(self._tasks)
         await self._run_errands()
         call = calls.settle(self.reservation_id, used_ms=used_ms)
         try:
@@ -248,20 +276,26 @@ class AsyncLease(LeaseView):
                 raise
             error.add_note(f"{self.reservation_id} could not be settled: {failed}")
 
-    async def _report(self) -> None:
-        while True:
-            await asyncio.sleep(self._wait_s(clock_ms()))
+    async def _watch(self) -> None:
+        """Tell the caller what is due, also while a report waits for its answer."""
+        while not self.over.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), self._until_act_s())
+            self._changed.clear()
             act = self._act()
+            if self._tell(act):
+                if self._on_drain is not None:  # what fails there is told to the loop
+                    asyncio.get_running_loop().call_soon(self._on_drain, self)
+                self.drain.set()
             if act is Act.END:
                 self.over.set()
-            if act in (Act.END, Act.SIGNAL) and self._tell():
-                self.drain.set()
-                if self._on_drain is not None:
-                    self._on_drain(self)
-            if act is Act.END:
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(self._until_report_s())
+            if self._has_ended(self.over):
                 return
-            if clock_ms() >= self._standing.beat_at_ms:
-                await self._send_beat()
+            await self._send_beat()
 
     async def _send_beat(self) -> None:
         sent_at_ms = clock_ms()
@@ -269,10 +303,11 @@ class AsyncLease(LeaseView):
         try:
             async with asyncio.timeout(patience_s):
                 answers = await self._client.send(calls.heartbeats([self._beat()]))
-        except (Undecided, TimeoutError):
+        except (CallError, TimeoutError):
             self._unheard()
         else:
             self._hear(answers.results[0], sent_at_ms)
+            self._changed.set()
             await self._run_errands()
 
     async def _run_errands(self) -> None:

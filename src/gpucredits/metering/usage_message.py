@@ -46,7 +46,7 @@ def proof_of(message: UsageMessage, prover: bytes) -> str:
 
 
 def messages_of(rows: Sequence[UsageRow], message_id: str, prover: bytes) -> list[Message]:
-    """Rows as messages, each of one org, in order; the request's id makes their ids."""
+    """Rows as messages, each of one org, in order; ``message_id`` makes their ids."""
     by_org: dict[int, list[UsageRow]] = {}
     for row in rows:
         by_org.setdefault(row.org_id, []).append(row)

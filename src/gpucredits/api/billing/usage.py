@@ -89,7 +89,7 @@ async def post_usage(call: ApiRequest[UsageRequest, NoQuery]) -> UsageResults:
         dropped = await _keep_unknown(call, unknown)
     pipeline = call.services.pipeline
     if pipeline is not None and not call.dry_run:
-        await pipeline.publish_use(rows, call.request_id)
+        await pipeline.publish_use(rows)
         statuses: list[UsageStatus] = ["accepted"] * len(rows)
     else:
         recorded = await call.services.run(record_use, rows, dry_run=call.dry_run)

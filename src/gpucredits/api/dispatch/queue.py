@@ -85,7 +85,7 @@ async def get_queue(call: ApiRequest[None, QueueQuery]) -> QueuePage:
 
 @route(
     "GET /v1/queue/{queue}",
-    Permission.READ,
+    Permission.READ_QUEUED,
     reasons=NO_QUEUE,
     longer_s=float(WAIT_SECONDS_MAX),
     client="queued(queue_id)",
@@ -114,7 +114,6 @@ async def post_queue_cancel(call: ApiRequest[None, NoQuery]) -> QueueAnswer:
 
     If the request is a member of a gang, the whole gang is canceled.
     """
-    require_here(call, None, "the node of a queued request")
     request = await _visible(call)
     key = request.key
     is_closed, call.replayed = await call.services.queue.cancel(act_of(call, request.org_id), key)
@@ -127,7 +126,7 @@ async def post_queue_cancel(call: ApiRequest[None, NoQuery]) -> QueueAnswer:
 
 
 async def _visible(call: AnyCall) -> QueuedRequest:
-    """The request in the path, if the caller's scope reaches it."""
+    """The request in the path, if the caller's scope reaches it and it is for the caller's node."""
     try:
         key = ids.parse_id(ids.QUEUE, call.params["queue"])
     except ValueError:
@@ -135,6 +134,7 @@ async def _visible(call: AnyCall) -> QueuedRequest:
     if key[0] < 2**31:
         request = await call.services.queue.read(key)
         if request is not None and sees(call.principal, request.account):
+            require_here(call, request.reserve.node, "the node of the request")
             return request
     raise ProblemError("queue_unknown", "There is no such request in the queue.")
 

@@ -21,7 +21,6 @@ from gpucredits.agent.job import Throttle
 from gpucredits.agent.launcher import (
     FORWARDED,
     IMPATIENT,
-    SIGNALED,
     Interrupted,
     JobCommand,
     Launcher,
@@ -30,6 +29,7 @@ from gpucredits.agent.launcher import (
 )
 from gpucredits.agent.queue import NotAdmitted
 from gpucredits.agent.receipt import Receipt, lines
+from gpucredits.agent.run_time import SIGNALED
 from gpucredits.cli.terminal import output, values
 from gpucredits.cli.terminal.grammar import Command
 from gpucredits.cli.terminal.job_options import job_options

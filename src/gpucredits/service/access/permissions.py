@@ -50,6 +50,7 @@ class Permission(StrEnum):
 
     READ = "read"
     READ_LEASES = "read_leases"
+    READ_QUEUED = "read_queued"
     READ_PRICES = "read_prices"
     READ_CLOCK = "read_clock"
     READ_SELF = "read_self"
@@ -96,6 +97,7 @@ _ADMINS = frozenset({Role.ADMIN})
 ALLOWED: dict[Permission, frozenset[Role]] = {
     Permission.READ: _READERS,
     Permission.READ_LEASES: _EVERYBODY,
+    Permission.READ_QUEUED: _READERS,
     Permission.READ_PRICES: _EVERYBODY,
     Permission.READ_CLOCK: _EVERYBODY,
     Permission.READ_SELF: _EVERYBODY,
@@ -160,6 +162,7 @@ SYSTEM_ONLY = frozenset(
 ON_A_NODE = frozenset(
     {
         Permission.READ_LEASES,
+        Permission.READ_QUEUED,
         Permission.READ_PRICES,
         Permission.READ_CLOCK,
         Permission.READ_SELF,

@@ -19,6 +19,7 @@ SPANS_READ_MAX: Final = 100_000  # of one lease
 
 # What a node measured more than once, or in parts that touch, is joined here already. The word of
 # the lease's own node counts, and of another only where people said that the use is the lease's.
+# Use without a lease is of its job's only lease: once the job has run again, people say whose.
 MEASURED = """
 SELECT d.place, m.* FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])
     WITH ORDINALITY AS d (org_id, reservation_id, job_id, node, place)
@@ -33,8 +34,14 @@ CROSS JOIN LATERAL (
                 AND reservation_id = d.reservation_id AND NOT is_late
             UNION ALL
             SELECT e.node, e.payload,
-                e.is_attested AND e.node <> '' AND (e.node = d.node OR u.decided_by <> '')
-            FROM unmatched_use u
+                e.is_attested AND e.node <> '' AND (u.decided_by <> '' OR s.is_only)
+            FROM unmatched_use u CROSS JOIN LATERAL (
+                SELECT u.node = d.node AND NOT EXISTS (
+                    SELECT FROM reservations o WHERE o.org_id + 0 = u.org_id
+                        AND o.job_id = u.job_id AND o.account_id + 0 = u.account_id
+                        AND o.node = u.node AND o.reservation_id <> u.reservation_id
+                ) AS is_only OFFSET 0
+            ) AS s
             JOIN usage_events e ON e.org_id = u.org_id AND e.job_id = u.job_id AND e.node = u.node
                 AND e.reservation_id = 0 AND e.account_id = u.account_id AND NOT e.is_late
             WHERE u.org_id = d.org_id AND u.reservation_id = d.reservation_id AND u.state = 1
