@@ -14,8 +14,8 @@ import pytest
 
 from gpucredits.compiled import is_compiled
 from gpucredits.store.embedded.server import EmbeddedPostgres
-from support import postgres as postgres_support
-from support.http import RunningServer, running_server
+from support.servers import postgres as postgres_support
+from support.servers.http import RunningServer, running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

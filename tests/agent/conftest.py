@@ -10,8 +10,8 @@ import pytest
 
 from gpucredits.cli.server.temporary_server import TemporaryServer, temporary_server
 from gpucredits.client import Client
-from support.launchers import Launchers
-from support.orgs import new_org
+from support.scenes.orgs import new_org
+from support.servers.launchers import Launchers
 
 
 @pytest.fixture(scope="session")

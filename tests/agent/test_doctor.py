@@ -16,8 +16,8 @@ from gpucredits.agent.meters.reading import MeterError
 from gpucredits.cli.node import doctor
 from gpucredits.client import Client
 from gpucredits.service.access.permissions import ALLOWED, Permission
-from support.launchers import Launchers
-from support.nvml import VARIABLE, CannotMakeNvmlError, make_nvml
+from support.servers.launchers import Launchers
+from support.servers.nvml import VARIABLE, CannotMakeNvmlError, make_nvml
 from support.waiting import HANGS_S
 
 NEEDS = """

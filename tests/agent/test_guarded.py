@@ -23,7 +23,7 @@ from gpucredits.client import Client
 from gpucredits.client.leases import clock_ms
 from gpucredits.client.standing import Standing
 from gpucredits.core.rules.leases.idle_guard import IdleTerms
-from support.launchers import is_alive
+from support.servers.launchers import is_alive
 from support.waiting import HANGS_S
 
 WAITS = [sys.executable, "-c", "import time; time.sleep(600)"]

@@ -18,7 +18,7 @@ from gpucredits.agent.local_api import JobEvent, RunMessage
 from gpucredits.cli.node.doctor import SOCKET
 from gpucredits.client import Client
 from gpucredits.wire.reservation import ReservationAnswer
-from support.launchers import Launched, Launchers, end, is_alive, parent_of
+from support.servers.launchers import Launched, Launchers, end, is_alive, parent_of
 from support.waiting import HANGS_S, until
 
 # A job of four processes: the first, one of its group, one of another session, and a daemon.

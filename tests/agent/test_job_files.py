@@ -16,8 +16,8 @@ from gpucredits.core import ids
 from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.server import DATABASE
 from gpucredits.wire.tokens.shapes import LeaseClaims
-from support.launchers import Launchers, end
-from support.postgres import sql
+from support.servers.launchers import Launchers, end
+from support.servers.postgres import sql
 from support.waiting import HANGS_S, until
 
 READS = """

@@ -20,11 +20,11 @@ from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from gpucredits.wire.reservation import ReservationAnswer
 from gpucredits.wire.usage import JobUsage
-from support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
-from support.launchers import Launchers, end, is_alive
-from support.nvml import VARIABLE, CannotMakeNvmlError, make_nvml
+from support.faults.faulty_proxy import Fault, FaultyProxy, faulty_proxy
+from support.faults.wrong_clock import CannotMakeClockError, wrong_clock
+from support.servers.launchers import Launchers, end, is_alive
+from support.servers.nvml import VARIABLE, CannotMakeNvmlError, make_nvml
 from support.waiting import HANGS_S, until
-from support.wrong_clock import CannotMakeClockError, wrong_clock
 
 SHOWS = "import os, time; print(os.getpid(), os.environ['CUDA_VISIBLE_DEVICES'], flush=True)\n"
 WAITS = SHOWS + "time.sleep(600)"

@@ -12,7 +12,7 @@ import pytest
 
 from gpucredits.agent.meters.choice import open_meter, why_no_nvml
 from gpucredits.agent.meters.reading import DeviceReading, Meter, MeterError, ProcessReading
-from support.nvml import VARIABLE, CannotMakeNvmlError, make_nvml
+from support.servers.nvml import VARIABLE, CannotMakeNvmlError, make_nvml
 from support.waiting import HANGS_S
 
 GIB = 1 << 30

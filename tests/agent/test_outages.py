@@ -16,9 +16,9 @@ from gpucredits.client import Client, Retry
 from gpucredits.client.leases import clock_ms
 from gpucredits.core.bounds import AWAY_US_MIN
 from gpucredits.wire.reservation import ReservationAnswer
-from support.launchers import Launchers
-from support.mortal_server import MortalServer
-from support.orgs import new_org
+from support.scenes.orgs import new_org
+from support.servers.launchers import Launchers
+from support.servers.mortal_server import MortalServer
 from support.waiting import HANGS_S, until
 
 WINDOW_MS = 3_000

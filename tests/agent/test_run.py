@@ -21,7 +21,7 @@ from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from gpucredits.client.leases import clock_ms
 from gpucredits.wire.reservation import ReservationAnswer
-from support.launchers import Launchers, end, is_alive, parent_of
+from support.servers.launchers import Launchers, end, is_alive, parent_of
 from support.waiting import HANGS_S, until
 
 # Says its own life by the clock that counts suspended time, so that the bill has a witness.

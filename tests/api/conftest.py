@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from support.http import Caller, RunningServer, fresh_name
+from support.servers.http import Caller, RunningServer, fresh_name
 from support.waiting import HANGS_S
 
 

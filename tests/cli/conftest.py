@@ -11,7 +11,7 @@ import pytest
 from gpucredits.cli.server.temporary_server import TemporaryServer, temporary_server
 from gpucredits.client import Client
 from support.mornings import until_morning
-from support.orgs import new_org
+from support.scenes.orgs import new_org
 from support.terminal import Terminal
 
 

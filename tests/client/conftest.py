@@ -8,8 +8,8 @@ import pytest
 
 from gpucredits.cli.server.temporary_server import TemporaryServer, temporary_server
 from gpucredits.client import Client, Retry
-from support.faulty_proxy import FaultyProxy, faulty_proxy
-from support.orgs import new_org
+from support.faults.faulty_proxy import FaultyProxy, faulty_proxy
+from support.scenes.orgs import new_org
 from support.waiting import HANGS_S
 
 QUICK = Retry(pause_s_first=0.01, pause_s_max=0.05, attempt_timeout_s=60.0, deadline_s=HANGS_S)

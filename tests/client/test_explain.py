@@ -12,7 +12,7 @@ from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, Client
 from gpucredits.client.calls import EnqueueFields, ReserveFields
 from gpucredits.wire.reservation import ReserveRequest
-from support.faulty_proxy import FaultyProxy
+from support.faults.faulty_proxy import FaultyProxy
 
 JOB = {"job_id": "j", "gpu_type": "h100"}
 GIVEN: dict[str, Any] = {

@@ -8,8 +8,8 @@ import pytest
 
 from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, Client, Refused
-from support.faulty_proxy import FaultyProxy
-from support.orgs import GPU_TYPE
+from support.faults.faulty_proxy import FaultyProxy
+from support.scenes.orgs import GPU_TYPE
 
 
 def test_lists_follow_their_pages(client: Client, proxy: FaultyProxy, org: str) -> None:

@@ -22,8 +22,8 @@ from gpucredits.client import (
     attempts,
     calls,
 )
-from support.faulty_proxy import Fault, FaultyProxy
-from support.orgs import GPU_TYPE
+from support.faults.faulty_proxy import Fault, FaultyProxy
+from support.scenes.orgs import GPU_TYPE
 
 ONE_TRY = Retry(attempts_max=1, attempt_timeout_s=0.5)
 LOST = (Fault.SWALLOW_REPLY, Fault.RESET, Fault.HALF_REPLY, Fault.BAD_GATEWAY)

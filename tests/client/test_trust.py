@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from gpucredits.cli.main import main
 from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, Client, Invalid, Retry, Unavailable, Untrusted
-from support.tls_front import OPENSSL, make_authority, tls_front
+from support.servers.tls_front import OPENSSL, make_authority, tls_front
 
 BRIEF = Retry(deadline_s=0.1)
 pytestmark = pytest.mark.skipif(OPENSSL is None, reason="no openssl to make a certificate with")

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from support.altered_server import PROGRAM, Altered, option
-from support.crash_arena import KINDS, arena, refusal, verify, wreck
-from support.crash_audit import audit
-from support.extent import Extent, Teller
-from support.history import read_history
+from support.faults.altered_server import PROGRAM, Altered, option
+from support.faults.crash_arena import KINDS, arena, refusal, verify, wreck
+from support.faults.crash_audit import audit
+from support.faults.extent import Extent, Teller
+from support.faults.history import read_history
 
 pytestmark = pytest.mark.faults
 

@@ -13,14 +13,14 @@ import pytest
 
 from gpucredits.store.embedded import cluster
 from gpucredits.store.embedded.server import EmbeddedPostgres
-from support.altered_server import PROGRAM, Altered, option
-from support.crash_arena import arena, load, verify
-from support.crash_audit import audit
-from support.disk import SETTINGS, Disk, Fault
-from support.extent import Extent, Teller
-from support.faulty_disk import SMALL, break_again_and_again, checkpoint, outcome
-from support.history import read_history
-from support.postgres import sql
+from support.faults.altered_server import PROGRAM, Altered, option
+from support.faults.crash_arena import arena, load, verify
+from support.faults.crash_audit import audit
+from support.faults.disk import SETTINGS, Disk, Fault
+from support.faults.extent import Extent, Teller
+from support.faults.faulty_disk import SMALL, break_again_and_again, checkpoint, outcome
+from support.faults.history import read_history
+from support.servers.postgres import sql
 from support.waiting import HANGS_S, until
 
 pytestmark = pytest.mark.faults

@@ -25,9 +25,9 @@ from gpucredits.store.database.migrate import migrate, read_schema
 from gpucredits.store.database.primary import Primary, open_note
 from gpucredits.store.embedded.cluster import ROLE
 from gpucredits.store.embedded.server import DATABASE
-from support.postgres import sql
-from support.replicas import Pair, host_of, replicated
-from support.scene import CREDIT, Scene, scene
+from support.scenes.scene import CREDIT, Scene, scene
+from support.servers.postgres import sql
+from support.servers.replicas import Pair, host_of, replicated
 from support.waiting import until
 
 Found = TypeVar("Found")

@@ -9,13 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.altered_server import PROGRAM, Altered, option
-from support.crash_arena import Arena, arena
-from support.disk import Disk
-from support.extent import Extent, Teller
-from support.faulty_disk import SMALL, break_again_and_again, outcome, use_up_log
-from support.full_disk import FullDisk, Refusing, mounted
-from support.http import Caller
+from support.faults.altered_server import PROGRAM, Altered, option
+from support.faults.crash_arena import Arena, arena
+from support.faults.disk import Disk
+from support.faults.extent import Extent, Teller
+from support.faults.faulty_disk import SMALL, break_again_and_again, outcome, use_up_log
+from support.faults.full_disk import FullDisk, Refusing, mounted
+from support.servers.http import Caller
 from support.waiting import HANGS_S, until
 
 pytestmark = pytest.mark.faults

@@ -13,10 +13,10 @@ import pytest
 
 from gpucredits.client import Client, Retry
 from gpucredits.client.errors import Undecided
-from support.extent import Extent, Teller
-from support.faulty_proxy import Fault, FaultyProxy
-from support.http import RunningServer
-from support.orgs import GPU_TYPE, new_org
+from support.faults.extent import Extent, Teller
+from support.faults.faulty_proxy import Fault, FaultyProxy
+from support.scenes.orgs import GPU_TYPE, new_org
+from support.servers.http import RunningServer
 
 pytestmark = pytest.mark.faults
 

@@ -12,12 +12,12 @@ import pytest
 from gpucredits.api.routes import routes
 from gpucredits.client import Ambiguous, Call, Client, Refused, Retry
 from support.digest import digest
-from support.extent import Extent, Teller
-from support.faulty_proxy import Fault, FaultyProxy
-from support.http import RunningServer
-from support.orgs import new_org
+from support.faults.extent import Extent, Teller
+from support.faults.faulty_proxy import Fault, FaultyProxy
 from support.repeats import is_same_answer
-from support.writes import WRITES, Stage
+from support.scenes.orgs import new_org
+from support.scenes.writes import WRITES, Stage
+from support.servers.http import RunningServer
 
 pytestmark = pytest.mark.faults
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from support.altered_server import Altered, option
-from support.crash_arena import POWER, refusal, verify, wreck
-from support.crash_audit import audit
-from support.disk import Disk
-from support.extent import Extent, Teller
-from support.history import read_history
-from support.photograph import FATES, NOTHING_KEPT
-from support.power_cut import checkpoints, powered
+from support.faults.altered_server import Altered, option
+from support.faults.crash_arena import POWER, refusal, verify, wreck
+from support.faults.crash_audit import audit
+from support.faults.disk import Disk
+from support.faults.extent import Extent, Teller
+from support.faults.history import read_history
+from support.faults.photograph import FATES, NOTHING_KEPT
+from support.faults.power_cut import checkpoints, powered
 
 pytestmark = pytest.mark.faults
 

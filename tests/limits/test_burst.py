@@ -12,16 +12,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.http import Caller, running_server
-from support.postgres import TestServer, temporary_directory
-from support.redis_server import RedisServer
+from support.servers.http import Caller, running_server
+from support.servers.postgres import TestServer, temporary_directory
+from support.servers.redis_server import RedisServer
 from support.waiting import HANGS_S, until
 
 CAPACITY = 20  # and one more an hour, so none within a test
 REQUESTS = 40
 THREADS = 10
 TESTS = Path(__file__).parent.parent
-SUSPENDING = ("-m", "support.suspending_server")
+SUSPENDING = ("-m", "support.servers.suspending_server")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from gpucredits.service.limits.redis_limiter import LATE_US_MAX, RedisLimiter
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.database.errors import Unavailable
 from gpucredits.store.limits.redis_buckets import Answer, RedisBuckets
-from support.limits import HeldClock, admitted, ask, play
+from support.scenes.limits import HeldClock, admitted, ask, play
 from support.waiting import HANGS_S
 
 NEVER_S = 10_000.0

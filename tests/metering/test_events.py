@@ -20,8 +20,8 @@ from gpucredits.service.reads.health import readers_alarm
 from gpucredits.store.ledger.outbox import announce
 from gpucredits.store.metering import events
 from gpucredits.store.metering.events import release_events, trim
-from support.metering import opened, pipeline_on
-from support.scene import Scene, play
+from support.scenes.metering import opened, pipeline_on
+from support.scenes.scene import Scene, play
 from support.waiting import HANGS_S
 
 DAY_US = 86_400_000_000

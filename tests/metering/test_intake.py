@@ -23,9 +23,17 @@ from gpucredits.service.metering.dead_letters import (
 from gpucredits.service.write.acts import Act
 from gpucredits.store.billing.usage_events import Measured
 from gpucredits.wire.metering.usage_message import MeasuredUse, UsageMessage
-from support.metering import PROVER, drain, measured_of, opened, pipeline_on, publish_raw, use
-from support.nats_server import NatsServer
-from support.scene import Scene, play
+from support.scenes.metering import (
+    PROVER,
+    drain,
+    measured_of,
+    opened,
+    pipeline_on,
+    publish_raw,
+    use,
+)
+from support.scenes.scene import Scene, play
+from support.servers.nats_server import NatsServer
 
 STAFF = Act(org_id=0, actor="key_0_1", request_id="r")
 

@@ -16,8 +16,8 @@ from gpucredits.metering.usage_message import (
 from gpucredits.service.metering.dead_letters import list_letters, replay_letter
 from gpucredits.service.write.acts import Act
 from gpucredits.wire.metering.usage_message import UsageMessage
-from support.metering import PROVER, drain, opened, pipeline_on, publish_raw, use
-from support.scene import Scene, play
+from support.scenes.metering import PROVER, drain, opened, pipeline_on, publish_raw, use
+from support.scenes.scene import Scene, play
 
 TIMES = {"start_ms": 0, "end_ms": 1_000}
 

@@ -22,7 +22,7 @@ from gpucredits.core.outcome import AccountSaved, Closed, QuotaSaved, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reservation import Exhaustion, ReservationState
-from support.ledger import CREDIT, Ledger
+from support.books.ledger import CREDIT, Ledger
 
 RATE = 36 * CREDIT  # of one GPU: a cent a second
 HOUR_MS = 3_600_000_000  # of thousandths of GPUs

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpucredits.core.command import Settle
 from gpucredits.core.heartbeat import Beat
 from gpucredits.core.outcome import Closed
-from support.ledger import CREDIT, Ledger
+from support.books.ledger import CREDIT, Ledger
 
 CI = settings(max_examples=150, derandomize=True, deadline=None, database=None)
 prices = st.one_of(st.integers(0, 50), st.integers(1, 10**8), st.just(3_600_001))

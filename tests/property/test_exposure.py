@@ -23,7 +23,7 @@ from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import AccountSaved, Closed, Reserved
 from gpucredits.core.reservation import Exhaustion, ReservationState
 from gpucredits.core.rules.leases.exposure import Exposure, exposure_of, sum_of
-from support.ledger import CREDIT, MS, Ledger
+from support.books.ledger import CREDIT, MS, Ledger
 
 PRICE = 36 * CREDIT  # of one GPU: a cent a second
 HOUR_MS = 3_600_000_000  # of thousandths of GPUs

@@ -19,7 +19,7 @@ from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.core.period import Calendar
 from gpucredits.core.reasons import Refused
-from support.ledger import CREDIT, SECOND, Ledger
+from support.books.ledger import CREDIT, SECOND, Ledger
 
 STEPS = 100
 TREE = ["acme", "acme/v", "acme/v/a", "acme/v/b", "acme/w", "acme/w/c"]

@@ -36,7 +36,7 @@ from oracle.gates_model import (
     ModelLease,
     ModelQuota,
 )
-from support.ledger import CREDIT, Ledger
+from support.books.ledger import CREDIT, Ledger
 
 PATHS = ["acme", "acme/vision", "acme/vision/alice", "acme/vision/bob"]
 RATES = {"h100": 35_999_999, "a100": 3_600_001}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-from support.ledger_machine import LedgerRules
+from support.books.ledger_machine import LedgerRules
 
 TestLedgerRules = LedgerRules.TestCase
 TestLedgerRules.settings = settings(

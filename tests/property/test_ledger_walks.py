@@ -13,8 +13,8 @@ import pytest
 
 from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import Source
-from support.ledger import MS, SECOND
-from support.ledger_machine import LedgerRules
+from support.books.ledger import MS, SECOND
+from support.books.ledger_machine import LedgerRules
 
 STEPS = 90
 PAYERS = ["acme", "acme/vision"]

@@ -15,8 +15,8 @@ from gpucredits.core.limits import Boost, TokenBucket, advance, bucket_terms, cl
 from gpucredits.core.outcome import BudgetSaved, Swept
 from gpucredits.core.period import Calendar, period_at
 from gpucredits.core.quota import Dimension, Quota, spread
-from support.buckets import draw, refund
-from support.ledger import CREDIT, Ledger
+from support.books.buckets import draw, refund
+from support.books.ledger import CREDIT, Ledger
 
 HOUR = 3_600_000_000
 ZONES = ["UTC", "Europe/Berlin", "America/Havana", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Gaza"]

@@ -11,7 +11,7 @@ from gpucredits.core.outcome import Closed, Reconciled, Swept
 from gpucredits.core.reconciliation.commands import Reconcile
 from gpucredits.core.reconciliation.comparison import clipped, condensed, length_ms, union
 from oracle.slow_reconciliation import Lot, used_milliseconds, who_pays
-from support.ledger import CREDIT, START, Ledger
+from support.books.ledger import CREDIT, START, Ledger
 
 EACH = 10  # micro-credits a millisecond: one h100 at 36 credits an hour
 LEASE_MS = 300

@@ -11,7 +11,7 @@ from gpucredits.core.entry import EntryType
 from gpucredits.core.grant import GrantState
 from gpucredits.core.outcome import ToppedUp
 from oracle.ledger_replay import Replay
-from support.ledger import CREDIT, SECOND, Ledger
+from support.books.ledger import CREDIT, SECOND, Ledger
 
 CI = settings(max_examples=200, derandomize=True, deadline=None, database=None)
 PATHS = ["acme", "acme/a", "acme/b", "acme/b/u"]

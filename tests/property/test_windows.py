@@ -17,8 +17,8 @@ from gpucredits.core.command import Settle
 from gpucredits.core.heartbeat import Beat, BeatResult
 from gpucredits.core.outcome import Closed
 from gpucredits.core.reservation import Decision
-from support.claims import check_claims
-from support.ledger import CREDIT, START, Ledger
+from support.books.claims import check_claims
+from support.books.ledger import CREDIT, START, Ledger
 
 CI = settings(max_examples=200, derandomize=True, deadline=None, database=None)
 FAR = 10_000_000

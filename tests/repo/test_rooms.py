@@ -1,4 +1,4 @@
-"""The shape of the package: one class for a name, rooms of about a dozen files."""
+"""The shape of the package and its tests: one class for a name, rooms of about a dozen files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ PACKAGE = ROOT / "src" / "gpucredits"
 APART = ("library/", "client/")
 # A ratchet: a room that has more files than this is two rooms. Lower a number, never raise it.
 FILES_MAX = 16
+TEST_FILES_MAX = 17
 LARGER_ROOMS = {"cli/commands": 26, "core": 33, "wire": 33}
 
 
@@ -41,6 +42,14 @@ def test_rooms_stay_small() -> None:
             sizes[str(path.parent.relative_to(PACKAGE))] += 1
     large = {room: size for room, size in sizes.items() if size > LARGER_ROOMS.get(room, FILES_MAX)}
     assert large == {}
+
+
+def test_rooms_of_tests_stay_small() -> None:
+    """Tests lie in rooms as the code that they are of."""
+    sizes: dict[str, int] = defaultdict(int)
+    for path in (ROOT / "tests").rglob("*.py"):
+        sizes[str(path.parent.relative_to(ROOT))] += 1
+    assert {room: size for room, size in sizes.items() if size > TEST_FILES_MAX} == {}
 
 
 def test_the_ratchet_of_rooms_is_tight() -> None:

@@ -12,7 +12,7 @@ from gpucredits.service.access.permissions import (
     Permission,
     Role,
 )
-from support.tampering import TAMPERINGS
+from support.damage.tampering import TAMPERINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from support.postgres import sql
+from support.servers.postgres import sql
 
 # What a write may change; sealed blocks and snapshots follow by themselves in their own time.
 TABLES = (

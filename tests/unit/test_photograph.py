@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpucredits.store.embedded.run_as import launch_environment
-from support.disk import CannotMakeDiskError, Disk, Fault, disk
-from support.photograph import (
+from support.faults.disk import CannotMakeDiskError, Disk, Fault, disk
+from support.faults.photograph import (
     NOTHING_KEPT,
     SECTOR,
     Fate,
@@ -23,7 +23,7 @@ from support.photograph import (
     photograph,
     read_journal,
 )
-from support.postgres import temporary_directory
+from support.servers.postgres import temporary_directory
 from support.waiting import HANGS_S
 
 PAGE = b"n" * 4 * SECTOR

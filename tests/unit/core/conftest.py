@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.ledger import CREDIT, Ledger
+from support.books.ledger import CREDIT, Ledger
 
 
 @pytest.fixture(params=[False, True], ids=["kept book", "fresh books"])

@@ -6,7 +6,7 @@ import pytest
 
 from gpucredits.core.fairshare.decisions import WaitReason
 from gpucredits.core.fairshare.snapshot import Policy
-from support.fairshare_case import HOUR, MINUTE, NOW, Case, ask, job
+from support.books.fairshare_case import HOUR, MINUTE, NOW, Case, ask, job
 
 CASES = {
     "backfill fits under the shadow of the head": Case(

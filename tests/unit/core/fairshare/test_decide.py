@@ -7,7 +7,7 @@ import pytest
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.decisions import Basis, sentence
 from gpucredits.core.fairshare.snapshot import Policy, PoolSnapshot, Scope, Tenant, UsageOrder
-from support.fairshare_case import HOUR, NOW, Case, ask, job, names
+from support.books.fairshare_case import HOUR, NOW, Case, ask, job, names
 
 CASES = {
     "an empty pool with nobody waiting decides nothing": Case(8),

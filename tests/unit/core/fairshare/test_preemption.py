@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpucredits.core.fairshare.snapshot import Policy, Scope, Tenant
-from support.fairshare_case import HOUR, MINUTE, NOW, Case, ask, job, names
+from support.books.fairshare_case import HOUR, MINUTE, NOW, Case, ask, job, names
 
 TWO_HOGS = (
     job("old", "hog", 2, started_at=NOW - 3 * HOUR),
