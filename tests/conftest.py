@@ -14,7 +14,7 @@ import pytest
 
 from gpucredits.compiled import is_compiled
 from gpucredits.store.embedded.server import EmbeddedPostgres
-from support.servers import postgres as postgres_support
+from support.engines import postgres as postgres_support
 from support.servers.http import RunningServer, running_server
 
 if TYPE_CHECKING:

@@ -258,7 +258,7 @@ def parameters(method: Method, names: Names) -> tuple[list[str], list[str], str]
         default = f" = {DEFAULTS[name]}" if name in DEFAULTS else ""
         hints[name] = f"str{default}" if name in method.positional else "str | None = None"
         if "NAME_DEFAULT" in hints[name]:
-            names.use("gpucredits.wire.budget", "NAME_DEFAULT")
+            names.use("gpucredits.wire.limits.budget", "NAME_DEFAULT")
     kind = route.body or route.query
     if kind is not NoQuery and not method.unpacked:
         hints |= fields_of(kind, names, wire_names)

@@ -16,7 +16,7 @@ import pytest
 
 from gpucredits.agent.local_api import RunMessage, run_at
 from gpucredits.client import Client
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from support.servers.launchers import Launchers, end, is_alive
 from support.waiting import HANGS_S, until
 

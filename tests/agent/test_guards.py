@@ -17,7 +17,7 @@ from gpucredits.agent import local_api
 from gpucredits.agent.local_api import JobEvent, RunMessage
 from gpucredits.cli.node.doctor import SOCKET
 from gpucredits.client import Client
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from support.servers.launchers import Launched, Launchers, end, is_alive, parent_of
 from support.waiting import HANGS_S, until
 

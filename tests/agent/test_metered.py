@@ -18,8 +18,8 @@ import pytest
 
 from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
-from gpucredits.wire.reservation import ReservationAnswer
-from gpucredits.wire.usage import JobUsage
+from gpucredits.wire.billing.usage import JobUsage
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from support.faults.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.faults.wrong_clock import CannotMakeClockError, wrong_clock
 from support.servers.launchers import Launchers, end, is_alive

@@ -15,7 +15,7 @@ import pytest
 from gpucredits.client import Client, Retry
 from gpucredits.client.leases import clock_ms
 from gpucredits.core.bounds import AWAY_US_MIN
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from support.scenes.orgs import new_org
 from support.servers.launchers import Launchers
 from support.servers.mortal_server import MortalServer

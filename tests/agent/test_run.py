@@ -20,7 +20,7 @@ from gpucredits.cli.main import main
 from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from gpucredits.client.leases import clock_ms
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from support.servers.launchers import Launchers, end, is_alive, parent_of
 from support.waiting import HANGS_S, until
 

@@ -21,7 +21,7 @@ from gpucredits_bench.contestants.admission_textbook import (
 from gpucredits_bench.runs.admission_figures import AdmissionFigures, admission_table
 from gpucredits_bench.traffic.beating import Node, Tally, drive_open
 from gpucredits_bench.workload import GPU_TYPE, job_path
-from support.servers.postgres import TestServer, sql
+from support.engines.postgres import TestServer, sql
 
 
 def test_a_whole_run_measures_every_contestant(data_dir: Path) -> None:

@@ -15,7 +15,7 @@ from gpucredits.store.clock import advance_clock
 from gpucredits.store.database.connections import open_pool
 from gpucredits_bench.contestants import books, inprocess, rawcopy, textbook
 from gpucredits_bench.workload import Job, Workload, dealt
-from support.servers.postgres import TestServer, sql
+from support.engines.postgres import TestServer, sql
 
 WORK = Workload(reservations=200, orgs=20)
 ROUNDS = ((1, 400), (2, 900), (2, 950), (3, 1_500))  # (seq, used_ms); the third is a repetition

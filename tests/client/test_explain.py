@@ -11,7 +11,7 @@ import pytest
 from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, Client
 from gpucredits.client.calls import EnqueueFields, ReserveFields
-from gpucredits.wire.reservation import ReserveRequest
+from gpucredits.wire.ledger.reservation import ReserveRequest
 from support.faults.faulty_proxy import FaultyProxy
 
 JOB = {"job_id": "j", "gpu_type": "h100"}

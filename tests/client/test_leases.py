@@ -14,7 +14,7 @@ from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import AsyncClient, AsyncLease, Call, Client, Lease, Refused, Unavailable
 from gpucredits.client.leases import LeaseView, lease_fields
 from gpucredits.client.methods import AsyncSender, Sender
-from gpucredits.wire.heartbeat import BeatAnswer, HeartbeatsAnswer
+from gpucredits.wire.ledger.heartbeat import BeatAnswer, HeartbeatsAnswer
 from gpucredits.wire.problem import Problem
 from support.waiting import HANGS_S, until
 

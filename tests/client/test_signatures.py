@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from gpucredits.client import AsyncClient, Client
 from gpucredits.client.operations import Listing, Operation, Operations
-from gpucredits.wire.account import AccountAnswer
-from gpucredits.wire.queue import QueueAnswer
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.dispatch.queue import QueueAnswer
+from gpucredits.wire.ledger.account import AccountAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 
 OPERATIONS = {
     name: each for name, each in vars(Operations).items() if isinstance(each, Operation | Listing)
@@ -76,7 +76,7 @@ def test_help_shows_it() -> None:
     client = Client.__new__(Client)
     text = pydoc.plain(pydoc.render_doc(client.reserve))
     assert "reserve(account: str, *, job_id: str, gpu_type: str, gpu_count: str | int |" in text
-    assert "-> gpucredits.wire.reservation.ReservationAnswer" in text
+    assert "-> gpucredits.wire.ledger.reservation.ReservationAnswer" in text
     assert "Ask for a lease" in text
     waiting = AsyncClient.__new__(AsyncClient)
     assert "async reserve(account: str, *" in pydoc.plain(pydoc.render_doc(waiting.reserve))

@@ -15,8 +15,8 @@ from gpucredits import client
 modules = {{f"gpucredits.client.{{each.name}}" for each in pkgutil.iter_modules(client.__path__)}}
 assert modules <= sys.modules.keys()  # so that no shape is imported later
 from gpucredits.client import (call, calls)
-from gpucredits.wire.credit import IssueResults
-from gpucredits.wire.reservation import ReserveResults
+from gpucredits.wire.ledger.credit import IssueResults
+from gpucredits.wire.ledger.reservation import ReserveResults
 
 def child():
     sys.setswitchinterval(1e-6)

@@ -13,12 +13,12 @@ from typing import NoReturn
 import pytest
 
 from gpucredits.client import Client, Retry
+from support.engines.postgres import temporary_directory
 from support.faults.crash_arena import TESTS
 from support.faults.disk import CannotMakeDiskError, Disk, disk
 from support.faults.extent import Extent, Teller
 from support.faults.faulty_proxy import FaultyProxy, faulty_proxy
 from support.servers.http import RunningServer
-from support.servers.postgres import temporary_directory
 
 LINES = pytest.StashKey[list[str]]()
 VERDICTS = pytest.StashKey[Counter[str]]()

@@ -13,6 +13,7 @@ import pytest
 
 from gpucredits.store.embedded import cluster
 from gpucredits.store.embedded.server import EmbeddedPostgres
+from support.engines.postgres import sql
 from support.faults.altered_server import PROGRAM, Altered, option
 from support.faults.crash_arena import arena, load, verify
 from support.faults.crash_audit import audit
@@ -20,7 +21,6 @@ from support.faults.disk import SETTINGS, Disk, Fault
 from support.faults.extent import Extent, Teller
 from support.faults.faulty_disk import SMALL, break_again_and_again, checkpoint, outcome
 from support.faults.history import read_history
-from support.servers.postgres import sql
 from support.waiting import HANGS_S, until
 
 pytestmark = pytest.mark.faults

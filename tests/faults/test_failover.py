@@ -25,9 +25,9 @@ from gpucredits.store.database.migrate import migrate, read_schema
 from gpucredits.store.database.primary import Primary, open_note
 from gpucredits.store.embedded.cluster import ROLE
 from gpucredits.store.embedded.server import DATABASE
+from support.engines.postgres import sql
+from support.engines.replicas import Pair, host_of, replicated
 from support.scenes.scene import CREDIT, Scene, scene
-from support.servers.postgres import sql
-from support.servers.replicas import Pair, host_of, replicated
 from support.waiting import until
 
 Found = TypeVar("Found")

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.engines.postgres import sql
 from support.faults.altered_server import PROGRAM, Altered, option
 from support.faults.crash_arena import Arena, arena, load, verify
 from support.faults.crash_audit import audit
@@ -17,7 +18,6 @@ from support.faults.extent import Extent, Teller
 from support.faults.history import read_history
 from support.scenes.clocks import clock_off_by
 from support.servers.http import Caller, problem
-from support.servers.postgres import sql
 from support.waiting import HANGS_S, until
 
 pytestmark = pytest.mark.faults

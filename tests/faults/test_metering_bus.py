@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from gpucredits.client import Client, Retry, Undecided
+from support.engines.nats_server import nats_server
+from support.engines.postgres import TestServer, sql
 from support.faults.crash_arena import free_port
 from support.faults.extent import Extent, Teller
 from support.servers.http import running_server
-from support.servers.nats_server import nats_server
-from support.servers.postgres import TestServer, sql
 from support.waiting import HANGS_S, until
 
 pytestmark = pytest.mark.faults

@@ -13,10 +13,10 @@ import pytest
 
 from gpucredits.client import AsyncClient, Call, Client, Retry
 from gpucredits.client.calls import reserve, transfer
+from support.engines.postgres import TestServer
 from support.faults.extent import Extent, Teller
 from support.scenes.orgs import GPU_TYPE, new_org
 from support.servers.http import RunningServer, reason_of
-from support.servers.postgres import TestServer
 
 pytestmark = pytest.mark.faults
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpucredits.service.limits import bucket_levels
-from support.servers.redis_server import RedisServer, redis_server
+from support.engines.redis_server import RedisServer, redis_server
 from support.waiting import HANGS_S
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.engines.postgres import TestServer, temporary_directory
+from support.engines.redis_server import RedisServer
 from support.servers.http import Caller, running_server
-from support.servers.postgres import TestServer, temporary_directory
-from support.servers.redis_server import RedisServer
 from support.waiting import HANGS_S, until
 
 CAPACITY = 20  # and one more an hour, so none within a test

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from support.engines.postgres import TestServer, sql, temporary_directory
 from support.servers.http import Caller, RunningServer, fresh_name, problem, running_server
-from support.servers.postgres import TestServer, sql, temporary_directory
 from support.waiting import HANGS_S
 
 SLOW = {"refill_per_hour": 1}

@@ -22,8 +22,8 @@ from gpucredits.store.clock import advance_clock
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.limits.redis_buckets import NOTHING
 from gpucredits.store.limits.request_limits import load_levels
+from support.engines.redis_server import RedisServer
 from support.scenes.limits import HeldClock, admitted, ask, play, shared_limiter
-from support.servers.redis_server import RedisServer
 
 
 async def look(limiter: Limiter, wanted: BucketDraw) -> RequestStanding:

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from gpucredits.api.http.log import GatheredLines, JsonLines, LoggedRequest, RequestLog
+from support.engines.postgres import TestServer, temporary_directory
 from support.servers.http import Caller, running_server
-from support.servers.postgres import TestServer, temporary_directory
 from support.waiting import HANGS_S, until
 
 SCOPE = {"method": "GET", "path": "/v1/prices"}

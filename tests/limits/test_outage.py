@@ -17,8 +17,8 @@ from gpucredits.service.limits.redis_limiter import FAILURES_MAX, RedisLimiter
 from gpucredits.store.database.answer_timeout import patient_timeout
 from gpucredits.store.database.connection import Pool
 from gpucredits.store.limits.redis_buckets import CONNECTIONS_WARM, RedisAway, RedisBuckets
+from support.engines.redis_server import RedisServer, redis_server
 from support.scenes.limits import admitted, ask, play, shared_limiter
-from support.servers.redis_server import RedisServer, redis_server
 from support.waiting import HANGS_S
 
 QUICK_S = 0.2  # for a Redis that will not answer

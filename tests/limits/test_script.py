@@ -22,8 +22,8 @@ from gpucredits.core.request_limit import (
 )
 from gpucredits.store.limits.redis_buckets import NOTHING, Answer, BucketSeen, RedisBuckets, key_of
 from support.books.buckets import draw
+from support.engines.redis_server import RedisServer
 from support.scenes.limits import PATIENT_S, ask
-from support.servers.redis_server import RedisServer
 
 # The same script, with a clock that the test sets: its last argument.
 HELD_CLOCK = "local now = tonumber(ARGV[#ARGV])\n"

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from gpucredits.app import Config, RedisSetupError, running
 from gpucredits.cli.main import main
+from support.engines.postgres import TestServer, temporary_directory
+from support.engines.redis_server import RedisServer
 from support.servers.http import Caller, problem, running_server
-from support.servers.postgres import TestServer, temporary_directory
-from support.servers.redis_server import RedisServer
 from support.waiting import HANGS_S, until
 
 TEN = ("--requests-per-second", "1/3600", "--request-burst", "10")

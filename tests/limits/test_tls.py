@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gpucredits.store.database.connection import Pool
+from support.engines.postgres import temporary_directory
+from support.engines.redis_server import RedisServer
 from support.scenes.limits import admitted, ask, play, shared_limiter
-from support.servers.postgres import temporary_directory
-from support.servers.redis_server import RedisServer
 from support.servers.tls_front import OPENSSL, make_certificate, tls_front
 
 pytestmark = pytest.mark.skipif(OPENSSL is None, reason="no openssl to make a certificate with")

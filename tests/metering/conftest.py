@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.servers.kafka_cluster import kafka_cluster
-from support.servers.nats_server import NatsServer, nats_server
+from support.engines.kafka_cluster import kafka_cluster
+from support.engines.nats_server import NatsServer, nats_server
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 
 from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
+from support.engines.postgres import TestServer, sql, temporary_directory
 from support.servers.http import RunningServer, fresh_name, running_server
-from support.servers.postgres import TestServer, sql, temporary_directory
 from support.terminal import Terminal
 from support.waiting import until
 

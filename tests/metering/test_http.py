@@ -13,9 +13,9 @@ from gpucredits.client import Client, Refused
 from gpucredits.metering.bus import Message, Topic
 from gpucredits.metering.nats_bus import NatsBus
 from gpucredits.metering.nats_login import login_of
+from support.engines.nats_server import NatsServer, nats_server
+from support.engines.postgres import TestServer, temporary_directory
 from support.servers.http import Caller, RunningServer, fresh_name, problem, running_server
-from support.servers.nats_server import NatsServer, nats_server
-from support.servers.postgres import TestServer, temporary_directory
 from support.waiting import HANGS_S, until
 
 

@@ -23,6 +23,7 @@ from gpucredits.service.metering.dead_letters import (
 from gpucredits.service.write.acts import Act
 from gpucredits.store.billing.usage_events import Measured
 from gpucredits.wire.metering.usage_message import MeasuredUse, UsageMessage
+from support.engines.nats_server import NatsServer
 from support.scenes.metering import (
     PROVER,
     drain,
@@ -33,7 +34,6 @@ from support.scenes.metering import (
     use,
 )
 from support.scenes.scene import Scene, play
-from support.servers.nats_server import NatsServer
 
 STAFF = Act(org_id=0, actor="key_0_1", request_id="r")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gpucredits.store.billing.usage_events import Measured
+from support.engines.nats_server import NatsServer
 from support.scenes.metering import measured_of, opened, pipeline_on, use
 from support.scenes.scene import Scene, play
 from support.servers import usage_reader
-from support.servers.nats_server import NatsServer
 from support.waiting import HANGS_S
 
 EVENTS = 30

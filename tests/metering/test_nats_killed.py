@@ -11,9 +11,9 @@ from gpucredits.metering.bus import BusUnavailable
 from gpucredits.metering.nats_bus import NatsBus
 from gpucredits.metering.pipeline import Pipeline
 from gpucredits.store.billing.usage_events import Measured
+from support.engines.nats_server import NatsServer
 from support.scenes.metering import drain, measured_of, opened, pipeline_on, use
 from support.scenes.scene import Scene, play
-from support.servers.nats_server import NatsServer
 
 EVENTS = 200
 WRITERS = 4

@@ -17,9 +17,9 @@ import pytest
 
 from gpucredits.metering.address import bus_at
 from gpucredits.metering.bus import BusUnavailable, Message, Topic
+from support.engines.nats_jwt import ACCOUNT, Identity, Tenancy
+from support.engines.nats_server import NatsServer, nats_server
 from support.servers.certificates import TestAuthority, make_authority
-from support.servers.nats_jwt import ACCOUNT, Identity, Tenancy
-from support.servers.nats_server import NatsServer, nats_server
 from support.waiting import HANGS_S
 
 POOL: Any = None

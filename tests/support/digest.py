@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from support.servers.postgres import sql
+from support.engines.postgres import sql
 
 # What a write may change; sealed blocks and snapshots follow by themselves in their own time.
 TABLES = (

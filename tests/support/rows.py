@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.servers.postgres import sql
+from support.engines.postgres import sql
 
 TABLES = (
     "orgs accounts grants topups reservations entries prices idempotency decisions outbox "

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucredits.store.embedded.run_as import launch_environment
+from support.engines.postgres import temporary_directory
 from support.faults.disk import CannotMakeDiskError, Disk, Fault, disk
 from support.faults.photograph import (
     NOTHING_KEPT,
@@ -23,7 +24,6 @@ from support.faults.photograph import (
     photograph,
     read_journal,
 )
-from support.servers.postgres import temporary_directory
 from support.waiting import HANGS_S
 
 PAGE = b"n" * 4 * SECTOR

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpucredits.core.money import AMOUNT_MAX, format_credits
-from gpucredits.wire.credit import IssueRequest, TransferRequest, issue_from_wire
-from gpucredits.wire.reservation import format_rate
+from gpucredits.wire.ledger.credit import IssueRequest, TransferRequest, issue_from_wire
+from gpucredits.wire.ledger.reservation import format_rate
 from gpucredits.wire.scalars import (
     Amount,
     Credits,

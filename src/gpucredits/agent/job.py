@@ -28,7 +28,7 @@ from gpucredits.agent.run_time import RunTime
 from gpucredits.client import AsyncClient
 from gpucredits.client.leases import clock_ms
 from gpucredits.client.standing import BEAT_MS_MIN, EXPIRED, Standing, heard, seq_after
-from gpucredits.wire.heartbeat import BeatAnswer
+from gpucredits.wire.ledger.heartbeat import BeatAnswer
 
 GUARDIAN_END_S: Final = 10.0
 GIVEN_MAX: Final = 10  # deadlines that are remembered

@@ -19,7 +19,7 @@ from typing import Final
 from gpucredits.client import AsyncClient, CallError
 from gpucredits.client.errands import Errands
 from gpucredits.client.leases import clock_ms
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 
 TOKEN_FILE: Final = "GPUCREDITS_TOKEN_FILE"  # noqa: S105  # the name of a variable
 CHECKPOINT_FILE: Final = "GPUCREDITS_CHECKPOINT_FILE"

@@ -30,7 +30,7 @@ from gpucredits.client.leases import clock_ms
 from gpucredits.client.standing import BEAT_MS_MIN, admitted
 from gpucredits.client.trust import shown_by
 from gpucredits.core.duration import format_ms
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 
 EXIT_NOT_FOUND: Final = 127  # as shells say
 EXIT_NOT_RUN: Final = 126

@@ -29,7 +29,7 @@ from gpucredits.agent.node import GivenUp, JobRequest, NodeAgent
 from gpucredits.agent.queue import NotAdmitted
 from gpucredits.agent.receipt import Receipt
 from gpucredits.client import CallError
-from gpucredits.wire.reservation import ReserveRequest
+from gpucredits.wire.ledger.reservation import ReserveRequest
 
 PACKET_BYTES_MAX: Final = 1 << 17  # what a socket takes with its usual buffers
 CALLERS_MAX: Final = 1_024

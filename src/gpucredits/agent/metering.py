@@ -34,7 +34,7 @@ from gpucredits.core.rules.leases.idle_guard import (
     judged,
     watched,
 )
-from gpucredits.wire.usage import IdleGuardAnswer
+from gpucredits.wire.billing.usage import IdleGuardAnswer
 
 METER_TIMEOUT_S: Final = 10.0
 SEND_TIMEOUT_S: Final = 30.0

@@ -31,8 +31,8 @@ from gpucredits.client.errands import Errands
 from gpucredits.client.leases import clock_ms
 from gpucredits.client.standing import Standing, admitted
 from gpucredits.core.money import parse_gpus
-from gpucredits.wire.heartbeat import BEATS_MAX
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.heartbeat import BEATS_MAX
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 
 INTERVAL_S: Final = 15.0
 JITTER: Final = 0.1  # of the interval, so that nodes do not report in step

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from gpucredits.client import AsyncClient, Refused
-from gpucredits.wire.queue import QueueAnswer
+from gpucredits.wire.dispatch.queue import QueueAnswer
 
 POLL_S: Final = 20
 

@@ -11,8 +11,8 @@ import msgspec
 
 from gpucredits.client import AsyncClient, Invalid, Refused
 from gpucredits.core.duration import format_ms
-from gpucredits.wire.entry import EntryAnswer
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.entry import EntryAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 
 HOUR_MS = 3_600_000
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from gpucredits.agent.spool import Spool
-from gpucredits.wire.usage import EVENTS_MAX
+from gpucredits.wire.billing.usage import EVENTS_MAX
 
 WAITING_MAX: Final = 40_000  # readings; of 500 jobs read each 15 s, an outage of twenty minutes
 FILE_BYTES_MAX: Final = 8 << 20  # then the file is written anew, with what is open only

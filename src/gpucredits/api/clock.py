@@ -13,7 +13,12 @@ from gpucredits.core.bounds import SECOND_US
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.clock import read_clock
 from gpucredits.service.write.clock_repairs import orgs_ahead, repair_clock
-from gpucredits.wire.clock import ClockRepairAnswer, ClockRepairRequest, OrgClock, OrgClockPage
+from gpucredits.wire.ledger.clock import (
+    ClockRepairAnswer,
+    ClockRepairRequest,
+    OrgClock,
+    OrgClockPage,
+)
 from gpucredits.wire.scalars import format_instant
 
 LONGER_S: Final = 60.0  # a large org has many leases

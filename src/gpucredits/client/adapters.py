@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpucredits.client.call import Call, write
-from gpucredits.wire.heartbeat import HeartbeatsAnswer, HeartbeatsRequest
+from gpucredits.wire.billing.usage import UsageRequest, UsageResults
+from gpucredits.wire.ledger.heartbeat import HeartbeatsAnswer, HeartbeatsRequest
 from gpucredits.wire.system import ClockAnswer, ClockRequest
-from gpucredits.wire.usage import UsageRequest, UsageResults
 
 
 def heartbeats(

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from gpucredits.client.errors import Invalid
 from gpucredits.core.account import check_path
-from gpucredits.wire.budget import NAME_DEFAULT
+from gpucredits.wire.limits.budget import NAME_DEFAULT
 from gpucredits.wire.problem import misfit
 from gpucredits.wire.scalars import Slug, decoder_of, from_wire, parse_instant
 

@@ -15,8 +15,71 @@ from gpucredits.client.adapters import advance_clock as advance_clock
 from gpucredits.client.adapters import heartbeats as heartbeats
 from gpucredits.client.adapters import report_usage as report_usage
 from gpucredits.client.call import Call, Number, When, change, question, read, write
-from gpucredits.wire.access import AuditPage, KeyAnswer, KeyPage, KeyRequest, NewKeyAnswer, RoleName
-from gpucredits.wire.account import (
+from gpucredits.wire.access.keys import (
+    AuditPage,
+    KeyAnswer,
+    KeyPage,
+    KeyRequest,
+    NewKeyAnswer,
+    RoleName,
+)
+from gpucredits.wire.access.shapes import (
+    JwkSet,
+    RedeemAnswer,
+    RedeemRequest,
+    RotateRequest,
+    SigningKeyAnswer,
+    SigningKeyList,
+    TokenAnswer,
+)
+from gpucredits.wire.billing.anomaly import (
+    AnomalyPage,
+    AnomalyTermsAnswer,
+    AnomalyTermsChange,
+    AnomalyTermsRequest,
+)
+from gpucredits.wire.billing.price import (
+    NewPriceAnswer,
+    PriceAnswer,
+    PriceEndRequest,
+    PricePage,
+    PriceRequest,
+)
+from gpucredits.wire.billing.request import (
+    ApproveRequest,
+    AskRequest,
+    DeclineRequest,
+    RequestAnswer,
+    RequestKindName,
+    RequestPage,
+    RequestStateName,
+)
+from gpucredits.wire.billing.statement import (
+    PaymentAnswer,
+    PaymentRequest,
+    StatementAnswer,
+    StatementPage,
+)
+from gpucredits.wire.billing.usage import (
+    GroupingName,
+    IdleGuardAnswer,
+    IdleGuardChange,
+    IdleGuardRequest,
+    UsagePage,
+)
+from gpucredits.wire.dispatch.pool import (
+    PoolAnswer,
+    PoolChange,
+    PoolList,
+    PoolRequest,
+    SharesAnswer,
+    SnapshotAnswer,
+    WeightsAnswer,
+    WeightsChange,
+    WeightsRequest,
+)
+from gpucredits.wire.dispatch.queue import QueueAnswer, QueuePage, QueueStateName
+from gpucredits.wire.ledger.account import (
     AccountAnswer,
     AccountChange,
     AccountPage,
@@ -29,29 +92,10 @@ from gpucredits.wire.account import (
     StatusName,
     TreeAnswer,
 )
-from gpucredits.wire.admission import AdmissionAnswer
-from gpucredits.wire.anomaly import (
-    AnomalyPage,
-    AnomalyTermsAnswer,
-    AnomalyTermsChange,
-    AnomalyTermsRequest,
-)
-from gpucredits.wire.boost import BoostAnswer, BoostRequest, BoostsAnswer, TargetName
-from gpucredits.wire.budget import (
-    NAME_DEFAULT,
-    BudgetBody,
-    BudgetChange,
-    BudgetsAnswer,
-    BudgetsRequest,
-    BudgetsTerms,
-    BudgetTerms,
-    PeriodsAnswer,
-    RolloverName,
-)
-from gpucredits.wire.clock import ClockRepairAnswer, ClockRepairRequest, OrgClockPage
-from gpucredits.wire.closing import ClosedAnswer, SettleRequest
-from gpucredits.wire.correction import CorrectionAnswer, CorrectionRequest
-from gpucredits.wire.credit import (
+from gpucredits.wire.ledger.clock import ClockRepairAnswer, ClockRepairRequest, OrgClockPage
+from gpucredits.wire.ledger.closing import ClosedAnswer, SettleRequest
+from gpucredits.wire.ledger.correction import CorrectionAnswer, CorrectionRequest
+from gpucredits.wire.ledger.credit import (
     GrantAnswer,
     GrantPage,
     IssueBatch,
@@ -65,9 +109,46 @@ from gpucredits.wire.credit import (
     TransferPage,
     TransferRequest,
 )
-from gpucredits.wire.entry import EntryPage, EntryTypeName
-from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest
-from gpucredits.wire.limits import LimitsAnswer
+from gpucredits.wire.ledger.entry import EntryPage, EntryTypeName
+from gpucredits.wire.ledger.heartbeat import BeatAnswer, ExtendRequest
+from gpucredits.wire.ledger.reservation import (
+    ExhaustionName,
+    ReservationAnswer,
+    ReservationPage,
+    ReserveBatch,
+    ReserveRequest,
+    ReserveResults,
+    StateName,
+)
+from gpucredits.wire.limits.admission import AdmissionAnswer
+from gpucredits.wire.limits.boost import BoostAnswer, BoostRequest, BoostsAnswer, TargetName
+from gpucredits.wire.limits.budget import (
+    NAME_DEFAULT,
+    BudgetBody,
+    BudgetChange,
+    BudgetsAnswer,
+    BudgetsRequest,
+    BudgetsTerms,
+    BudgetTerms,
+    PeriodsAnswer,
+    RolloverName,
+)
+from gpucredits.wire.limits.limits import LimitsAnswer
+from gpucredits.wire.limits.quota import (
+    CalendarName,
+    DimensionName,
+    QuotaRequest,
+    QuotasAnswer,
+    QuotasRequest,
+    QuotasTerms,
+    QuotaTerms,
+)
+from gpucredits.wire.limits.rate_limit import (
+    RateLimitAnswer,
+    RateLimitChange,
+    RateLimitRequest,
+    RateLimitTerms,
+)
 from gpucredits.wire.metering.dead_letter import (
     DeadLetterAnswer,
     DeadLetterPage,
@@ -82,40 +163,6 @@ from gpucredits.wire.metering.event import (
 )
 from gpucredits.wire.outages.exposure import ExposurePage
 from gpucredits.wire.outages.maintenance import MaintenanceAnswer, MaintenanceRequest
-from gpucredits.wire.pool import (
-    PoolAnswer,
-    PoolChange,
-    PoolList,
-    PoolRequest,
-    SharesAnswer,
-    SnapshotAnswer,
-    WeightsAnswer,
-    WeightsChange,
-    WeightsRequest,
-)
-from gpucredits.wire.price import (
-    NewPriceAnswer,
-    PriceAnswer,
-    PriceEndRequest,
-    PricePage,
-    PriceRequest,
-)
-from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
-from gpucredits.wire.quota import (
-    CalendarName,
-    DimensionName,
-    QuotaRequest,
-    QuotasAnswer,
-    QuotasRequest,
-    QuotasTerms,
-    QuotaTerms,
-)
-from gpucredits.wire.rate_limit import (
-    RateLimitAnswer,
-    RateLimitChange,
-    RateLimitRequest,
-    RateLimitTerms,
-)
 from gpucredits.wire.reconciliation.comparison import (
     AcknowledgeRequest,
     ComparisonPage,
@@ -144,47 +191,12 @@ from gpucredits.wire.reconciliation.lost_work import (
     LostWorkPage,
     LostWorkRequest,
 )
-from gpucredits.wire.request import (
-    ApproveRequest,
-    AskRequest,
-    DeclineRequest,
-    RequestAnswer,
-    RequestKindName,
-    RequestPage,
-    RequestStateName,
-)
 from gpucredits.wire.request_limit import (
     RequestLimitAnswer,
     RequestLimitChange,
     RequestLimitRequest,
 )
-from gpucredits.wire.reservation import (
-    ExhaustionName,
-    ReservationAnswer,
-    ReservationPage,
-    ReserveBatch,
-    ReserveRequest,
-    ReserveResults,
-    StateName,
-)
-from gpucredits.wire.statement import PaymentAnswer, PaymentRequest, StatementAnswer, StatementPage
 from gpucredits.wire.system import HealthAnswer, TimeAnswer
-from gpucredits.wire.tokens.shapes import (
-    JwkSet,
-    RedeemAnswer,
-    RedeemRequest,
-    RotateRequest,
-    SigningKeyAnswer,
-    SigningKeyList,
-    TokenAnswer,
-)
-from gpucredits.wire.usage import (
-    GroupingName,
-    IdleGuardAnswer,
-    IdleGuardChange,
-    IdleGuardRequest,
-    UsagePage,
-)
 
 
 class ReserveFields(TypedDict, total=False):

@@ -11,9 +11,9 @@ from typing import Any
 
 from gpucredits.client import calls
 from gpucredits.client.call import Call
+from gpucredits.wire.access.shapes import TokenAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from gpucredits.wire.reconciliation.lost_work import CheckpointAnswer
-from gpucredits.wire.reservation import ReservationAnswer
-from gpucredits.wire.tokens.shapes import TokenAnswer
 
 Errand = Call[Any]  # answered by a CheckpointAnswer or a TokenAnswer
 

@@ -25,9 +25,9 @@ from gpucredits.client.errands import Errands
 from gpucredits.client.errors import CallError
 from gpucredits.client.methods import AsyncSender, Sender
 from gpucredits.client.standing import BEAT_MS_MIN, Act, Standing, admitted, heard, seq_after
-from gpucredits.wire.closing import ClosedAnswer
-from gpucredits.wire.heartbeat import BeatAnswer
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.closing import ClosedAnswer
+from gpucredits.wire.ledger.heartbeat import BeatAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 
 CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 Told = Callable[["LeaseView"], None]

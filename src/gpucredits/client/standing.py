@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from gpucredits.wire.heartbeat import BeatAnswer
-from gpucredits.wire.reservation import SEQ_MAX, ReservationAnswer
+from gpucredits.wire.ledger.heartbeat import BeatAnswer
+from gpucredits.wire.ledger.reservation import SEQ_MAX, ReservationAnswer
 
 MARGIN_PARTS: Final = 100  # a hundredth of the granted time: clocks drift, and killing takes time
 MARGIN_MS_MIN: Final = 50

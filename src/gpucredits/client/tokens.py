@@ -8,7 +8,7 @@ ended early. ``redeem_token`` of the client asks the server, which knows.
 
 from __future__ import annotations
 
-from gpucredits.wire.tokens.shapes import LeaseClaims
+from gpucredits.wire.access.shapes import LeaseClaims
 
 __all__ = ["verify_token"]
 
@@ -30,7 +30,7 @@ def verify_token(  # the token, what to hold it against, and when
     ``leeway_s`` forgives clocks that differ a little. ``reservation_id`` and ``node`` are what the
     token must be for: name the node that checks, or a token of another node is good.
     """
-    from gpucredits.wire.tokens.lease_token import public_keys, verify  # noqa: PLC0415  # an extra
+    from gpucredits.wire.access.lease_token import public_keys, verify  # noqa: PLC0415  # an extra
 
     return verify(
         token,

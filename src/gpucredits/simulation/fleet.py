@@ -19,9 +19,9 @@ from gpucredits.client.calls import ReserveFields
 from gpucredits.simulation.faults import Fault, mishap
 from gpucredits.simulation.node import US_PER_MS, Attempt, End
 from gpucredits.simulation.workload import SimulatedJob, Workload
-from gpucredits.wire.heartbeat import BeatAnswer
+from gpucredits.wire.ledger.heartbeat import BeatAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from gpucredits.wire.problem import Problem
-from gpucredits.wire.reservation import ReservationAnswer
 
 US: Final = 1_000_000
 BEATS_A_REPORT: Final = 1_000

@@ -6,10 +6,11 @@ is older than its server still reads its answers.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from gpucredits.core.authority import Authority
 from gpucredits.core.fairshare.decisions import WaitReason
 from gpucredits.core.reasons import Reason
 from gpucredits.core.reservation import (
@@ -28,6 +29,14 @@ BEAT_REASONS: Final = (
     *("wrong_node", "busy", "unavailable", "internal"),
 )
 BEAT_FLAGS: Final = (WENT_BACK, BEYOND_ELAPSED, BEYOND_AUTHORISED, SEQ_TAKEN)
+
+AuthorityName = Literal["system", "org", "project", "user"]
+AUTHORITY_NAMES: dict[Authority, AuthorityName] = {
+    Authority.SYSTEM: "system",
+    Authority.ORG: "org",
+    Authority.PROJECT: "project",
+    Authority.USER: "user",
+}
 
 BeatReason = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_REASONS]})]
 BeatFlag = Annotated[str, Meta(extra_json_schema={"enum": ["", *BEAT_FLAGS]})]

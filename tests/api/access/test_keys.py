@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpucredits.core import ids
 from gpucredits.wire.scalars import parse_instant
+from support.engines.postgres import sql
 from support.servers.http import Caller, fresh_name, problem
-from support.servers.postgres import sql
 
 
 def test_a_key_ends_when_it_was_told_to(admin: Caller, org: str) -> None:

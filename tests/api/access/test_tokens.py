@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import structs
 
 from gpucredits.client import LeaseClaims, TokenRefused, verify_token
-from gpucredits.wire.tokens.lease_token import sign, thumbprint
+from gpucredits.wire.access.lease_token import sign, thumbprint
 from support.servers.http import Caller, fresh_name, problem
 from support.waiting import until
 

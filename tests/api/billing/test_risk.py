@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpucredits.core.statement import DUE_DAYS
+from support.engines.postgres import sql
 from support.servers.http import Caller, fresh_name, problem
-from support.servers.postgres import sql
 from support.waiting import until
 
 MONTH_S = 32 * 86_400

@@ -13,7 +13,7 @@ from gpucredits.api.http.errors import ProblemError
 from gpucredits.core.fairshare.decide import decide
 from gpucredits.core.fairshare.decisions import dump_decisions, load
 from gpucredits.store.dispatch.pools import GpuPool, Weight
-from gpucredits.wire.pool import WEIGHTS_MAX, WeightChange
+from gpucredits.wire.dispatch.pool import WEIGHTS_MAX, WeightChange
 from gpucredits.wire.scalars import AccountPath
 from support.scenes.pools import PoolScene
 from support.servers.http import Caller, fresh_name, problem

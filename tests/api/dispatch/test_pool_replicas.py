@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from gpucredits.client import AsyncClient, Refused, Retry
-from gpucredits.wire.queue import QueueAnswer
+from gpucredits.wire.dispatch.queue import QueueAnswer
+from support.engines.postgres import sql, temporary_directory
 from support.scenes.pools import PoolScene
 from support.servers.http import Caller, RunningServer, fresh_name, running_server
-from support.servers.postgres import sql, temporary_directory
 from support.waiting import HANGS_S, until
 
 CAPACITY = 8

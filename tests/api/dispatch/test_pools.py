@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from support.engines.postgres import sql
 from support.scenes.pools import PoolScene
 from support.servers.http import Caller, problem
-from support.servers.postgres import sql
 from support.waiting import until
 
 

@@ -19,9 +19,9 @@ from cryptography import x509
 from gpucredits.api.transport.context import TlsFiles, server_context
 from gpucredits.cli.main import main
 from gpucredits.client import Client, Invalid, Retry, ShownCertificate, Unavailable
+from support.engines.postgres import TestServer, temporary_directory
 from support.servers.certificates import CertificateFiles, TestAuthority, make_authority
 from support.servers.http import Caller, RunningServer, fresh_name, problem, running_server
-from support.servers.postgres import TestServer, temporary_directory
 from support.waiting import HANGS_S, until
 
 

@@ -9,7 +9,11 @@ import pytest
 from msgspec import Struct
 
 from gpucredits.api.routes import routes
-from gpucredits.wire import account, anomaly, budget, pool, rate_limit, request_limit, usage
+from gpucredits.wire import request_limit
+from gpucredits.wire.billing import anomaly, usage
+from gpucredits.wire.dispatch import pool
+from gpucredits.wire.ledger import account
+from gpucredits.wire.limits import budget, rate_limit
 from gpucredits.wire.reconciliation import comparison, lost_work
 from support.servers.http import Caller, fresh_name, problem
 

@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from gpucredits.api.routes import routes
+from support.engines.postgres import sql
 from support.rows import rows_of
 from support.servers.http import Caller, fresh_name, problem, running_server
-from support.servers.postgres import sql
 from support.waiting import HANGS_S, until
 
 ISSUE, RESERVE = "/v1/credits/issue", "/v1/reservations"

@@ -14,8 +14,8 @@ import httpx
 
 from gpucredits.store.embedded.cluster import Layout
 from gpucredits.store.embedded.server import lock
+from support.engines.postgres import sql
 from support.servers.http import Caller, problem, running_server
-from support.servers.postgres import sql
 from support.waiting import HANGS_S, until
 
 

@@ -16,8 +16,8 @@ from gpucredits.store.database.primary import socket_directory, through
 from gpucredits.store.embedded import leftovers, run_as
 from gpucredits.store.embedded.cluster import ROLE
 from gpucredits.store.embedded.server import EmbeddedPostgres
+from support.engines.postgres import sql, temporary_directory
 from support.servers.http import Caller, running_server
-from support.servers.postgres import sql, temporary_directory
 from support.users import SOMEBODY, act_as, as_root
 from support.waiting import HANGS_S, until
 

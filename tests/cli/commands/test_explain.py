@@ -7,8 +7,8 @@ import json
 import click
 import pytest
 
-from gpucredits.cli.commands.explain import explain
-from gpucredits.cli.commands.reservation import reserve
+from gpucredits.cli.ledger.explain import explain
+from gpucredits.cli.ledger.reservation import reserve
 from gpucredits.cli.server.temporary_server import TemporaryServer
 from gpucredits.client import Client
 from support.faults.faulty_proxy import faulty_proxy

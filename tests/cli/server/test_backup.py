@@ -16,9 +16,9 @@ from gpucredits.cli.main import main
 from gpucredits.client import Client
 from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.server import DATABASE
+from support.engines.postgres import temporary_directory
 from support.faults.writer import ACCOUNT, position, writing
 from support.servers.http import running_server
-from support.servers.postgres import temporary_directory
 from support.waiting import until
 
 WITHOUT_OTHERS = {"GPUCREDITS_DATA_DIR": None, "GPUCREDITS_DATABASE_URL": None}

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import json as msgspec_json
 
 from gpucredits.cli.main import main
-from gpucredits.wire.tokens.lease_token import ISSUER, LeaseClaims, published, sign, thumbprint
+from gpucredits.wire.access.lease_token import ISSUER, LeaseClaims, published, sign, thumbprint
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
 RAW = KEY.public_key().public_bytes_raw()

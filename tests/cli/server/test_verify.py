@@ -16,8 +16,8 @@ from gpucredits.cli.server import verify as command
 from gpucredits.client import Client
 from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
+from support.engines.postgres import sql
 from support.servers.http import running_server
-from support.servers.postgres import sql
 from support.terminal import Terminal
 from support.waiting import until
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import click
 import pytest
 
-from gpucredits.cli.commands.anomaly import show_anomalies
-from gpucredits.cli.commands.statement import show_statements
+from gpucredits.cli.billing.anomaly import show_anomalies
+from gpucredits.cli.billing.statement import show_statements
 from gpucredits.cli.main import main
 from gpucredits.cli.terminal import output
 from gpucredits.cli.terminal.layout import column_widths, wrapped
 from gpucredits.client import Client
-from gpucredits.wire.anomaly import AnomalyAnswer, AnomalyPage
-from gpucredits.wire.statement import StatementAnswer, StatementPage
+from gpucredits.wire.billing.anomaly import AnomalyAnswer, AnomalyPage
+from gpucredits.wire.billing.statement import StatementAnswer, StatementPage
 from support.terminal import Terminal
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")

@@ -13,7 +13,7 @@ from gpucredits.service.reads.verify import verify
 from gpucredits.service.write.acts import Act
 from gpucredits.store.access import audit
 from gpucredits.store.clock import read_clock
-from gpucredits.wire.tokens.lease_token import thumbprint
+from gpucredits.wire.access.lease_token import thumbprint
 from support.scenes.scene import Scene, play
 
 SECRET, OTHER = b"s" * 32, b"o" * 32

@@ -13,10 +13,10 @@ from gpucredits.core.outcome import Reserved
 from gpucredits.service.reads.verify import verify
 from gpucredits.service.write.ledger import Ledger
 from gpucredits.store.book.database_clock import ClockCheck, ClockJumped
+from support.engines.postgres import sql
 from support.scenes.clocks import DAY_US, HOUR_US, clock_off_by, jump
 from support.scenes.scene import CREDIT, Scene, play
 from support.servers.http import Caller, problem, running_server
-from support.servers.postgres import sql
 from support.waiting import until
 
 

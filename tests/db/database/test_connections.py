@@ -21,7 +21,7 @@ from gpucredits.store.database.errors import (
 )
 from gpucredits.store.database.primary import DatabaseAddressError, require_primary
 from gpucredits.store.embedded.server import EmbeddedPostgres
-from support.servers.postgres import SMALL, TestServer, sql
+from support.engines.postgres import SMALL, TestServer, sql
 from support.waiting import HANGS_S
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from gpucredits.store.database.migrate import migrate, read_schema
 from gpucredits.store.embedded import leftovers
 from gpucredits.store.embedded.server import EmbeddedPostgres
 from gpucredits.store.ledger.reservations import ReservationFilter
+from support.engines.postgres import SMALL
 from support.scenes.scene import CREDIT, Scene, scene
-from support.servers.postgres import SMALL
 from support.waiting import HANGS_S, until
 
 KILLS = 3

@@ -18,7 +18,7 @@ from gpucredits.store.database.durability import (
 )
 from gpucredits.store.embedded import cluster
 from gpucredits.store.embedded.server import EmbeddedPostgres
-from support.servers.postgres import SMALL, TestServer, sql
+from support.engines.postgres import SMALL, TestServer, sql
 from support.waiting import HANGS_S
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from gpucredits.store.embedded import cluster, run_as
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 from gpucredits.store.embedded.server import EmbeddedPostgres
-from support.servers.postgres import SMALL, TestServer, sql
+from support.engines.postgres import SMALL, TestServer, sql
 from support.users import as_root, hide_own_user
 from support.waiting import HANGS_S
 

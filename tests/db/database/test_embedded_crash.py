@@ -21,8 +21,8 @@ from gpucredits.store.database.errors import DRIVER_ERRORS
 from gpucredits.store.embedded import leftovers, run_as
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 from gpucredits.store.embedded.server import EmbeddedPostgres
+from support.engines.postgres import SMALL, sql
 from support.servers import server_process
-from support.servers.postgres import SMALL, sql
 from support.waiting import HANGS_S, until
 
 if TYPE_CHECKING:

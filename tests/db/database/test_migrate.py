@@ -12,8 +12,8 @@ import pytest
 
 from gpucredits.store.database.errors import Conflict
 from gpucredits.store.database.migrate import MigrationError, migrate, read_schema
+from support.engines.postgres import TestServer, sql
 from support.servers import migrating_process
-from support.servers.postgres import TestServer, sql
 from support.waiting import HANGS_S, until
 
 PROGRAM = Path(migrating_process.__file__)

@@ -18,7 +18,7 @@ from gpucredits.store.embedded.private import NotOursError
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 from gpucredits.store.embedded.server import EmbeddedPostgres, lock
 from gpucredits.store.embedded.supervisor import open_log
-from support.servers.postgres import SMALL
+from support.engines.postgres import SMALL
 from support.users import SOMEBODY, as_root, hide_own_user
 
 

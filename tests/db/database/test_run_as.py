@@ -14,7 +14,7 @@ from gpucredits.store.embedded import run_as
 from gpucredits.store.embedded.cluster import binaries
 from gpucredits.store.embedded.run_as import EmbeddedPostgresError
 from gpucredits.store.embedded.server import EmbeddedPostgres
-from support.servers.postgres import SMALL, sql
+from support.engines.postgres import SMALL, sql
 from support.users import NOBODY, SOMEBODY, act_as, as_root, ask_as, hide_own_user
 
 PROGRAMS = binaries() / "postgres"

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 import gpucredits
-from support.servers.postgres import sql
+from support.engines.postgres import sql
 from support.waiting import HANGS_S
 
 # Tables whose rows belong to no org: the directory, what every shard can hold a copy of, pools.

@@ -14,8 +14,8 @@ from gpucredits.core.command import Issue
 from gpucredits.core.reasons import Refused
 from gpucredits.store.database.migrate import migrate, read_schema
 from support.catalog import catalog
+from support.engines.postgres import TestServer, sql
 from support.scenes.scene import CREDIT, Scene, play
-from support.servers.postgres import TestServer, sql
 from support.waiting import HANGS_S
 
 SCHEMAS = Path(gpucredits.store.__file__).parent / "sql"

@@ -22,10 +22,10 @@ from gpucredits.store.dispatch import cycle as dispatch
 from gpucredits.store.dispatch.cycle import DispatchLease
 from gpucredits.store.dispatch.queue import Key, QueuedRequest, QueueState
 from support.books.fairshare_case import Case, ask
+from support.engines.postgres import TestServer
 from support.scenes.scene import Scene, play
 from support.scenes.stage import CAPACITY, Stage, stage_on
 from support.servers.in_process import Send, server_in_process
-from support.servers.postgres import TestServer
 
 Scenario = Callable[[str, Path], None]
 Guard = tuple[Any, str, Any, Scenario]

@@ -16,8 +16,8 @@ from gpucredits.store.ledger import entries
 from gpucredits.store.ledger.accounts import AccountFilter, list_accounts
 from gpucredits.store.ledger.entries import EntryFilter, list_entries
 from gpucredits.store.ledger.transfers import TransferFilter, list_transfers
+from support.engines.postgres import TestServer
 from support.scenes.scene import CREDIT, Scene, play
-from support.servers.postgres import TestServer
 from support.waiting import HANGS_S
 
 PEOPLE = 110  # of one project: more than are asked for their entries one by one

@@ -14,6 +14,7 @@ from gpucredits.store.ledger.accounts import accounts_under
 from gpucredits.store.ledger.entries import EntryFilter, list_entries
 from gpucredits.store.ledger.history import sums_at, take_snapshots
 from gpucredits.store.ledger.reservations import ReservationFilter, list_reservations
+from support.engines.postgres import TestServer
 from support.scenes.long_history import (
     AT_ONCE,
     FEW,
@@ -24,7 +25,6 @@ from support.scenes.long_history import (
     run_jobs,
 )
 from support.scenes.scene import Scene, play
-from support.servers.postgres import TestServer
 
 
 @pytest.fixture(scope="module")

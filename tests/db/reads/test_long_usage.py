@@ -18,6 +18,7 @@ from gpucredits.store.billing.spending import Grouping, sum_groups
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.ledger.accounts import accounts_under
 from gpucredits.store.ledger.entries import EntryFilter
+from support.engines.postgres import TestServer
 from support.scenes.gated import until_midnight
 from support.scenes.long_history import (
     AT_ONCE,
@@ -33,7 +34,6 @@ from support.scenes.long_history import (
     run_jobs,
 )
 from support.scenes.scene import CREDIT, Scene, play
-from support.servers.postgres import TestServer
 
 
 @pytest.fixture(scope="module")

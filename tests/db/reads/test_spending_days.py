@@ -12,9 +12,9 @@ from gpucredits.core.heartbeat import Beat
 from gpucredits.service.reads.verify import verify
 from gpucredits.store.database.migrate import SQL
 from support.damage.damage import found_by
+from support.engines.postgres import TestServer
 from support.scenes.gated import until_noon
 from support.scenes.scene import CREDIT, Scene, play
-from support.servers.postgres import TestServer
 
 LEASES = 20
 SPEND = "SELECT day, payer_id, account_id, gpu_type, amount FROM spend_days ORDER BY 1, 2, 3, 4"

@@ -10,8 +10,8 @@ from gpucredits.service.reads.verify import verify
 from support.damage.damage import found_by
 from support.damage.powers import use_every_power
 from support.damage.tampering import TAMPERINGS
+from support.engines.postgres import TestServer
 from support.scenes.scene import Scene, play
-from support.servers.postgres import TestServer
 
 TRIED = [(rule, tampering) for rule, every in TAMPERINGS.items() for tampering in every]
 TRIED_MIN = 40

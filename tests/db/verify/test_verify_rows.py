@@ -40,8 +40,8 @@ from gpucredits.store.verify.answers import Thing
 from support.books.parity import PATHS, Players
 from support.damage.damage import FOUND_MAX, found_by, open_books
 from support.damage.row_damage import ROW_DAMAGE
+from support.engines.postgres import TestServer
 from support.scenes.scene import CREDIT, HOUR_US, Scene, play
-from support.servers.postgres import TestServer
 
 STEPS = 60
 CASES = [(rule, damage) for rule, every in ROW_DAMAGE.items() for damage in every]

@@ -28,8 +28,8 @@ from gpucredits.service.write.acts import Act
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.verify.check import Check
 from gpucredits.store.verify.rules import CHECKS, one_moment
+from support.engines.postgres import TestServer
 from support.scenes.scene import CREDIT, Scene, play
-from support.servers.postgres import TestServer
 
 ROUNDS = 4  # few are enough for rows to outnumber what any books begin with; the control says so
 GROWTH = 4

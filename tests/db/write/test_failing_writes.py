@@ -22,9 +22,9 @@ from gpucredits.service.write.batch_worker import FAILURES_MIN
 from gpucredits.store.database.errors import Damaged, Unavailable
 from gpucredits.store.database.migrate import migrate, read_schema
 from gpucredits.store.embedded.server import EmbeddedPostgres
+from support.engines.postgres import SMALL, sql
 from support.scenes.scene import CREDIT, Scene, play
 from support.servers.http import Caller, fresh_name, problem, running_server
-from support.servers.postgres import SMALL, sql
 from support.waiting import HANGS_S
 
 FULL = """

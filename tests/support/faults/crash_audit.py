@@ -17,7 +17,7 @@ import httpx
 
 from gpucredits.client import Client
 from gpucredits.core.money import parse_credits
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 from support.faults.crash_arena import ACCOUNTS, PRICE, Arena
 from support.faults.crash_load import WINDOW_S
 from support.faults.history import ACCEPTED, REFUSED, UNAVAILABLE, UNRESOLVED, Asked

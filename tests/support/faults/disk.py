@@ -17,7 +17,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from gpucredits.store.embedded.cluster import binaries
-from support.servers.postgres import temporary_directory
+from support.engines.postgres import temporary_directory
 from support.waiting import HANGS_S
 
 SOURCE = Path(__file__).with_name("disk.c")

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 import asyncpg
 import httpx
 
+from support.engines.postgres import sql
 from support.faults.crash_arena import RECOVERY_DEADLINE_S, Arena, load, verify
 from support.faults.crash_audit import Audit, audit
 from support.faults.disk import SETTINGS
 from support.faults.history import Asked, read_history
 from support.servers.http import Caller, problem
-from support.servers.postgres import sql
 from support.waiting import until
 
 # Little memory and short logs: pages are read and written often, and a log is soon used up.

@@ -18,11 +18,11 @@ from pathlib import Path
 import asyncpg
 
 from gpucredits.store.embedded.server import EmbeddedPostgres
+from support.engines.postgres import sql
 from support.faults.altered_server import PROGRAM, Altered, option
 from support.faults.crash_arena import Arena, arena
 from support.faults.disk import SETTINGS, Disk
 from support.faults.photograph import Fate, Losses, inodes, photograph, read_journal
-from support.servers.postgres import sql
 
 REST_S = 0.5  # between two checkpoints
 # Little memory and short logs: pages are written early, and checkpoints are under way often.

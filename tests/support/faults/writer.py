@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gpucredits.client import Client
+from support.engines.postgres import sql
 from support.servers.http import RunningServer
-from support.servers.postgres import sql
 
 ACCOUNT = "acme"
 

@@ -15,10 +15,10 @@ from gpucredits.service.write.clock_repairs import repair_clock
 from gpucredits.store.book.database_clock import ClockCheck
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.migrate import read_schema
-from gpucredits.wire.clock import ClockRepairAnswer
+from gpucredits.wire.ledger.clock import ClockRepairAnswer
+from support.engines.postgres import sql
 from support.scenes.scene import Scene
 from support.servers.http import Caller, RunningServer, running_server
-from support.servers.postgres import sql
 
 DAY_US = 86_400_000_000
 HOUR_US = 3_600_000_000

@@ -14,9 +14,9 @@ from gpucredits.core.outcome import Outcome, Reserved
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.database.connections import BY_INDEX, PLANNED_ONCE
 from gpucredits.store.ledger.orgs import find_org
+from support.engines.postgres import TestServer
 from support.scenes.gated import until_midnight
 from support.scenes.scene import CREDIT, Scene, play
-from support.servers.postgres import TestServer
 from support.waiting import HANGS_S
 
 ROUNDS = 15

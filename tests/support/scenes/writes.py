@@ -11,10 +11,10 @@ from typing import Any
 from gpucredits.client import Call, Client, calls
 from gpucredits.client.call import write
 from gpucredits.core import ids
-from gpucredits.wire.budget import BudgetSetting, BudgetTerms
+from gpucredits.wire.limits.budget import BudgetSetting, BudgetTerms
+from support.engines.postgres import sql
 from support.months import seconds_to_the_next_month
 from support.scenes.orgs import CREDITS_PER_GPU_HOUR, GPU_TYPE
-from support.servers.postgres import sql
 from support.waiting import until
 
 

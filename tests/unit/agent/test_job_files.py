@@ -11,8 +11,8 @@ import pytest
 from gpucredits.agent import job_files
 from gpucredits.agent.job_files import JobFiles
 from gpucredits.client.errands import Errands
+from gpucredits.wire.access.shapes import TokenAnswer
 from gpucredits.wire.reconciliation.lost_work import CheckpointAnswer
-from gpucredits.wire.tokens.shapes import TokenAnswer
 
 NOW_MS = 1_000_000
 WALL_NS = 1_700_000_000_000_000_000

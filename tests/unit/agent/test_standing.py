@@ -13,8 +13,8 @@ from gpucredits.client.standing import (
     margin_ms,
     seq_after,
 )
-from gpucredits.wire.heartbeat import BeatAnswer
-from gpucredits.wire.reservation import SEQ_MAX, DecisionName
+from gpucredits.wire.ledger.heartbeat import BeatAnswer
+from gpucredits.wire.ledger.reservation import SEQ_MAX, DecisionName
 
 SENT = 1_000_000
 BEFORE = Standing(ends_at_ms=SENT + 500, beat_at_ms=SENT)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpucredits.api.http.bodies import repeated_field
 from gpucredits.api.ledger.heartbeats import has_no_repeats
-from gpucredits.wire.heartbeat import HeartbeatsRequest
+from gpucredits.wire.ledger.heartbeat import HeartbeatsRequest
 
 NAMES = st.sampled_from(["reservation_id", "seq", "used_ms"])
 VALUES = {"reservation_id": "rsv_1_1", "seq": 1, "used_ms": 0}

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import structs
 
-from gpucredits.wire.tokens.lease_token import (
+from gpucredits.wire.access.lease_token import (
     ISSUER,
     LeaseClaims,
     TokenRefused,

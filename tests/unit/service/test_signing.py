@@ -16,7 +16,7 @@ from gpucredits.service.access.signing import (
     unseal,
 )
 from gpucredits.store.access.signing_keys import SigningKeyRow
-from gpucredits.wire.tokens.lease_token import thumbprint
+from gpucredits.wire.access.lease_token import thumbprint
 
 SECRET = b"s" * 32
 T = TOKEN_LIFE_US

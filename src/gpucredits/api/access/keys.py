@@ -37,7 +37,7 @@ from gpucredits.service.access.key_acts import (
     revoke_key,
 )
 from gpucredits.service.access.permissions import BINDABLE, NoKey, Permission, Role
-from gpucredits.wire.access import (
+from gpucredits.wire.access.keys import (
     SHOWN_ONCE,
     AuditAnswer,
     AuditPage,

@@ -27,9 +27,8 @@ from gpucredits.service.access.tokens import (
     redeem,
 )
 from gpucredits.service.reads.clock import read_clock
-from gpucredits.wire.scalars import format_instant
-from gpucredits.wire.tokens.lease_token import key_text
-from gpucredits.wire.tokens.shapes import (
+from gpucredits.wire.access.lease_token import key_text
+from gpucredits.wire.access.shapes import (
     KEYS_CACHED_S,
     JwkSet,
     RedeemAnswer,
@@ -39,6 +38,7 @@ from gpucredits.wire.tokens.shapes import (
     SigningKeyList,
     TokenAnswer,
 )
+from gpucredits.wire.scalars import format_instant
 
 SYSTEM = 0  # the org of what belongs to no org
 BAD_TOKEN = ("token_invalid", "token_expired", "token_mismatch")

@@ -34,7 +34,7 @@ from gpucredits.service.billing.anomalies import (
     read_terms,
     set_terms,
 )
-from gpucredits.wire.anomaly import (
+from gpucredits.wire.billing.anomaly import (
     ActionName,
     AnomalyAnswer,
     AnomalyPage,
@@ -42,9 +42,9 @@ from gpucredits.wire.anomaly import (
     AnomalyTermsChange,
     AnomalyTermsRequest,
 )
-from gpucredits.wire.boost import AUTHORITY_NAMES
 from gpucredits.wire.change import filled, named_in
 from gpucredits.wire.scalars import format_instant
+from gpucredits.wire.words import AUTHORITY_NAMES
 
 _ACTIONS: Final[tuple[ActionName, ...]] = ("none", "suspending", "suspended", "refused")
 

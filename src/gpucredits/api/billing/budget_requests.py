@@ -31,8 +31,7 @@ from gpucredits.core.request import BudgetRequest, RequestKind, RequestState
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.billing import budget_requests
 from gpucredits.service.billing.budget_requests import RequestFilter
-from gpucredits.wire.documented import doc
-from gpucredits.wire.request import (
+from gpucredits.wire.billing.request import (
     KINDS,
     STATES,
     ApproveRequest,
@@ -46,6 +45,7 @@ from gpucredits.wire.request import (
     given_terms,
     request_to_wire,
 )
+from gpucredits.wire.documented import doc
 
 _CREDIT = (
     "Only the system's own staff may approve what makes credits; name an account to take "

@@ -19,8 +19,7 @@ from gpucredits.service.billing.prices import (
     end_price,
     list_prices,
 )
-from gpucredits.wire.documented import doc
-from gpucredits.wire.price import (
+from gpucredits.wire.billing.price import (
     NewPriceAnswer,
     PriceAnswer,
     PriceEndRequest,
@@ -30,6 +29,7 @@ from gpucredits.wire.price import (
     listed_to_wire,
     price_to_wire,
 )
+from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import AccountPath, GpuType, Instant, Region
 
 route = Routes("prices")

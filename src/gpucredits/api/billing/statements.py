@@ -32,16 +32,16 @@ from gpucredits.service.billing.statements import (
     list_statements,
     payment,
 )
-from gpucredits.wire.credit import topup_to_wire
-from gpucredits.wire.documented import doc
-from gpucredits.wire.scalars import AccountPath, format_instant
-from gpucredits.wire.statement import (
+from gpucredits.wire.billing.statement import (
     PaymentAnswer,
     PaymentRequest,
     StatementAnswer,
     StatementPage,
     StatementStateName,
 )
+from gpucredits.wire.documented import doc
+from gpucredits.wire.ledger.credit import topup_to_wire
+from gpucredits.wire.scalars import AccountPath, format_instant
 
 _UNKNOWN = Refused(Reason.STATEMENT_UNKNOWN, "There is no such statement.")
 

@@ -27,9 +27,7 @@ from gpucredits.service.billing.usage import Recorded, UsageRow, record_use
 from gpucredits.service.reads.clock import read_clock
 from gpucredits.service.reads.spending import LeaseUsage, UsageQuestion, read_usage
 from gpucredits.service.reconciliation.unmatched_use import keep_unknown
-from gpucredits.wire.documented import doc
-from gpucredits.wire.scalars import Instant, format_instant, gpus_to_wire
-from gpucredits.wire.usage import (
+from gpucredits.wire.billing.usage import (
     GroupingName,
     JobUsage,
     PaidGroup,
@@ -41,6 +39,8 @@ from gpucredits.wire.usage import (
     UsageResults,
     UsageStatus,
 )
+from gpucredits.wire.documented import doc
+from gpucredits.wire.scalars import Instant, format_instant, gpus_to_wire
 
 DEFAULT_DAYS_BEFORE: Final = 30
 

@@ -38,8 +38,8 @@ from gpucredits.service.dispatch.queue import (
 )
 from gpucredits.service.write.acts import Act
 from gpucredits.service.write.errors import complete
-from gpucredits.wire.queue import QueueAnswer, QueueStateName
-from gpucredits.wire.reservation import ReserveRequest
+from gpucredits.wire.dispatch.queue import QueueAnswer, QueueStateName
+from gpucredits.wire.ledger.reservation import ReserveRequest
 from gpucredits.wire.scalars import format_end, format_instant, gpus_to_wire
 
 ANSWER_WITHIN_S: Final = 3.0  # how long a request that does not wait is kept waiting for a cycle

@@ -23,7 +23,7 @@ from gpucredits.service.dispatch.pools import (
     Weight,
 )
 from gpucredits.wire.change import filled, given, named_in
-from gpucredits.wire.pool import (
+from gpucredits.wire.dispatch.pool import (
     WEIGHTS_MAX,
     PoolAnswer,
     PoolChange,

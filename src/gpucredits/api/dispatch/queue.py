@@ -21,8 +21,8 @@ from gpucredits.service.dispatch.queue import (
     QueueState,
     has_ended,
 )
+from gpucredits.wire.dispatch.queue import QueueAnswer, QueuePage, QueueStateName
 from gpucredits.wire.documented import REGION, doc
-from gpucredits.wire.queue import QueueAnswer, QueuePage, QueueStateName
 from gpucredits.wire.scalars import (
     Name,
     Region,

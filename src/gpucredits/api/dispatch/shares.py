@@ -19,7 +19,7 @@ from gpucredits.core.fairshare.snapshot import Capacity
 from gpucredits.core.money import MILLI_PER_GPU
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.dispatch.pools import PoolMissing, Sharing
-from gpucredits.wire.pool import ShareAnswer, SharesAnswer, SnapshotAnswer
+from gpucredits.wire.dispatch.pool import ShareAnswer, SharesAnswer, SnapshotAnswer
 from gpucredits.wire.scalars import format_instant, gpus_to_wire
 
 route = Routes("pools")

@@ -16,22 +16,22 @@ from typing import Any
 from msgspec import Struct
 
 from gpucredits.core.account import check_path, is_below
-from gpucredits.wire.access import AuditAnswer
-from gpucredits.wire.account import SpendableThrough
-from gpucredits.wire.admission import AdmissionAnswer, FunderAnswer
-from gpucredits.wire.credit import GrantAnswer, TransferShown
-from gpucredits.wire.entry import EntryAnswer
+from gpucredits.wire.access.keys import AuditAnswer
+from gpucredits.wire.billing.price import PriceAnswer
+from gpucredits.wire.billing.request import RequestAnswer
+from gpucredits.wire.billing.usage import IdleGuardAnswer, UsageResults
+from gpucredits.wire.dispatch.queue import QueueAnswer
 from gpucredits.wire.gate import GateAnswer
-from gpucredits.wire.heartbeat import BeatAnswer, HeartbeatsAnswer
-from gpucredits.wire.limits import LimitAnswer
-from gpucredits.wire.price import PriceAnswer
+from gpucredits.wire.ledger.account import SpendableThrough
+from gpucredits.wire.ledger.credit import GrantAnswer, TransferShown
+from gpucredits.wire.ledger.entry import EntryAnswer
+from gpucredits.wire.ledger.heartbeat import BeatAnswer, HeartbeatsAnswer
+from gpucredits.wire.ledger.reservation import PayerShare, ReservationAnswer
+from gpucredits.wire.limits.admission import AdmissionAnswer, FunderAnswer
+from gpucredits.wire.limits.limits import LimitAnswer
 from gpucredits.wire.problem import Problem
-from gpucredits.wire.queue import QueueAnswer
 from gpucredits.wire.reconciliation.comparison import ReconcilePolicyAnswer
 from gpucredits.wire.reconciliation.lost_work import LossTermsAnswer
-from gpucredits.wire.request import RequestAnswer
-from gpucredits.wire.reservation import PayerShare, ReservationAnswer
-from gpucredits.wire.usage import IdleGuardAnswer, UsageResults
 
 ABOVE = "an account above"
 BESIDE = "another account"

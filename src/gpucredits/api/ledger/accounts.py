@@ -20,7 +20,8 @@ from gpucredits.core.command import UpdateAccount
 from gpucredits.core.outcome import AccountSaved
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access.permissions import Permission, sees
-from gpucredits.wire.account import (
+from gpucredits.wire.change import named_in
+from gpucredits.wire.ledger.account import (
     AccountAnswer,
     AccountChange,
     AccountRequest,
@@ -32,7 +33,6 @@ from gpucredits.wire.account import (
     status_to_wire,
     terms_from_wire,
 )
-from gpucredits.wire.change import named_in
 
 _CREDIT = "Only the system's own staff may give credit: use a prepaid account without a limit."
 _TERMS = (

@@ -23,7 +23,8 @@ from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.books import TREE_ACCOUNTS_MAX, Balance, TreeTooLarge
 from gpucredits.service.reads.clock import read_clock
 from gpucredits.service.reads.filters import AccountFilter
-from gpucredits.wire.account import (
+from gpucredits.wire.documented import doc
+from gpucredits.wire.ledger.account import (
     AccountAnswer,
     AccountPage,
     BalanceAnswer,
@@ -36,7 +37,6 @@ from gpucredits.wire.account import (
     scope_name,
     tree_to_wire,
 )
-from gpucredits.wire.documented import doc
 from gpucredits.wire.scalars import AccountPath, Instant, MetadataFilter, format_instant
 
 ORGS_VISITED_MAX: Final = 200

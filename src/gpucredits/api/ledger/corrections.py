@@ -7,7 +7,7 @@ from gpucredits.api.http.reasons import NO_LEASE
 from gpucredits.api.http.scope import submit, visible_lease
 from gpucredits.core.outcome import Adjusted, Refunded
 from gpucredits.service.access.permissions import Permission
-from gpucredits.wire.correction import (
+from gpucredits.wire.ledger.correction import (
     CorrectionAnswer,
     CorrectionRequest,
     adjust_from_wire,

@@ -28,7 +28,7 @@ from gpucredits.core.command import (
 from gpucredits.core.outcome import Granted, Outcome, ToppedUp, Transferred
 from gpucredits.core.reasons import Refused
 from gpucredits.service.access.permissions import Permission
-from gpucredits.wire.credit import (
+from gpucredits.wire.ledger.credit import (
     GrantAnswer,
     IssueBatch,
     IssueRequest,

@@ -13,7 +13,7 @@ from gpucredits.core.ids import lease_number
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.filters import EntryFilter
 from gpucredits.wire.documented import SINCE, UNTIL, doc
-from gpucredits.wire.entry import ENTRY_TYPES, EntryPage, EntryTypeName, entry_to_wire
+from gpucredits.wire.ledger.entry import ENTRY_TYPES, EntryPage, EntryTypeName, entry_to_wire
 from gpucredits.wire.scalars import Instant, Name
 
 route = Routes("ledger")

@@ -17,8 +17,8 @@ from gpucredits.core.outcome import Explained
 from gpucredits.core.reasons import Kind, Refused, kind_of
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.dispatch.dry_runs import as_decided
-from gpucredits.wire.admission import AdmissionAnswer, explained_to_wire, refused_to_wire
-from gpucredits.wire.reservation import ReserveRequest, reserve_from_wire
+from gpucredits.wire.ledger.reservation import ReserveRequest, reserve_from_wire
+from gpucredits.wire.limits.admission import AdmissionAnswer, explained_to_wire, refused_to_wire
 
 route = Routes("reservations")
 

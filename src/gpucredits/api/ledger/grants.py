@@ -13,8 +13,8 @@ from gpucredits.core import ids
 from gpucredits.core.account import org_of
 from gpucredits.service.access.permissions import Permission, sees
 from gpucredits.service.reads.filters import GrantFilter
-from gpucredits.wire.credit import GrantAnswer, GrantPage, grant_to_wire
 from gpucredits.wire.documented import doc
+from gpucredits.wire.ledger.credit import GrantAnswer, GrantPage, grant_to_wire
 from gpucredits.wire.scalars import MetadataFilter
 
 route = Routes("credits")

@@ -24,7 +24,7 @@ from gpucredits.service.write.heartbeats import (
     unknown,
 )
 from gpucredits.service.write.ledger import Ledger, Request, Undecided
-from gpucredits.wire.heartbeat import BeatAnswer, HeartbeatsAnswer, HeartbeatsRequest
+from gpucredits.wire.ledger.heartbeat import BeatAnswer, HeartbeatsAnswer, HeartbeatsRequest
 
 ANSWERED_AT_ONCE = 25  # reports: to write more down takes a while
 REHEARSED_AT_ONCE = 500  # of one org: whoever comes behind them waits for no more

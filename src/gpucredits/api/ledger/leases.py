@@ -24,7 +24,7 @@ from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.service.reads.clock import read_clock
 from gpucredits.service.reads.filters import ReservationFilter
 from gpucredits.wire.documented import doc
-from gpucredits.wire.reservation import (
+from gpucredits.wire.ledger.reservation import (
     ReservationAnswer,
     ReservationPage,
     StateName,

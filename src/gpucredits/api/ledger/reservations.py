@@ -39,16 +39,16 @@ from gpucredits.service.dispatch.queue import QueueOptions
 from gpucredits.service.write.batch import long_step
 from gpucredits.service.write.errors import complete
 from gpucredits.service.write.heartbeats import beaten_to_wire
-from gpucredits.wire.closing import (
+from gpucredits.wire.dispatch.queue import QueueAnswer
+from gpucredits.wire.ledger.closing import (
     CancelRequest,
     ClosedAnswer,
     SettleRequest,
     closed_to_wire,
     settle_from_wire,
 )
-from gpucredits.wire.heartbeat import BeatAnswer, ExtendRequest
-from gpucredits.wire.queue import QueueAnswer
-from gpucredits.wire.reservation import (
+from gpucredits.wire.ledger.heartbeat import BeatAnswer, ExtendRequest
+from gpucredits.wire.ledger.reservation import (
     ReservationAnswer,
     ReserveBatch,
     ReserveRequest,

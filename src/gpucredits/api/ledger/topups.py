@@ -14,8 +14,8 @@ from gpucredits.core.outcome import ToppedUp
 from gpucredits.core.topup import TopUpStatus
 from gpucredits.service.access.permissions import Permission, sees, sees_org
 from gpucredits.service.reads.filters import TopUpFilter
-from gpucredits.wire.credit import TopUpAnswer, TopUpPage, TopUpStatusName, topup_to_wire
 from gpucredits.wire.documented import doc
+from gpucredits.wire.ledger.credit import TopUpAnswer, TopUpPage, TopUpStatusName, topup_to_wire
 
 route = Routes("credits")
 

@@ -10,8 +10,8 @@ from gpucredits.api.http.reasons import NO_ACCOUNT
 from gpucredits.api.http.scope import page_about
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.reads.filters import TransferFilter
-from gpucredits.wire.credit import TransferPage, TransferShown
 from gpucredits.wire.documented import SINCE, UNTIL, doc
+from gpucredits.wire.ledger.credit import TransferPage, TransferShown
 from gpucredits.wire.scalars import Instant, MetadataFilter, format_instant
 
 route = Routes("credits")

@@ -23,14 +23,14 @@ from gpucredits.core.outcome import Boosted
 from gpucredits.core.quota import Quota, unit_of
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.limits.limit_standing import LimitStanding
-from gpucredits.wire.boost import (
+from gpucredits.wire.limits.boost import (
     BoostAnswer,
     BoostRequest,
     BoostsAnswer,
     boost_to_wire,
     boosted_to_wire,
 )
-from gpucredits.wire.quota import CALENDARS, DIMENSIONS, ZONE_DEFAULT
+from gpucredits.wire.limits.quota import CALENDARS, DIMENSIONS, ZONE_DEFAULT
 from gpucredits.wire.scalars import format_instant
 
 route = Routes("limits")

@@ -18,7 +18,7 @@ from gpucredits.core.outcome import BudgetSaved, BudgetsReplaced
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.billing.budgets import PeriodStanding, read_periods
-from gpucredits.wire.budget import (
+from gpucredits.wire.limits.budget import (
     BudgetBody,
     BudgetChange,
     BudgetsAnswer,

@@ -16,14 +16,14 @@ from gpucredits.core.change import Named
 from gpucredits.core.rules.leases.idle_guard import WINDOW_MS_MIN, IdleTerms
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.limits.idle_guards import GuardRow, change_guard, read_guard
-from gpucredits.wire.boost import AUTHORITY_NAMES
-from gpucredits.wire.change import filled, named_in
-from gpucredits.wire.usage import (
+from gpucredits.wire.billing.usage import (
     IdleGuardAnswer,
     IdleGuardChange,
     IdleGuardRequest,
     idle_terms_from_wire,
 )
+from gpucredits.wire.change import filled, named_in
+from gpucredits.wire.words import AUTHORITY_NAMES
 
 route = Routes("limits")
 

@@ -9,7 +9,7 @@ from gpucredits.api.limits.limit_standing import standing_of
 from gpucredits.core.account import org_of
 from gpucredits.service.access.permissions import Permission
 from gpucredits.service.limits.request_limits import key_standing, org_standing
-from gpucredits.wire.limits import (
+from gpucredits.wire.limits.limits import (
     LimitAnswer,
     LimitsAnswer,
     limits_to_wire,

@@ -11,7 +11,7 @@ from gpucredits.core.command import EndQuota
 from gpucredits.core.limit_standing import quota_standings
 from gpucredits.core.outcome import QuotaSaved, QuotasReplaced
 from gpucredits.service.access.permissions import Permission
-from gpucredits.wire.quota import (
+from gpucredits.wire.limits.quota import (
     QuotaRequest,
     QuotasAnswer,
     QuotasRequest,

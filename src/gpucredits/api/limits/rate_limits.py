@@ -12,7 +12,7 @@ from gpucredits.core.limit_standing import rate_limit_standing
 from gpucredits.core.outcome import RateLimitSaved
 from gpucredits.core.reasons import Reason, Refused
 from gpucredits.service.access.permissions import Permission
-from gpucredits.wire.rate_limit import (
+from gpucredits.wire.limits.rate_limit import (
     RateLimitAnswer,
     RateLimitChange,
     RateLimitRequest,

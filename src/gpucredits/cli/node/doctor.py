@@ -26,7 +26,7 @@ from gpucredits.cli.terminal.session import Session
 from gpucredits.client import CallError
 from gpucredits.core.duration import format_ms
 from gpucredits.core.money import count
-from gpucredits.wire.access import KeyAnswer
+from gpucredits.wire.access.keys import KeyAnswer
 
 SOCKET: Final = "agent.sock"
 SOCKET_PATH_MAX: Final = 107  # bytes in a sockaddr_un

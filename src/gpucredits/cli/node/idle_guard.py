@@ -10,7 +10,7 @@ from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.cli.terminal.setting import Set, sets
 from gpucredits.client import calls as client_calls
 from gpucredits.core.duration import format_seconds
-from gpucredits.wire.usage import IdleGuardAnswer
+from gpucredits.wire.billing.usage import IdleGuardAnswer
 
 
 @click.group("idle-guard", cls=Group)

@@ -16,8 +16,7 @@ from gpucredits.cli.terminal.grammar import Command, Group
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.client import calls as client_calls
 from gpucredits.client.tokens import LEEWAY_S, verify_token
-from gpucredits.wire.scalars import format_instant
-from gpucredits.wire.tokens.shapes import (
+from gpucredits.wire.access.shapes import (
     LeaseClaims,
     RedeemAnswer,
     SigningKeyAnswer,
@@ -25,6 +24,7 @@ from gpucredits.wire.tokens.shapes import (
     TokenAnswer,
     TokenRefused,
 )
+from gpucredits.wire.scalars import format_instant
 
 STDIN: Final = "-"
 SECOND_US: Final = 1_000_000

@@ -15,7 +15,7 @@ import click
 from gpucredits.cli.terminal import values
 from gpucredits.client.calls import ReserveFields
 from gpucredits.core import bounds
-from gpucredits.wire.reservation import JOB_PRIORITY_MAX, SEQ_MAX, ExhaustionName
+from gpucredits.wire.ledger.reservation import JOB_PRIORITY_MAX, SEQ_MAX, ExhaustionName
 
 _OPTIONS = [
     click.option(

@@ -20,10 +20,10 @@ from gpucredits.service.write.acts import Act, perform
 from gpucredits.store.access import audit
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
-from gpucredits.wire.reservation import format_hour_rate
+from gpucredits.wire.access.lease_token import ISSUER, LeaseClaims, TokenRefused, sign, verify
+from gpucredits.wire.access.shapes import TokenAnswer
+from gpucredits.wire.ledger.reservation import format_hour_rate
 from gpucredits.wire.scalars import format_instant
-from gpucredits.wire.tokens.lease_token import ISSUER, LeaseClaims, TokenRefused, sign, verify
-from gpucredits.wire.tokens.shapes import TokenAnswer
 
 __all__ = ["LeaseClaims", "TokenLease", "TokenRefused", "check", "issue", "redeem"]
 

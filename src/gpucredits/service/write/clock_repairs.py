@@ -22,7 +22,7 @@ from gpucredits.store.clock import read_clock_and_offset
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.ledger import clock_repairs as store
 from gpucredits.store.ledger.clock_repairs import OrgAhead
-from gpucredits.wire.clock import ClockRepairAnswer, repair_to_wire
+from gpucredits.wire.ledger.clock import ClockRepairAnswer, repair_to_wire
 from gpucredits.wire.scalars import format_instant
 
 State = dict[str, Any]

@@ -22,8 +22,8 @@ from gpucredits.service.write.batch_record import note_beat
 from gpucredits.service.write.errors import Busy, KeyReused, Undecided
 from gpucredits.store.book.needs import Needs
 from gpucredits.store.book.save import BatchRecord
-from gpucredits.wire.heartbeat import BeatAnswer, BeatRequest
-from gpucredits.wire.reservation import STATE_NAMES, decision_name
+from gpucredits.wire.ledger.heartbeat import BeatAnswer, BeatRequest
+from gpucredits.wire.ledger.reservation import STATE_NAMES, decision_name
 
 BEATS_DECIDED_AT_ONCE = 50  # without letting others run: no job holds more
 CONTINUE = Decision.CONTINUE  # looked up once: every heartbeat asks

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from gpucredits.core.reconciliation.lost_work import HOURS_MAX, HOURS_PER_ACCOUNT_DEFAULT
 from gpucredits.wire.documented import ACCOUNT, JOB_ID, NEXT_CURSOR, NOTE, RESERVATION_ID, doc
-from gpucredits.wire.reservation import UsedMs
+from gpucredits.wire.ledger.reservation import UsedMs
 from gpucredits.wire.scalars import AccountPath, CreditsText, Note
 
 CauseName = Literal["node_failure", "preemption"]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gpucredits.core.gpu_type import check_gpu_type, check_region, parse_pool
-from gpucredits.wire.price import PriceRequest
+from gpucredits.wire.billing.price import PriceRequest
 from gpucredits.wire.scalars import decoder_of
 
 

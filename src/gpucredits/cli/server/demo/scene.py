@@ -16,8 +16,8 @@ from gpucredits.cli.server.demo.screen import JobRow, Screen, WalletRow
 from gpucredits.client import Client, Refused
 from gpucredits.core.duration import format_ms, format_seconds
 from gpucredits.core.money import DECIMALS, MICROS_PER_CREDIT
-from gpucredits.wire.heartbeat import BeatAnswer
-from gpucredits.wire.reservation import ReservationAnswer
+from gpucredits.wire.ledger.heartbeat import BeatAnswer
+from gpucredits.wire.ledger.reservation import ReservationAnswer
 
 STEP_S: Final = 20
 WINDOW_S: Final = 60

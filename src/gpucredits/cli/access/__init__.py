@@ -1,0 +1,1 @@
+"""Commands about keys and the audit log."""

@@ -1,0 +1,1 @@
+"""Commands about prices, use, statements and requests."""

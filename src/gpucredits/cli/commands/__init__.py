@@ -1,1 +1,0 @@
-"""Commands that call a server, one module for each noun."""

@@ -1,0 +1,1 @@
+"""Commands about pools, their queue and their shares."""

@@ -1,0 +1,1 @@
+"""Commands about accounts, credits and leases."""

@@ -1,0 +1,1 @@
+"""Keys, the audit log and lease tokens on the wire."""

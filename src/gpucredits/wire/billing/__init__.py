@@ -1,0 +1,1 @@
+"""Prices, use and what it costs, on the wire."""

@@ -1,0 +1,1 @@
+"""Pools and their queue on the wire."""

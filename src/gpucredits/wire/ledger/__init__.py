@@ -1,0 +1,1 @@
+"""Accounts, credits and leases on the wire."""

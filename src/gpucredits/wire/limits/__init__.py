@@ -1,0 +1,1 @@
+"""Gates and their limits on the wire."""

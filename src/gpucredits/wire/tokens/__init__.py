@@ -1,1 +1,0 @@
-"""Lease tokens on the wire: their shapes, and how one is signed and checked."""
