@@ -15,7 +15,7 @@ from gpucredits.client import calls as client_calls
 from gpucredits.core import ids
 from gpucredits.store.embedded.attach import address_in_use
 from gpucredits.store.embedded.server import DATABASE
-from gpucredits.wire.access.shapes import LeaseClaims
+from gpucredits.wire.access.tokens import LeaseClaims
 from support.engines.postgres import sql
 from support.servers.launchers import Launchers, end
 from support.waiting import HANGS_S, until

@@ -21,7 +21,7 @@ from gpucredits.client.leases import AsyncLease, Lease
 from gpucredits.client.tokens import verify_token
 from gpucredits.client.transport import AsyncClient, Client
 from gpucredits.client.trust import ShownCertificate
-from gpucredits.wire.access.shapes import LeaseClaims, TokenRefused
+from gpucredits.wire.access.tokens import LeaseClaims, TokenRefused
 
 __all__ = [
     "Ambiguous",

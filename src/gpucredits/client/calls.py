@@ -23,7 +23,7 @@ from gpucredits.wire.access.keys import (
     NewKeyAnswer,
     RoleName,
 )
-from gpucredits.wire.access.shapes import (
+from gpucredits.wire.access.tokens import (
     JwkSet,
     RedeemAnswer,
     RedeemRequest,

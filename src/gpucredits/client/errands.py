@@ -11,7 +11,7 @@ from typing import Any
 
 from gpucredits.client import calls
 from gpucredits.client.call import Call
-from gpucredits.wire.access.shapes import TokenAnswer
+from gpucredits.wire.access.tokens import TokenAnswer
 from gpucredits.wire.ledger.reservation import ReservationAnswer
 from gpucredits.wire.reconciliation.lost_work import CheckpointAnswer
 

@@ -8,7 +8,7 @@ ended early. ``redeem_token`` of the client asks the server, which knows.
 
 from __future__ import annotations
 
-from gpucredits.wire.access.shapes import LeaseClaims
+from gpucredits.wire.access.tokens import LeaseClaims
 
 __all__ = ["verify_token"]
 

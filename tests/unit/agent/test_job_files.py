@@ -11,7 +11,7 @@ import pytest
 from gpucredits.agent import job_files
 from gpucredits.agent.job_files import JobFiles
 from gpucredits.client.errands import Errands
-from gpucredits.wire.access.shapes import TokenAnswer
+from gpucredits.wire.access.tokens import TokenAnswer
 from gpucredits.wire.reconciliation.lost_work import CheckpointAnswer
 
 NOW_MS = 1_000_000

@@ -28,7 +28,7 @@ from gpucredits.service.access.tokens import (
 )
 from gpucredits.service.reads.clock import read_clock
 from gpucredits.wire.access.lease_token import key_text
-from gpucredits.wire.access.shapes import (
+from gpucredits.wire.access.tokens import (
     KEYS_CACHED_S,
     JwkSet,
     RedeemAnswer,

@@ -16,7 +16,7 @@ from gpucredits.cli.terminal.grammar import Command, Group
 from gpucredits.cli.terminal.session import Session, Write, calls, writes
 from gpucredits.client import calls as client_calls
 from gpucredits.client.tokens import LEEWAY_S, verify_token
-from gpucredits.wire.access.shapes import (
+from gpucredits.wire.access.tokens import (
     LeaseClaims,
     RedeemAnswer,
     SigningKeyAnswer,

@@ -31,7 +31,7 @@ from gpucredits.store.access.signing_keys import SigningKeyRow
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
 from gpucredits.wire.access.lease_token import published, thumbprint
-from gpucredits.wire.access.shapes import JwkSet, SigningState
+from gpucredits.wire.access.tokens import JwkSet, SigningState
 from gpucredits.wire.scalars import format_instant
 
 TOKEN_LIFE_US: Final = HOUR_US  # the longest that a token lives, however long its lease is

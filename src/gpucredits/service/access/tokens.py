@@ -21,7 +21,7 @@ from gpucredits.store.access import audit
 from gpucredits.store.access.audit import AuditNote
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.wire.access.lease_token import ISSUER, LeaseClaims, TokenRefused, sign, verify
-from gpucredits.wire.access.shapes import TokenAnswer
+from gpucredits.wire.access.tokens import TokenAnswer
 from gpucredits.wire.ledger.reservation import format_hour_rate
 from gpucredits.wire.scalars import format_instant
 

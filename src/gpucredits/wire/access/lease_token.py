@@ -16,7 +16,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from gpucredits.wire.access.shapes import (
+from gpucredits.wire.access.tokens import (
     TOKEN_LENGTH_MAX,
     Jwk,
     JwkSet,
