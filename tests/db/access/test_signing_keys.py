@@ -87,15 +87,18 @@ def test_a_row_that_a_superuser_wrote_signs_and_publishes_nothing(database: str)
 
 
 def test_keys_are_bounded_in_number(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who rotates for ever is told to stop."""
+    """Somebody who rotates for ever is told to stop; a revoked key makes room for another."""
     monkeypatch.setattr(signing, "KEYS_MAX", 2)
 
     async def act(stage: Scene) -> None:
         keys = SigningKeys(stage.pool, SECRET)
         for _ in range(2):
             await keys.rotate(STAFF, signs_in_us=0)
-        with pytest.raises(SigningKeysFull):
+        with pytest.raises(SigningKeysFull, match="2 signing keys are published"):
             await keys.rotate(STAFF, signs_in_us=0)
+        [(first, _), *_] = reversed(await keys.listed(await read_clock(stage.pool)))
+        await keys.revoke(STAFF, first.key_id)
+        await keys.rotate(STAFF, signs_in_us=0)
 
     play(database, act)
 

@@ -144,7 +144,7 @@ async def post_rotate(call: ApiRequest[RotateRequest, NoQuery]) -> SigningKeyAns
     try:
         row, call.replayed = await call.services.signing.rotate(act, signs_in_us=signs_in_us)
     except SigningKeysFull as error:
-        raise ProblemError("signing_keys_full", "There are too many signing keys.") from error
+        raise ProblemError("signing_keys_full", str(error)) from error
     return SigningKeyAnswer(
         key_id=row.key_id,
         state="next" if signs_in_us else "signing",

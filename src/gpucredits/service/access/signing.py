@@ -30,14 +30,14 @@ from gpucredits.store.access.audit import SYSTEM, AuditNote
 from gpucredits.store.access.signing_keys import SigningKeyRow
 from gpucredits.store.database.connection import Connection, Pool
 from gpucredits.store.database.connections import session
-from gpucredits.wire.access.lease_token import published, thumbprint
+from gpucredits.wire.access.lease_token import KEYS_MAX, published, thumbprint
 from gpucredits.wire.access.tokens import JwkSet, SigningState
 from gpucredits.wire.scalars import format_instant
 
 TOKEN_LIFE_US: Final = HOUR_US  # the longest that a token lives, however long its lease is
 MEMORY_S: Final = 5.0
 SECRET_BYTES: Final = 32
-KEYS_MAX: Final = 1_000  # made in all; one a day for almost three years
+PUBLISHED: Final = frozenset({"next", "signing", "overlap"})
 NONCE_BYTES: Final = 12
 SIGNER: Final = f"{SYSTEM}signing"
 
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 class SigningKeysFull(Exception):  # noqa: N818  # it states what happened
-    """The number of signing keys has reached its bound."""
+    """The number of published signing keys has reached its bound."""
 
 
 class SigningKeyUnknown(Exception):  # noqa: N818  # it states what happened
@@ -96,18 +96,34 @@ def signer_at(keys: Sequence[OpenKey], now: int) -> OpenKey | None:
     return begun[-1] if begun and not begun[-1].row.revoked_at else None
 
 
-def state_at(keys: Sequence[OpenKey], key: OpenKey, now: int) -> SigningState:
-    """The state of a key at an instant; ``keys`` are all keys in order."""
+def states_at(keys: Sequence[OpenKey], now: int) -> list[SigningState]:
+    """The state of each key at an instant; ``keys`` are all keys in order."""
+    states: list[SigningState] = []
+    successor_at: int | None = None  # when the key after this one begins to sign
+    for key in reversed(keys):
+        states.append(state_of(key, successor_at, now))
+        if key.has_begun:
+            successor_at = key.row.signs_from
+    return states[::-1]
+
+
+def state_of(key: OpenKey, successor_at: int | None, now: int) -> SigningState:
+    """The state of a key whose successor begins to sign at ``successor_at``, if it has one."""
     if key.row.revoked_at:
         return "revoked"
     if key.private is None:
         return "sealed"
     if key.row.signs_from > now:
         return "next"
-    later = [each for each in keys[keys.index(key) + 1 :] if each.has_begun]
-    if not later or later[0].row.signs_from > now:
+    if successor_at is None or successor_at > now:
         return "signing"
-    return "overlap" if now < later[0].row.signs_from + TOKEN_LIFE_US else "retired"
+    return "overlap" if now < successor_at + TOKEN_LIFE_US else "retired"
+
+
+def published_of(keys: Sequence[OpenKey], now: int) -> list[OpenKey]:
+    """The keys whose tokens are valid at an instant, or will be."""
+    states = states_at(keys, now)
+    return [key for key, state in zip(keys, states, strict=True) if state in PUBLISHED]
 
 
 class SigningKeys:
@@ -137,12 +153,9 @@ class SigningKeys:
 
     async def public(self, now: int) -> dict[str, Ed25519PublicKey]:
         """The public keys whose tokens are valid at an instant, or will be, by id."""
-        keys = await self._read()
-        good = ("next", "signing", "overlap")
         return {
             each.row.key_id: Ed25519PublicKey.from_public_bytes(each.row.public_key)
-            for each in keys
-            if state_at(keys, each, now) in good
+            for each in published_of(await self._read(), now)
         }
 
     async def published(self) -> JwkSet:
@@ -158,7 +171,8 @@ class SigningKeys:
         """Every key with its state, the latest first."""
         self._forget()
         keys = await self._read()
-        return [(each.row, state_at(keys, each, now)) for each in reversed(keys)]
+        states = states_at(keys, now)
+        return [(key.row, state) for key, state in zip(keys, states, strict=True)][::-1]
 
     async def rotate(self, act: Act, *, signs_in_us: int) -> tuple[SigningKeyRow, bool]:
         """Make the key that signs next; also whether an earlier call has made it."""
@@ -206,11 +220,15 @@ class SigningKeys:
         self._forget()
 
     async def _insert(self, db: Connection, *, signs_in_us: int) -> SigningKeyRow:
-        if len(await signing_keys.list_all(db)) >= KEYS_MAX:
-            raise SigningKeysFull
+        now = await signing_keys.ledger_now(db)
+        keys = self._opened(await signing_keys.list_all(db))
+        if len(published_of(keys, now)) >= KEYS_MAX:
+            raise SigningKeysFull(
+                f"{KEYS_MAX} signing keys are published, which is the most. Revoke one, or wait "
+                f"until the tokens of one have expired."
+            )
         private = Ed25519PrivateKey.generate()
         public = private.public_key().public_bytes_raw()
-        now = await signing_keys.ledger_now(db)
         row = SigningKeyRow(
             key_id=thumbprint(public),
             public_key=public,
