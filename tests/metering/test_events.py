@@ -66,7 +66,7 @@ def test_events_leave_in_the_order_of_their_org(database: str, address: str) -> 
             assert len({each["id"] for each in found}) == len(found) == count
             for org_id, org in ((1, "acme"), (2, "globex")):
                 mine = [each for each in found if each["source"] == f"/gpucredits/{org}"]
-                numbers = [int(each["id"].rpartition("_")[2], 36) for each in mine]
+                numbers = [int(each["id"].split("_")[2], 36) for each in mine]
                 assert numbers == await stored(stage, org_id)
                 places = [each["position"] for each in mine]
                 assert places == sorted(places)
