@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
-from gpucredits.core.command import EndQuota, EndRateLimit
+import pytest
+
+from gpucredits.core.command import Cancel, EndQuota, EndRateLimit
 from gpucredits.core.heartbeat import Beat
+from gpucredits.core.outcome import Closed
+from gpucredits.core.quota import Dimension
 from gpucredits.service.write import batch
 from gpucredits.service.write.heartbeats import BeatCall, BeatJob
-from gpucredits.store.book import book_cache
-from support.gated import ALICE, WINDOW, quota, rate, set_up
+from gpucredits.store.book import book_cache, save
+from gpucredits.store.book.table import Part
+from support.gated import ALICE, SCOPES, WINDOW, quota, rate, set_up
 from support.scene import CREDIT, Scene, play
 
 PLENTY = 10_000 * CREDIT
@@ -40,5 +46,37 @@ def test_limits_that_end_with_a_beat_are_kept_once(database: str) -> None:
             ALICE,
         )
         assert [tuple(row) for row in rows] == [(kept, 2 * CREDIT, 6, 0)]
+
+    play(database, act)
+
+
+def test_what_a_single_command_changes_travels_without_arrays(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Limits of three scopes take nothing from a statement for single rows but their own part."""
+
+    async def act(stage: Scene) -> None:
+        await set_up(stage)
+        for path in SCOPES:
+            await quota(stage, path, Dimension.CONCURRENT_GPUS, 900_000)
+            await quota(stage, path, WINDOW, PLENTY)
+        await stage.reserve(ALICE, job_id="first")
+        texts: list[str] = []
+        guarded = vars(save)["guarded_statement"]
+
+        def noted(parts: tuple[Part, ...], *, is_single: bool) -> str:
+            texts.append(guarded(parts, is_single=is_single))
+            return texts[-1]
+
+        monkeypatch.setattr(save, "guarded_statement", noted)
+        lease = await stage.reserve(ALICE, job_id="job")
+        assert isinstance(
+            await stage.do(Cancel(reservation_id=lease.reservation.reservation_id)), Closed
+        )
+        for text in texts:
+            parts = re.split(r", (?=(?:new|changed|kept)_\w+ AS \()", text)
+            with_arrays = {part.partition(" ")[0] for part in parts[1:] if "unnest(" in part}
+            assert with_arrays == {"changed_meters", "changed_slots"}
+        assert len(texts) == 2
 
     play(database, act)
