@@ -64,9 +64,10 @@ def pass_in_full(
         )
     ):
         return False
-    counters = lane.counters
-    for counter, limit in zip(counters, lane.rooms, strict=True):
-        if counter.used + counter.held + reserve > limit:
+    counters, rooms = lane.counters, lane.rooms
+    for place in range(len(counters)):  # zip(strict=True) is not compiled
+        counter = counters[place]
+        if counter.used + counter.held + reserve > rooms[place]:
             return False
     if lane.buckets and not draw_in_full(lane, reserve, now):
         return False
