@@ -81,6 +81,7 @@ def beat_all(book: Book, leases: list[int], seq: int) -> float:
     now = START + seq * BEAT_MS * 1_000
     beats = [Beat(lease, seq, seq * BEAT_MS) for lease in leases]
     book.changed.clear()
+    book.moved.clear()
     book.limits.lanes.clear()  # as in a new batch
     began = perf_counter()
     answers = [decide(book, command, now) for command in beats]

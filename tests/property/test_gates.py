@@ -18,6 +18,7 @@ from gpucredits.core.limits import tokens
 from gpucredits.core.outcome import (
     Boosted,
     Closed,
+    Explained,
     Outcome,
     QuotaSaved,
     RateLimitSaved,
@@ -182,6 +183,9 @@ class Gates(RuleBasedStateMachine):
         lease = ModelLease(0, path, job, kind, gpus, rate, window_ms, self.now, ends, hold)
         lease.admitted = self.now
         expected = self.model.admits(lease, self.now)
+        explained = self.run(commands.Explain(reserve=command))
+        if isinstance(explained, Explained):
+            assert explained.admitted is (not expected)
         outcome = self.run(command)
         if expected:
             assert isinstance(outcome, Refused), expected

@@ -20,7 +20,7 @@ from gpucredits.core.bounds import WindowBounds
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, consumption_order
-from gpucredits.core.limits import Boost, LimitRow, Limits, TokenBucket
+from gpucredits.core.limits import Boost, LimitChain, LimitRow, Limits, TokenBucket
 from gpucredits.core.price import Price
 from gpucredits.core.quota import Counter, JobLeases, Quota, Tally
 from gpucredits.core.reservation import Outage, Reservation
@@ -102,7 +102,7 @@ class Book:
     An account whose live reservations are all in the book is in ``complete``: whoever fills the
     book makes it so for every account whose ``due_at`` has come, so that lapsed leases are seen.
     ``suspended`` holds the paths of the org's suspended accounts, each with whether that is by
-    debt alone. ``changed`` maps id(row) to row.
+    debt alone. ``changed`` maps id(row) to row; ``moved`` has lanes whose rows beats changed.
 
     ``gated`` says that the org has a quota or a rate limit; then every account of the org that is
     due is in the book, so that lapsed leases count for nothing. ``counts_anew`` says that every
@@ -143,6 +143,7 @@ class Book:
     entries: list[Entry] = field(default_factory=list)
     late_use: list[LateUse] = field(default_factory=list)
     changed: dict[int, Row] = field(default_factory=dict)
+    moved: list[LimitChain] = field(default_factory=list)
     suspended: dict[str, bool] = field(default_factory=dict)
     gated: bool = False
     counts_anew: bool = False

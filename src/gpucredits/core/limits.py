@@ -188,13 +188,24 @@ LimitRow = Quota | Counter | Tally | JobLeases | TokenBucket | Boost
 
 
 @dataclass(slots=True)
+class AccountMeter:
+    """What beats move of one account's limits: what its windows count, and its rate limit."""
+
+    account_id: int
+    windows: list[Counter]
+    bucket: TokenBucket | None
+
+
+@dataclass(slots=True)
 class LimitChain:
     """The limits that leases of one account and GPU type meet, org first.
 
     Beats whose slice lies within [since, until) may use the numbers here as they are. ``cap`` is
     the least cap on one job, ``caps`` are all of them and ``caps_sum`` tells when one has changed.
-    ``buckets`` are (bucket, capacity, refill), boosts added. ``noted_in``
-    is the record of changed rows that its rows are in already.
+    ``buckets`` are (bucket, capacity, refill), boosts added. ``meters`` are those of the accounts
+    whose windows or rate limits are met, and ``noted_in`` is the list of moved lanes that this one
+    is in already. ``counters`` and ``rooms`` are the counters and limits of ``windows`` again, side
+    by side: beats look at nothing else of them.
     """
 
     since: int
@@ -204,6 +215,9 @@ class LimitChain:
     buckets: list[tuple[TokenBucket, int, int]]
     counts: list[tuple[Counter, int, Quota]]
     noted_in: Any = None
+    meters: list[AccountMeter] = field(default_factory=list)
+    counters: list[Counter] = field(default_factory=list)
+    rooms: list[int] = field(default_factory=list)
     caps: list[tuple[int, Quota]] = field(default_factory=list)
     caps_sum: int = 0
 
@@ -310,6 +324,7 @@ class Limits:
         lane = LimitChain(0, bounds.NEVER_US, NO_CAP, [], [], [])
         boosts = self.boosts
         for account_id in account_ids:
+            windows, buckets = len(lane.windows), len(lane.buckets)
             for quota in self.quotas.get(account_id, ()):
                 if not quota.ended_at and quota.gpu_type in ("", gpu_type):
                     limit = quota.limit
@@ -319,7 +334,23 @@ class Limits:
             bucket = self.buckets.get(account_id)
             if bucket is not None and not bucket.ended_at:
                 self._add_bucket(lane, bucket, now)
+            if len(lane.windows) > windows or len(lane.buckets) > buckets:
+                lane.meters.append(self.meter(account_id))
+        lane.counters = [counter for counter, _, _ in lane.windows]
+        lane.rooms = [limit for _, limit, _ in lane.windows]
         return lane
+
+    def meter(self, account_id: int) -> AccountMeter:
+        """Every window that an account's quotas count, of any GPU type, and its rate limit."""
+        windows = [
+            self.counters[quota.quota_id]
+            for quota in self.quotas.get(account_id, ())
+            if quota.dimension is PER_WINDOW and not quota.ended_at
+        ]
+        bucket = self.buckets.get(account_id)
+        return AccountMeter(
+            account_id, windows, None if bucket is None or bucket.ended_at else bucket
+        )
 
     def _boosted(self, quota: Quota, lane: LimitChain, now: int) -> int:
         limit = quota.limit

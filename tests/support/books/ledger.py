@@ -49,6 +49,15 @@ def stored_policies(book: Book) -> Iterator[Row]:
         yield from tallies.values()
 
 
+def changed_rows(book: Book) -> list[Row]:
+    """Every row that has changed, with what beats have moved."""
+    rows = dict(book.changed)
+    for lane in book.moved:
+        rows |= {id(counter): counter for counter in lane.counters}
+        rows |= {id(bucket): bucket for bucket, _, _ in lane.buckets}
+    return list(rows.values())
+
+
 def put(rows: list[Any], row: Row, key: str) -> None:
     """Put a row in the place of an older version of it, or at the end."""
     for index, known in enumerate(rows):
@@ -356,7 +365,7 @@ class Ledger:
     def _save(self) -> None:
         stored, batch = self.stored, self.batch
         stored.org = copy(batch.org)
-        for row in batch.changed.values():
+        for row in changed_rows(batch):
             kept = copy(row)
             match kept:
                 case Account():

@@ -156,7 +156,7 @@ def begin_next_batch(cached: CachedBook) -> None:
     org = book.org
     if book.changed:
         org.version = cached.next_version
-        book.changed = {}
+        book.changed, book.moved = {}, []
     book.entries = []
     book.late_use = []
     book.moves, book.became_own = [], []

@@ -21,7 +21,7 @@ from gpucredits.core.book import PayerMove, Row, invariant
 from gpucredits.core.budget import Budget, BudgetPeriod
 from gpucredits.core.entry import Entry, EntryType
 from gpucredits.core.grant import Grant, GrantState
-from gpucredits.core.limits import Boost, TokenBucket
+from gpucredits.core.limits import AccountMeter, Boost, TokenBucket
 from gpucredits.core.money import format_credits
 from gpucredits.core.quota import Counter, Dimension, JobLeases, Quota, Tally
 from gpucredits.core.reasons import Reason
@@ -107,7 +107,7 @@ def collect(changes: Changes, cached: CachedBook) -> None:
         add_row(changes, cached, row)
         events_of(cached, row, events)
         note(cached, row)
-    if cached.metered:
+    if book.moved or cached.metered:
         add_meters(changes, cached)
     add_entries(changes, org_id, now, book.entries)
     for name, spent in spending_rows(cached):
@@ -323,28 +323,42 @@ def owner_of(cached: CachedBook, quota_id: int) -> int:
 
 
 def add_meters(changes: Changes, cached: CachedBook) -> None:
-    """The meters that have moved: of each account its windows, and the tokens of its rate limit."""
-    limits, org_id = cached.book.limits, cached.book.org.org_id
-    name = "kept_meters" if cached.came or cached.ended else "changed_meters"
-    for account_id in cached.metered:
-        windows: list[int] = []
-        for quota in limits.quotas.get(account_id, ()):
-            if quota.dimension is PER_WINDOW and not quota.ended_at:
-                each = limits.counters[quota.quota_id]
-                windows += (
-                    each.quota_id,
-                    each.used,
-                    each.held,
-                    each.base,
-                    each.starts_at,
-                    each.ends_at,
-                )
-        bucket = limits.buckets.get(account_id)
-        tokens = (0, 0, 0)
-        if bucket is not None and not bucket.ended_at:
-            tokens = (bucket.level, bucket.level_at, bucket.fraction)
-        changes.add(name, (org_id, account_id, *tokens, list_text(windows)))
-    cached.metered = set()
+    """The meters that have moved: of each account its windows, and the tokens of its rate limit.
+
+    Where limits came or went, what a lane remembers of its accounts is of before.
+    """
+    book, metered = cached.book, cached.metered
+    org_id, limits = book.org.org_id, book.limits
+    if cached.came or cached.ended:
+        for lane in book.moved:
+            metered.update([meter.account_id for meter in lane.meters])
+        for account_id in metered:
+            changes.add("kept_meters", meter_row(org_id, limits.meter(account_id)))
+    else:
+        added: set[int] = set()
+        for lane in book.moved:
+            for meter in lane.meters:
+                if meter.account_id not in added:
+                    added.add(meter.account_id)
+                    changes.add("changed_meters", meter_row(org_id, meter))
+        for account_id in metered - added:
+            changes.add("changed_meters", meter_row(org_id, limits.meter(account_id)))
+    if metered:
+        cached.metered = set()
+
+
+def meter_row(org_id: int, meter: AccountMeter) -> tuple[int, int, int, int, int, str]:
+    """The row of a meter: an account without a rate limit has no tokens."""
+    windows = ",".join(
+        [
+            f"{each.quota_id},{each.used},{each.held},{each.base},{each.starts_at},{each.ends_at}"
+            for each in meter.windows
+        ]
+    )
+    bucket = meter.bucket
+    if bucket is None:
+        return org_id, meter.account_id, 0, 0, 0, windows
+    return org_id, meter.account_id, bucket.level, bucket.level_at, bucket.fraction, windows
 
 
 def events_of(cached: CachedBook, row: Row, events: list[Event]) -> None:

@@ -47,6 +47,9 @@ SINGLE = {CODE: "smallint", LISTS: "text"}  # what is sent for these columns of 
 CASTS = {CODE: "::text::smallint[]", LISTS: "::text::text[]", "text": "::text::text[]"} | {
     kind: f"::text::{kind}[]" for kind in NUMBER_TYPES
 }
+# A single command of an org with limits changes several of their rows. Their columns travel as
+# arrays even where everything else has a single row, so that there are no more texts to plan.
+OF_LIMITS = frozenset({"changed_meters", "changed_slots"})
 PARAMETERS = 9
 IF_IT_HOLDS = "FROM checked WHERE holds"
 # An equal version says that nothing of the org has changed since its book was read or written, so
@@ -231,7 +234,9 @@ async def save_if(
     Otherwise nothing is written, also when a key has been answered elsewhere in the meantime.
     """
     ordered = changes_of(books, record)
-    is_single = guard.is_single and all(len(every) == 1 for every in ordered.values())
+    is_single = guard.is_single and all(
+        len(every) == 1 or each.name in OF_LIMITS for each, every in ordered.items()
+    )
     text = guarded_statement(tuple(ordered), is_single=is_single)
     values = (
         (*guard.single_parameters, *single_values(ordered))
@@ -305,7 +310,7 @@ def texts_of(
         places = []
         for kind in each.types:
             number += 1
-            if is_single:
+            if is_single and each.name not in OF_LIMITS:
                 places.append(f"${number}::{SINGLE.get(kind, kind)}")
             else:
                 places.append(f"unnest(${number}{CASTS.get(kind, f'::{kind}[]')})")
@@ -331,7 +336,11 @@ def parameters(kind: Part, rows: Iterable[Sequence[Any]]) -> list[object]:
 
 def single_values(changes: dict[Part, list[Sequence[Any]]]) -> list[object]:
     """The values of parts that have one row each, as a statement for single rows takes them."""
-    return [value for rows in changes.values() for value in rows[0]]
+    return [
+        value
+        for each, rows in changes.items()
+        for value in (parameters(each, rows) if each.name in OF_LIMITS else rows[0])
+    ]
 
 
 def numbers(column: Sequence[int]) -> str:

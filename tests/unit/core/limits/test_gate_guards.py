@@ -271,6 +271,18 @@ GUARDS: dict[str, Guard] = {
         *(gates, "fair_share_report", passing(gates.fair_share_report)),
         no_turn,
     ),
+    **{
+        f"the quick look at {gate}": (reservations, "all_pass", lambda *_: True, scenario)
+        for gate, scenario in {
+            "a budget": no_credits,
+            "credits per job": full_quota(Dimension.CREDITS_PER_JOB, 0),
+            "concurrent GPUs": full_quota(Dimension.CONCURRENT_GPUS, 0),
+            "concurrent jobs": full_quota(Dimension.CONCURRENT_JOBS, 0),
+            "credits per window": full_quota(Dimension.CREDITS_PER_WINDOW, 1),
+            "a rate limit": empty_bucket,
+            "fair share": no_turn,
+        }.items()
+    },
     "the quick look at a renewal": (
         *(heartbeats, "pass_in_full", lambda *_: True),
         renewal_under(window_full, "drain"),

@@ -29,7 +29,13 @@ from gpucredits.core.rules.credit.funding import allowing, choose, find, funders
 from gpucredits.core.rules.leases.authorised import within_authorised
 from gpucredits.core.rules.leases.heartbeats import believable, charge_late, post_charge
 from gpucredits.core.rules.leases.slices import plan_slice
-from gpucredits.core.rules.limits.gates import evaluate, funder_reports, refusal, who_would_pay
+from gpucredits.core.rules.limits.gates import (
+    all_pass,
+    evaluate,
+    funder_reports,
+    refusal,
+    who_would_pay,
+)
 from gpucredits.core.rules.upkeep.claims import drop_claims
 from gpucredits.core.rules.upkeep.counting import count_slice, divide, enter, lane_of, left_of_cap
 from gpucredits.core.rules.upkeep.lots import collect
@@ -40,7 +46,7 @@ LAPSED = "lapsed"  # use was reported after the lease had ended by itself
 
 def reserve(book: Book, command: Reserve, now: int) -> Reserved | Refused:
     """Give a lease whose hold covers one window ahead, at the price in force now."""
-    candidate = weigh(book, command, now)
+    candidate = weigh(book, command, now, tells=False)
     if isinstance(candidate, Refused):
         return candidate
     lease, payer = candidate.lease, candidate.payer
@@ -64,7 +70,7 @@ def explain(book: Book, command: Explain, now: int) -> Explained | Refused:
     opened = book.savepoint is None
     if opened:
         book.begin()
-    candidate = weigh(book, command.reserve, now)
+    candidate = weigh(book, command.reserve, now, tells=True)
     outcome: Explained | Refused
     if isinstance(candidate, Refused):
         outcome = candidate
@@ -93,6 +99,7 @@ def explain(book: Book, command: Explain, now: int) -> Explained | Refused:
 class Candidate:
     """A lease that could be given, who would pay for it, and what every gate says of it.
 
+    ``reports`` is empty where all gates pass and nobody asked what they say.
     ``funders`` are all accounts that may pay, nearest first.
     """
 
@@ -102,7 +109,7 @@ class Candidate:
     funders: list[Account]
 
 
-def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
+def weigh(book: Book, command: Reserve, now: int, *, tells: bool) -> Candidate | Refused:
     """Draft the lease that was asked for and ask every gate; refuse what makes no sense."""
     account = find_open(book, command.account, now)
     if isinstance(account, Refused):
@@ -129,7 +136,7 @@ def weigh(book: Book, command: Reserve, now: int) -> Candidate | Refused:
     lease.held = hold_wanted(lease, 0, 0, job_cap(lease, NO_CAP))
     lease.expires_at = lease_end(lease, now)
     refused = max_amount_too_small(lease, now) or node_taken(book, lease, now)
-    return refused or ask_gates(book, command, lease, funders, now)
+    return refused or ask_gates(book, command, lease, funders, now, tells=tells)
 
 
 def with_window(book: Book, command: Reserve) -> Reserve | Refused:
@@ -182,7 +189,13 @@ def max_amount_too_small(lease: Reservation, now: int) -> Refused | None:
 
 
 def ask_gates(
-    book: Book, command: Reserve, lease: Reservation, funders: list[Account], now: int
+    book: Book,
+    command: Reserve,
+    lease: Reservation,
+    funders: list[Account],
+    now: int,
+    *,
+    tells: bool,
 ) -> Candidate:
     """Cut the hold to what the job's quotas allow it, find its payer, and let every gate speak."""
     if book.gated:
@@ -193,7 +206,9 @@ def ask_gates(
         lease.expires_at = lease_end(lease, now)
     payer = choose(funders, lease.held)
     lease.payer_id = payer.account_id
-    reports = evaluate(book, payer, funders, lease, command.fair_share, now)
+    reports: tuple[GateReport, ...] = ()
+    if tells or not all_pass(book, payer, lease, command.fair_share, now):
+        reports = evaluate(book, payer, funders, lease, command.fair_share, now)
     return Candidate(lease, payer, reports, funders)
 
 

@@ -23,10 +23,10 @@ from gpucredits.core.gate import (
     quantity,
 )
 from gpucredits.core.grant import DEBT, GrantState
-from gpucredits.core.limits import TokenBucket, advance, boosted, bucket_terms
+from gpucredits.core.limits import TokenBucket, advance, boosted, bucket_terms, tokens
 from gpucredits.core.money import RATE_PER_MS, count, format_credits, time_covered_ms
 from gpucredits.core.outcome import Funder
-from gpucredits.core.quota import Dimension, Quota
+from gpucredits.core.quota import Dimension, Quota, unit_of
 from gpucredits.core.reasons import Detail, Reason, Refused
 from gpucredits.core.reservation import Reservation
 from gpucredits.core.rules.limits.clearing import (
@@ -77,6 +77,31 @@ def evaluate(  # who asks, who pays, and what the pool says
     if verdict is not None:
         reports += pool_reports(lease.account, lease.gpu_type, lease.region, verdict)
     return tuple(reports)
+
+
+def all_pass(
+    book: Book, payer: Account, lease: Reservation, verdict: FairShareVerdict | None, now: int
+) -> bool:
+    """Whether every report of ``evaluate`` would pass; most requests need none of them in words."""
+    if payer.spendable < lease.held or not (verdict is None or verdict.passes):
+        return False
+    if not book.gated:
+        return True
+    for path in lineage(lease.account):
+        account_id = book.paths[path].account_id
+        for quota in book.limits.quotas.get(account_id, ()):
+            if quota.ended_at or quota.gpu_type not in ("", lease.gpu_type):
+                continue
+            limit = limit_at(book, quota, now)
+            current, requested = standing(book, quota, lease, limit, now)
+            if current + requested > limit:
+                return False
+        bucket = book.limits.buckets.get(account_id)
+        if bucket is not None and not bucket.ended_at:
+            level, _ = tokens_at(book, bucket, now)
+            if level < lease.held:
+                return False
+    return True
 
 
 def refusal(reports: tuple[GateReport, ...], now: int) -> Refused | None:
@@ -192,47 +217,67 @@ def quota_name(quota: Quota) -> str:
     return f"{name} on {quota.gpu_type}" if quota.gpu_type else name
 
 
+def limit_at(book: Book, quota: Quota, now: int) -> int:
+    """What a quota allows at an instant, with its boosts."""
+    if quota.quota_id not in book.limits.boosts:
+        return quota.limit
+    return boosted(quota.limit, book.limits.boosts_of(quota), now)
+
+
+def standing(book: Book, quota: Quota, lease: Reservation, limit: int, now: int) -> tuple[int, int]:
+    """What a quota has counted, and what a lease would add: it passes where both fit the limit."""
+    match quota.dimension:
+        case Dimension.CREDITS_PER_JOB:
+            current = taken_of_cap(book, lease, quota)
+            if is_used_up(lease, limit - current):
+                return current, -(-lease.rate // RATE_PER_MS)
+            return current, lease.held
+        case Dimension.CONCURRENT_GPUS:
+            return book.limits.counters[quota.quota_id].count, lease.milli_gpus
+        case Dimension.CONCURRENT_JOBS:
+            row = book.limits.jobs.get((lease.account_id, lease.job_id, quota.gpu_type))
+            requested = 0 if row is not None and row.live else 1
+            return book.limits.counters[quota.quota_id].count, requested
+        case Dimension.CREDITS_PER_WINDOW:
+            counter = book.limits.counters[quota.quota_id]
+            return book.limits.used_at(quota, counter, now) + counter.held, lease.held
+
+
+def is_used_up(lease: Reservation, left: int) -> bool:
+    """Whether what is left of a cap pays for less than a millisecond of a lease."""
+    return lease.rate > 0 and not time_covered_ms(lease.rate, max(left, 0))
+
+
 def quota_report(
     book: Book, account: Account, quota: Quota, lease: Reservation, now: int
 ) -> GateReport:
     """Whether one quota has room for a lease."""
-    boosts = book.limits.boosts_of(quota)
-    limit = boosted(quota.limit, boosts, now)
-    current, requested, unit = 0, lease.held, GateUnit.CREDITS
+    limit = limit_at(book, quota, now)
+    current, requested = standing(book, quota, lease, limit, now)
+    passes = current + requested <= limit
     clears = None
     told = ""
-    match quota.dimension:
-        case Dimension.CREDITS_PER_JOB:
-            current = taken_of_cap(book, lease, quota)
-            left = max(limit - current, 0)
-            if lease.rate and not time_covered_ms(lease.rate, left):
-                requested = -(-lease.rate // RATE_PER_MS)
-                told = cap_used_up(account, quota, lease, current, limit) if current else ""
-        case Dimension.CONCURRENT_GPUS:
-            current, requested = book.limits.counters[quota.quota_id].count, lease.milli_gpus
-            unit = GateUnit.GPUS
-        case Dimension.CONCURRENT_JOBS:
-            row = book.limits.jobs.get((lease.account_id, lease.job_id, quota.gpu_type))
-            current = book.limits.counters[quota.quota_id].count
-            requested = 0 if row is not None and row.live else 1
-            unit = GateUnit.JOBS
-        case Dimension.CREDITS_PER_WINDOW:
+    if quota.dimension is Dimension.CREDITS_PER_WINDOW:
+        if not passes:
             counter = book.limits.counters[quota.quota_id]
-            current = book.limits.used_at(quota, counter, now) + counter.held
-            if current + requested > limit:
-                clears = window_clears_at(book, quota, counter, requested, now)
-    if quota.dimension is not Dimension.CREDITS_PER_WINDOW and current + requested > limit:
-        clears = raised_at(quota.limit, boosts, current + requested, now)
+            clears = window_clears_at(book, quota, counter, requested, now)
+    else:
+        is_cap = quota.dimension is Dimension.CREDITS_PER_JOB
+        if is_cap and current and is_used_up(lease, limit - current):
+            told = cap_used_up(account, quota, lease, current, limit)
+        if not passes:
+            boosts = book.limits.boosts_of(quota)
+            clears = raised_at(quota.limit, boosts, current + requested, now)
     return GateReport(
         Gate.QUOTA,
         scope_of(account.path),
         account.path,
         quota_name(quota),
-        unit,
+        unit_of(quota.dimension),
         limit,
         current,
         requested,
-        current + requested <= limit,
+        passes,
         clears,
         told,
     )
@@ -249,14 +294,22 @@ def cap_used_up(
     )
 
 
+def tokens_at(book: Book, bucket: TokenBucket, now: int) -> tuple[int, int]:
+    """The tokens of a bucket at an instant and what it can hold, with its boosts."""
+    if bucket.bucket_id not in book.limits.boosts and now >= bucket.level_at:
+        return tokens(bucket, now), bucket.capacity
+    seen = copy(bucket)
+    terms = advance(seen, bucket_terms(bucket, book.limits.boosts_of(bucket)), now)
+    return seen.level, terms.capacity
+
+
 def rate_report(
     book: Book, account: Account, bucket: TokenBucket, needed: int, now: int
 ) -> GateReport:
     """Whether a bucket has tokens for the first hold."""
-    seen = copy(bucket)
+    level, capacity = tokens_at(book, bucket, now)
+    passes = level >= needed
     boosts = book.limits.boosts_of(bucket)
-    capacity = advance(seen, bucket_terms(bucket, boosts), now).capacity
-    passes = seen.level >= needed
     return GateReport(
         Gate.RATE_LIMIT,
         scope_of(account.path),
@@ -264,7 +317,7 @@ def rate_report(
         "rate limit",
         GateUnit.CREDITS,
         capacity,
-        capacity - seen.level,
+        capacity - level,
         needed,
         passes,
         None if passes else drawn_at(bucket, boosts, needed, now),

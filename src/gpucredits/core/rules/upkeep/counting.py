@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from gpucredits.core.account import Account, lineage
 from gpucredits.core.book import Book, NotInBook, invariant
 from gpucredits.core.bounds import HOUR_US
-from gpucredits.core.limits import NO_CAP, LimitChain, advance, bucket_terms
+from gpucredits.core.limits import NO_CAP, BucketTerms, LimitChain, advance, bucket_terms
 from gpucredits.core.quota import (
     Counter,
     Dimension,
@@ -63,18 +63,20 @@ def pass_in_full(
         )
     ):
         return False
-    for counter, limit, _ in lane.windows:
-        if counter.used + counter.held + reserve > limit:
+    counters, rooms = lane.counters, lane.rooms
+    for place in range(len(counters)):  # zip(strict=True) is not compiled
+        counter = counters[place]
+        if counter.used + counter.held + reserve > rooms[place]:
             return False
     if lane.buckets and not draw_in_full(lane, reserve, now):
         return False
-    for counter, _, _ in lane.windows:
+    ahead = reserve - due
+    for counter in counters:
         counter.used += due
-    if reserve != due:
-        for counter, _, _ in lane.windows:
-            counter.held += reserve - due
-    if lane.noted_in is not book.changed:
-        note_changed(book, lane)
+        counter.held += ahead
+    if lane.noted_in is not book.moved:
+        book.moved.append(lane)
+        lane.noted_in = book.moved
     return True
 
 
@@ -94,15 +96,6 @@ def draw_in_full(lane: LimitChain, amount: int, now: int) -> bool:
             return False
         bucket.level = level - amount
     return True
-
-
-def note_changed(book: Book, lane: LimitChain) -> None:
-    """Note once in a batch that the rows of a lane change with every beat."""
-    for counter, _, _ in lane.windows:
-        book.changed[id(counter)] = counter
-    for bucket, _, _ in lane.buckets:
-        book.changed[id(bucket)] = bucket
-    lane.noted_in = book.changed
 
 
 def enter(book: Book, lease: Reservation, now: int) -> None:
@@ -203,7 +196,10 @@ def bring_forward(book: Book, lease: Reservation, now: int) -> None:
             next_window(book, quota, counter, now)
     for bucket, _, _ in lane.buckets:
         book.touch(bucket)
-        advance(bucket, bucket_terms(bucket, book.limits.boosts_of(bucket)), now)
+        terms: tuple[BucketTerms, ...] = ()
+        if bucket.bucket_id in book.limits.boosts:
+            terms = bucket_terms(bucket, book.limits.boosts_of(bucket))
+        advance(bucket, terms, now)
 
 
 def next_window(book: Book, quota: Quota, counter: Counter, now: int) -> None:
