@@ -113,7 +113,9 @@ class Launcher:
                 files=files,
             )
             try:
+                self._go_on()
                 await files.make(client, lease, sent_at_ms)
+                self._go_on()
             except BaseException:
                 await client.cancel(lease.reservation_id)
                 raise
@@ -144,10 +146,12 @@ class Launcher:
             lease = await client.reservation(reservation_id)
         else:
             lease = await client.reserve(account, **fields)
-        if self.interrupted:
-            await client.cancel(lease.reservation_id)
-            raise Interrupted(self.interrupted)
         return lease, sent_at_ms
+
+    def _go_on(self) -> None:
+        """Raise Interrupted if the user gave up before the command was started."""
+        if self.interrupted:
+            raise Interrupted(self.interrupted)
 
     async def _report_to_the_end(self, job: SupervisedJob) -> None:
         """Report whenever a report is due, until the job is over; errands delay no report."""

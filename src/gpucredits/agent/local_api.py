@@ -35,6 +35,7 @@ PACKET_BYTES_MAX: Final = 1 << 17  # what a socket takes with its usual buffers
 CALLERS_MAX: Final = 1_024
 STREAMS: Final = 3
 ASK_S: Final = 5.0
+EARLY_MAX: Final = 100  # orders for a job that is being started
 # What a caller may ask of a reserve. The message itself says for whom, and whether to wait.
 FIELDS: Final = frozenset(ReserveRequest.__struct_fields__) - {"account", "wait", "node"}
 SignalNumber = Annotated[int, msgspec.Meta(ge=1, lt=signal.NSIG)]
@@ -261,7 +262,8 @@ class Caller:
         if self._job is not None:
             self._job.order(*words)
         else:
-            self._early.append(words)
+            if self._starting is not None and len(self._early) < EARLY_MAX:
+                self._early.append(words)
             self._given_up.set()
 
     def _ended(self, exit_code: int, receipt: Receipt | None) -> None:

@@ -1,8 +1,7 @@
 """The agent of a node: many jobs, one report for all of them, and a journal of their leases.
 
 Owns: admitting, starting, adopting, reporting and settling the jobs of one node.
-Must not: serve the socket (``local_api`` does), read GPUs (``metering`` does) or enforce deadlines
-(guardians do).
+Must not: serve the socket (``local_api``), read GPUs (``metering``), enforce deadlines (guardians).
 """
 
 from __future__ import annotations
@@ -380,6 +379,7 @@ class NodeAgent:
                 except Refused as refused:  # somebody else has ended the lease, or the key is bad
                     self.log(f"{job.reservation_id}: {refused}")
                     is_paid = not refused.is_about_caller
+                    job.say(f"{job.reservation_id}: {refused}")
                 break
             await self._close(job, is_paid=is_paid)
             receipt = None

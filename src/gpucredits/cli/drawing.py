@@ -71,15 +71,18 @@ def svg(title: str, subtitle: str, charts: Sequence[Chart]) -> str:
     return "\n".join([head, body, *parts, "</svg>", ""])
 
 
-def _drawable(_ctx: click.Context, param: click.Parameter, picture: Path | None) -> Path | None:
-    if picture is None:
-        return None
+def _drawable(ctx: click.Context, param: click.Parameter, picture: Path | None) -> Path | None:
+    if picture is None or ctx.resilient_parsing:  # a line that is being completed makes no file
+        return picture
+    is_new = not picture.exists()
     try:
-        with picture.open("ab"):
-            return picture
+        picture.open("ab").close()
     except OSError as error:
         text = f"{picture} cannot be written: {error.strerror}"
         raise click.BadParameter(text, param_hint=param.opts[0]) from error
+    if is_new:
+        picture.unlink()
+    return picture
 
 
 def _drawn(parts: list[str], y: int, chart: Chart) -> int:

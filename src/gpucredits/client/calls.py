@@ -1216,7 +1216,7 @@ def cancel_queued(
 ) -> Call[QueueAnswer]:
     """Cancel a queued request.
 
-    If the request is a member of a gang, the whole gang is canceled.
+    A member of a gang takes the whole gang with it, so a caller of one node cancels no member.
     """
     return write("/v1/queue/{queue_id}:cancel", QueueAnswer, locals())
 

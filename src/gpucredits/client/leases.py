@@ -125,9 +125,10 @@ class LeaseView:
 
     def _until_act_s(self) -> float:
         """How long the caller has nothing to be told, unless an answer changes that."""
-        due = self._standing.ends_at_ms
-        if self._standing.signal_at_ms is not None and not self._is_told:
-            due = min(due, self._standing.signal_at_ms)
+        standing = self._standing  # another thread may replace it meanwhile
+        due = standing.ends_at_ms
+        if standing.signal_at_ms is not None and not self._is_told:
+            due = min(due, standing.signal_at_ms)
         return max(due - clock_ms(), 0) / 1_000
 
     def _act(self) -> Act:

@@ -155,6 +155,20 @@ def test_a_node_waits_in_the_queue_for_itself_only(fleet: Fleet) -> None:
     assert fleet.admin.read(f"/v1/queue/{other}")["state"] == "waiting"
 
 
+def test_a_node_ends_no_gang_that_waits_for_other_nodes_too(fleet: Fleet) -> None:
+    """Canceling one member cancels them all, so it is left to callers of every node."""
+    pool = f"/v1/pools/{fleet.gpu_type}/default"
+    assert fleet.admin.call("PATCH", pool, {"capacity": 0}).status_code == 200
+    own, other = [
+        fleet.reserve(caller, node=node, wait=True, gang="g", gang_size=2).json()["queue_id"]
+        for caller, node in ((fleet.node, "gpu-7"), (fleet.admin, "gpu-8"))
+    ]
+    assert problem(fleet.node.post(f"/v1/queue/{own}:cancel")) == (403, "wrong_node")
+    assert fleet.admin.read(f"/v1/queue/{other}")["state"] == "waiting"
+    assert fleet.admin.post(f"/v1/queue/{own}:cancel").json()["state"] == "canceled"
+    assert fleet.admin.read(f"/v1/queue/{other}")["state"] == "canceled"
+
+
 def test_a_node_measures_its_own_leases_only(fleet: Fleet) -> None:
     """Events of other leases, or in the name of other nodes, are not stored."""
     times = {"start_ms": 0, "end_ms": 5}

@@ -99,3 +99,13 @@ def test_a_picture_that_cannot_be_written_is_refused(terminal: Terminal, tmp_pat
     picture = str(tmp_path / "nowhere" / "usage.svg")
     result = terminal.run("usage", "nobody", "--picture", picture)
     assert (result.exit_code, f"{picture} cannot be written" in result.stderr) == (2, True)
+
+
+def test_a_refusal_leaves_no_picture_behind(terminal: Terminal, tmp_path: Path) -> None:
+    """Looking whether a file can be written makes none, and changes none that is there."""
+    picture = tmp_path / "usage.svg"
+    assert terminal.run("usage", "nobody", "--picture", str(picture)).exit_code == 1
+    assert not picture.exists()
+    picture.write_text("mine")
+    assert terminal.run("usage", "nobody", "--picture", str(picture)).exit_code == 1
+    assert picture.read_text() == "mine"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpucredits.core.command import Cancel
 from gpucredits.core.reasons import Refused
 from gpucredits.service.billing.usage import UsageRow, record_use
 from gpucredits.service.reconciliation.passes import read_counts
@@ -81,6 +82,25 @@ def test_use_of_a_job_with_a_second_lease_moves_money_only_where_people_say_so(
         assert (await run(stage, again=True)).posted == 0  # it agrees with the second
         for lease, used in ((first, 40), (second, 90)):
             assert (await lease_now(stage, lease)).charged == used * CREDIT
+
+    play(database, act)
+
+
+def test_a_lease_that_never_ran_makes_no_use_ambiguous(database: str) -> None:
+    """Nobody takes the bill back from the reconciler with a reserve that is canceled at once."""
+
+    async def act(stage: Scene) -> None:
+        await stage.fund("acme", credits_each=900)
+        await policy(stage)
+        await settled(stage, 10_000, node="n1")
+        await record_use(stage.pool, [unnamed(1, "job", 10_000)], dry_run=False)
+        await stage.advance(QUIET_S)
+        assert (await run(stage)).agreed == 1
+        never = await stage.reserve(node="n1")
+        await stage.do(Cancel(reservation_id=never.reservation.reservation_id))
+        await record_use(stage.pool, [unnamed(1, "job", 20_000)], dry_run=False)
+        await stage.advance(QUIET_S)
+        assert (await run(stage)).charged == 10 * CREDIT
 
     play(database, act)
 

@@ -11,7 +11,14 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import ProblemError, invalid
 from gpucredits.api.http.paging import LAST, TreePageQuery, number_cursor, page
 from gpucredits.api.http.reasons import NO_ACCOUNT
-from gpucredits.api.http.scope import AnyCall, account_filter, act_of, org_number, require_here
+from gpucredits.api.http.scope import (
+    AnyCall,
+    account_filter,
+    act_of,
+    org_number,
+    require_here,
+    wrong_node,
+)
 from gpucredits.core import ids
 from gpucredits.core.gpu_type import parse_pool
 from gpucredits.service.access.permissions import Permission, sees
@@ -112,9 +119,12 @@ async def get_queued(call: ApiRequest[None, WaitQuery]) -> QueueAnswer:
 async def post_queue_cancel(call: ApiRequest[None, NoQuery]) -> QueueAnswer:
     """Cancel a queued request.
 
-    If the request is a member of a gang, the whole gang is canceled.
+    A member of a gang takes the whole gang with it, so a caller of one node cancels no member.
     """
     request = await _visible(call)
+    if call.principal.node and request.gang:
+        why = f"{call.params['queue']} belongs to gang {request.gang}, which a cancel ends whole"
+        raise wrong_node(why, call.principal)
     key = request.key
     is_closed, call.replayed = await call.services.queue.cancel(act_of(call, request.org_id), key)
     seen = await call.services.queue.wait(key, has_ended, timeout_s=0 if call.dry_run else 10)

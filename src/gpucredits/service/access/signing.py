@@ -178,6 +178,7 @@ class SigningKeys:
         """Make the key that signs next; also whether an earlier call has made it."""
 
         async def work(db: Connection) -> tuple[bytes, AuditNote | None]:
+            await self._require_room(db)
             row = await self._insert(db, signs_in_us=signs_in_us)
             return msgspec.json.encode(replace(row, sealed=b"")), note_of(act, row)
 
@@ -219,16 +220,18 @@ class SigningKeys:
         await perform(self._pool, act, work)
         self._forget()
 
-    async def _insert(self, db: Connection, *, signs_in_us: int) -> SigningKeyRow:
-        now = await signing_keys.ledger_now(db)
+    async def _require_room(self, db: Connection) -> None:
         keys = self._opened(await signing_keys.list_all(db))
-        if len(published_of(keys, now)) >= KEYS_MAX:
+        if len(published_of(keys, await signing_keys.ledger_now(db))) >= KEYS_MAX:
             raise SigningKeysFull(
                 f"{KEYS_MAX} signing keys are published, which is the most. Revoke one, or wait "
                 f"until the tokens of one have expired."
             )
+
+    async def _insert(self, db: Connection, *, signs_in_us: int) -> SigningKeyRow:
         private = Ed25519PrivateKey.generate()
         public = private.public_key().public_bytes_raw()
+        now = await signing_keys.ledger_now(db)
         row = SigningKeyRow(
             key_id=thumbprint(public),
             public_key=public,

@@ -19,7 +19,8 @@ SPANS_READ_MAX: Final = 100_000  # of one lease
 
 # What a node measured more than once, or in parts that touch, is joined here already. The word of
 # the lease's own node counts, and of another only where people said that the use is the lease's.
-# Use without a lease is of its job's only lease: once the job has run again, people say whose.
+# Use without a lease is of its job's only lease: once the job has run again, people say whose. A
+# lease that was canceled (state 2) before its job started is no such run.
 MEASURED = """
 SELECT d.place, m.* FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])
     WITH ORDINALITY AS d (org_id, reservation_id, job_id, node, place)
@@ -40,6 +41,7 @@ CROSS JOIN LATERAL (
                     SELECT FROM reservations o WHERE o.org_id + 0 = u.org_id
                         AND o.job_id = u.job_id AND o.account_id + 0 = u.account_id
                         AND o.node = u.node AND o.reservation_id <> u.reservation_id
+                        AND NOT (o.state = 2 AND o.used_ms = 0)
                 ) AS is_only OFFSET 0
             ) AS s
             JOIN usage_events e ON e.org_id = u.org_id AND e.job_id = u.job_id AND e.node = u.node

@@ -2,7 +2,7 @@
 
 Owns: the amount of a lease's lost use, and the refund to the grants that paid. A lease is refunded
 for lost work once.
-Must not: judge the cause, the evidence or the caps (core/lost_work.py does).
+Must not: judge the cause, the evidence or the caps (core/reconciliation/lost_work.py does).
 """
 
 from __future__ import annotations
