@@ -188,9 +188,10 @@ def test_weights_are_for_accounts_that_exist(pool: PoolScene, query: str) -> Non
     ],
 )
 def test_a_request_that_makes_no_sense_is_refused(pool: PoolScene, more: Any) -> None:
-    """Hostile fields are refused at the edge, and nobody waits."""
+    """Hostile fields are refused at the edge, pool or no pool, and nobody waits."""
     org = pool.org()
     assert problem(pool.ask(org, 1, **more)) == (422, "invalid_request")
+    assert problem(pool.ask(org, 1, region="nowhere", **more)) == (422, "invalid_request")
     assert pool.admin.read(f"/v1/queue?account={org}")["queue"] == []
 
 

@@ -63,15 +63,7 @@ def pool_of(call: AnyCall, request: ReserveRequest) -> GpuPool | None:
 
 
 def options_of(call: AnyCall, request: ReserveRequest, command: Reserve) -> QueueOptions:
-    """The queue's options from a request; refuses contradictions."""
-    if request.gang is None and (request.gang_size or 1) > 1:
-        raise invalid("gang", "must be named for a gang_size of more than 1")
-    if request.gang is not None and request.allow_partial:
-        raise invalid("allow_partial", "is not possible for a gang, which is all or nothing")
-    if request.gang is not None and request.gang_size is None:
-        raise invalid("gang_size", "must be given with a gang")
-    if request.deadline is not None and not request.wait:
-        raise invalid("deadline", "is for requests that wait")
+    """The queue's options from a request."""
     pool = pool_of(call, request)
     resources = request.resources
     return QueueOptions(

@@ -11,6 +11,7 @@ from gpucredits.api.http.call import ApiRequest, NoQuery, Routes
 from gpucredits.api.http.errors import (
     ProblemError,
     RefusedError,
+    invalid,
     problem_of,
     refusal_problem,
     status_of,
@@ -259,17 +260,30 @@ async def _reserve_result(
 
 
 def permitted(call: AnyCall, request: ReserveRequest) -> None:
-    """Refuse a job that is never to be stopped, unless the system's staff asks for it.
+    """Refuse contradictions, and a job that is never to be stopped unless the system's staff asks.
 
     A pool may be set, or get a capacity, while the job runs: so it makes no difference whether
     there is one now.
     """
+    refuse_contradictions(request)
     if not request.preemptible:
         why = (
             "Only the system's own staff may ask that a job is never stopped for others: leave "
             "preemptible out."
         )
         require(call.principal, Permission.KEEP_RUNNING, why)
+
+
+def refuse_contradictions(request: ReserveRequest) -> None:
+    """Refuse options of the queue that contradict each other, pool or no pool."""
+    if request.gang is None and (request.gang_size or 1) > 1:
+        raise invalid("gang", "must be named for a gang_size of more than 1")
+    if request.gang is not None and request.allow_partial:
+        raise invalid("allow_partial", "is not possible for a gang, which is all or nothing")
+    if request.gang is not None and request.gang_size is None:
+        raise invalid("gang_size", "must be given with a gang")
+    if request.deadline is not None and not request.wait:
+        raise invalid("deadline", "is for requests that wait")
 
 
 def needs_turn(call: AnyCall, request: ReserveRequest) -> bool:

@@ -100,6 +100,7 @@ class GpuPools:
         self._pool = pool
         self._windows = WindowBounds() if windows is None else windows
         self._known: dict[tuple[str, str], GpuPool] = {}
+        self._begun = self._heard = 0  # readings, and the last one that was begun of those heard
         self._sharings: dict[tuple[str, str], tuple[float, Sharing]] = {}
         self._rows: dict[int, tuple[float, PoolRows]] = {}
         self._explaining = asyncio.Semaphore(EXPLAINED_AT_ONCE)
@@ -115,10 +116,18 @@ class GpuPools:
         return any(each.gates for each in self._known.values())
 
     async def refresh(self) -> list[GpuPool]:
-        """Read the pools into memory again."""
+        """Read the pools into memory again.
+
+        A reading that began before another one may end after it, and then says nothing new.
+        """
+        self._begun += 1
+        number = self._begun
         async with session(self._pool) as db:
             found = await pools.list_pools(db)
         named = [each for each in found if each.pool_id != pools.NO_POOL]
+        if number < self._heard:
+            return list(self._known.values())
+        self._heard = number
         self._known = {(each.gpu_type, each.region): each for each in named}
         self._windows.pools = {
             place: each.window_max_ms for place, each in self._known.items() if each.window_max_ms
