@@ -203,13 +203,13 @@ def test_the_end_of_a_job_with_a_seq_that_was_used_is_sound(database: str) -> No
         assert isinstance(closed, Closed)
         assert closed.settled == 5 * CREDIT
         found = await stage.pool.fetch(
-            "SELECT type, seq FROM entries WHERE reservation_id = $1 AND seq > 0 ORDER BY entry_id",
+            "SELECT type, seq, reserve < 0 AS releases FROM entries"
+            " WHERE reservation_id = $1 AND seq > 0 ORDER BY entry_id",
             number,
         )
         assert [tuple(row) for row in found] == [
-            (EntryType.SETTLE, 5),
-            (EntryType.SETTLE, 6),
-            (EntryType.RELEASE, 6),
+            (EntryType.SETTLE, 5, False),
+            (EntryType.SETTLE, 6, True),
         ]
         await stage.assert_sound()
 

@@ -8,7 +8,7 @@ Must not: write (store/book/save.py does, with everything else of the batch).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from operator import attrgetter
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -47,9 +47,16 @@ class Stored(msgspec.Struct):
 
 
 def encode(outcome: Outcome) -> bytes:
-    """The stored form."""
-    stored = {"kind": type(outcome).__name__, "value": outcome}
-    return msgspec.json.encode(stored)
+    """The stored form: fields of rows that have their default are left out."""
+    kind = type(outcome)
+    value: object = outcome
+    if names := ROW_FIELDS[kind]:
+        values = {name: getattr(outcome, name) for name in FIELDS[kind]}
+        for name in names:
+            if (row := values[name]) is not None:
+                values[name] = BRIEF[type(row)](*VALUES_OF[type(row)](row))
+        value = values
+    return msgspec.json.encode({"kind": kind.__name__, "value": value})
 
 
 def decode(stored: bytes) -> Outcome:
@@ -97,6 +104,21 @@ VALUES_OF = {
     for row in rows.values()
 }
 
+
+def brief_form(row: type[Any]) -> type[msgspec.Struct]:
+    """A struct with the fields of a row, which is encoded without those that have their default."""
+    given: list[tuple[str, type[Any], Any]] = []
+    for each in fields(row):
+        default = each.default
+        if each.default_factory is not MISSING:
+            default = msgspec.field(default_factory=each.default_factory)
+        elif default is MISSING:
+            default = msgspec.NODEFAULT
+        given.append((each.name, object, default))
+    return msgspec.defstruct(row.__name__, given, omit_defaults=True)
+
+
+BRIEF = {row: brief_form(row) for row in VALUES_OF}
 
 ATTEMPT = b"queue"  # the fingerprint of an attempt of the queue, under a key of its own
 ENDED = frozenset(state.name.lower() for state in ReservationState)

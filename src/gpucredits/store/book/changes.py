@@ -45,6 +45,7 @@ ENDINGS = {
 
 # Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
+FEW_SETTLEMENTS = 64
 PER_WINDOW = Dimension.CREDITS_PER_WINDOW
 
 LATE_USE = part(
@@ -70,7 +71,7 @@ class Changes:
 
     rows: dict[str, list[Sequence[Any]]] = field(default_factory=dict)
     renewals: list[Sequence[Any]] = field(default_factory=list)  # two of each heartbeat
-    settlements: list[Sequence[Any]] = field(default_factory=list)
+    settlements: list[tuple[Entry, int, int]] = field(default_factory=list)  # of which org, when
 
     def add(self, name: str, row: Sequence[Any]) -> None:
         """One more row for a part."""
@@ -206,9 +207,23 @@ def add_entries(changes: Changes, org_id: int, now: int, entries: list[Entry]) -
     """Entries of an org: those of heartbeats, and all others."""
     for entry in entries:
         if entry[2] is SETTLE and entry[1] == now and not entry[7]:
-            changes.settlements.append(rows.new_settlements_row(entry, org_id, now))
+            changes.settlements.append((entry, org_id, now))
         else:
             changes.add("new_entries", rows.new_entries_row(entry, org_id, now))
+
+
+def add_settlements(changes: Changes) -> None:
+    """The settlements of all orgs: a few go with the other entries, where there are any.
+
+    A part of the statement costs as much as several rows in another part.
+    """
+    if len(changes.settlements) <= FEW_SETTLEMENTS and "new_entries" in changes.rows:
+        for entry, org_id, now in changes.settlements:
+            changes.add("new_entries", rows.new_entries_row(entry, org_id, now))
+    elif changes.settlements:
+        changes.rows["new_settlements"] = [
+            rows.new_settlements_row(*each) for each in changes.settlements
+        ]
 
 
 def add_renewal(changes: Changes, org_id: int, row: Reservation) -> None:

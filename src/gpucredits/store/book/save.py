@@ -25,7 +25,7 @@ import msgspec
 from gpucredits.core.reservation import Reservation
 from gpucredits.store.book.book_cache import GuardResult
 from gpucredits.store.book.cached_book import CachedBooks
-from gpucredits.store.book.changes import Changes, collect
+from gpucredits.store.book.changes import Changes, add_settlements, collect
 from gpucredits.store.book.codecs import StoredRow
 from gpucredits.store.book.table import CODE, LISTS, ROWS, Part
 from gpucredits.store.database.connection import Connection, Pool
@@ -275,8 +275,7 @@ def changes_of(books: CachedBooks, record: BatchRecord) -> dict[Part, list[Seque
         collect(changes, cached)
     if changes.renewals:
         changes.rows["renewed_leases"] = changes.renewals
-    if changes.settlements:
-        changes.rows["new_settlements"] = changes.settlements
+    add_settlements(changes)
     if record.answers:
         changes.rows["new_answers"] = list(record.answers)
     for decision in record.decisions:

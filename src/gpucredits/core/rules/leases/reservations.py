@@ -290,15 +290,15 @@ def settle(book: Book, command: Settle, now: int) -> Closed | Refused:
     lease.seq = seq
     due = cost(lease.rate, used_ms) - lease.settled
     covered = min(due, lease.held + max(payer.spendable, 0))
-    left = (max(lease.held - due, 0), lease.promised)
+    released, ahead = max(lease.held - due, 0), (0, lease.promised)  # one row says both
     plan = plan_slice(book, payer, lease, used_ms, covered, now)
     if book.gated:
-        count_slice(book, lease, due, sum(left), now, now)
-    post_charge(book, payer, lease, due=due, covered=covered, ahead=left, now=now, plan=plan)
+        count_slice(book, lease, due, sum(ahead), now, now)
+    post_charge(book, payer, lease, due=due, covered=covered, ahead=ahead, now=now, plan=plan)
     lease.used_ms = used_ms
     lease.beat_at = now
     end = close(book, payer, lease, ReservationState.SETTLED, now, seq=seq)
-    return replace(end, flagged=flag)
+    return replace(end, released=released, flagged=flag)
 
 
 def own_seq(lease: Reservation, asked: int | None) -> int:
