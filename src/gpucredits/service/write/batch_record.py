@@ -8,8 +8,10 @@ Must not: write (store/book/save.py does, with everything else of the batch).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from operator import attrgetter
+from functools import reduce
+from operator import attrgetter, or_
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -62,8 +64,19 @@ def encode(outcome: Outcome) -> bytes:
 def decode(stored: bytes) -> Outcome:
     """The outcome that ``encode`` was given, equal in every field."""
     document = msgspec.json.decode(stored, type=Stored)
-    outcome: Outcome = msgspec.json.decode(document.value, type=KINDS[document.kind])
+    kind = KINDS[document.kind]
+    names = ROW_FIELDS[kind]
+    value = msgspec.json.decode(document.value, type=BRIEF.get(kind, kind))
+    outcome: Outcome = value if not names else kind(*brief_values(value, kind, names))
     return outcome
+
+
+def brief_values(value: Any, kind: type[Any], names: dict[str, type[Any]]) -> Iterator[Any]:
+    """The values of an outcome that was read in its brief form, with whole rows."""
+    for name in FIELDS[kind]:
+        part = getattr(value, name)
+        row = names.get(name)
+        yield part if row is None or part is None else row(*VALUES_OF[row](part))
 
 
 def detached(outcome: Outcome) -> Outcome:
@@ -105,20 +118,27 @@ VALUES_OF = {
 }
 
 
-def brief_form(row: type[Any]) -> type[msgspec.Struct]:
-    """A struct with the fields of a row, which is encoded without those that have their default."""
-    given: list[tuple[str, type[Any], Any]] = []
-    for each in fields(row):
+def brief_form(kind: type[Any]) -> type[msgspec.Struct]:
+    """A struct with the fields of a class, encoded without those that have their default.
+
+    Rows are decoded as such structs too: a compiled class does not know its defaults then.
+    """
+    hints = get_type_hints(kind)
+    given: list[tuple[str, Any, Any]] = []
+    for each in fields(kind):
         default = each.default
         if each.default_factory is not MISSING:
             default = msgspec.field(default_factory=each.default_factory)
         elif default is MISSING:
             default = msgspec.NODEFAULT
-        given.append((each.name, object, default))
-    return msgspec.defstruct(row.__name__, given, omit_defaults=True)
+        parts = tuple(BRIEF.get(part, part) for part in parts_of(hints[each.name]))
+        given.append((each.name, reduce(or_, parts), default))
+    return msgspec.defstruct(kind.__name__, given, omit_defaults=True)
 
 
-BRIEF = {row: brief_form(row) for row in VALUES_OF}
+BRIEF: dict[type[Any], type[msgspec.Struct]] = {}
+for each in (*VALUES_OF, *(kind for kind, names in ROW_FIELDS.items() if names)):
+    BRIEF[each] = brief_form(each)
 
 ATTEMPT = b"queue"  # the fingerprint of an attempt of the queue, under a key of its own
 ENDED = frozenset(state.name.lower() for state in ReservationState)
