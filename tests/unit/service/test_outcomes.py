@@ -13,6 +13,7 @@ import pytest
 
 from gpucredits.core.grant import Grant, Source
 from gpucredits.core.outcome import Granted, Outcome, Reserved, Transferred
+from gpucredits.core.reasons import Reason, Refused
 from gpucredits.core.reservation import Decision, Exhaustion, Reservation, ReservationState, Why
 from gpucredits.service.reads.verify_answers import ROWS, told_by
 from gpucredits.service.write.batch_record import KINDS, decode, encode
@@ -90,6 +91,7 @@ ANSWERS: list[Outcome] = [
     Granted(Grant(4, 1, 10, 10, 0), "acme"),
     Granted(Grant(4, 1, 10, 9, 1, 2, 3, Source.PROMO, metadata={"a": "b"}, claims=1), "acme"),
     Transferred(1, "acme", "acme/p", 5, ((3, 4, 5),)),
+    Refused(Reason.RESERVATION_ENDED, "It is settled already.", {"state": "settled"}),
 ]
 
 

@@ -22,7 +22,7 @@ from gpucredits.core.outcome import Closed, Outcome, Transferred
 from gpucredits.core.quota import Quota
 from gpucredits.core.reservation import Reservation, ReservationState
 from gpucredits.core.topup import TopUpRow
-from gpucredits.service.write.batch_record import KINDS, Stored
+from gpucredits.service.write.batch_record import KINDS, Stored, decode
 from gpucredits.store.database.connection import Connection
 from gpucredits.store.verify import answers as store
 from gpucredits.store.verify.answers import SEPARATOR, StoredAnswer, Thing, Told
@@ -75,11 +75,13 @@ def read(stored: bytes) -> Outcome | None:
     """The outcome of a command; None for the answer of an act that moves no money."""
     try:
         document = msgspec.json.decode(stored, type=Stored)
-        kind = KINDS[document.kind]
-    except (msgspec.ValidationError, KeyError):
+        is_outcome = document.kind in KINDS
+    except msgspec.ValidationError:
+        is_outcome = False
+    if not is_outcome:
         msgspec.json.decode(stored)
         return None
-    outcome: Outcome = msgspec.json.decode(document.value, type=kind)
+    outcome = decode(stored)
     if stranger := unknown_field(msgspec.json.decode(document.value), msgspec.to_builtins(outcome)):
         raise msgspec.ValidationError(f"nobody knows its field {stranger!r}")
     return outcome
@@ -88,8 +90,8 @@ def read(stored: bytes) -> Outcome | None:
 def unknown_field(stored: Any, read_as: Any) -> str:
     """A field of a stored answer that no outcome of its kind has, or an empty string.
 
-    A compiled class reads a missing field as 0. Whoever renamed a field in an answer has left the
-    new name in it.
+    A missing field is read as its default. Whoever renamed a field in an answer has left the new
+    name in it.
     """
     if not isinstance(stored, dict) or not isinstance(read_as, dict):
         return ""

@@ -65,9 +65,12 @@ def decode(stored: bytes) -> Outcome:
     """The outcome that ``encode`` was given, equal in every field."""
     document = msgspec.json.decode(stored, type=Stored)
     kind = KINDS[document.kind]
-    names = ROW_FIELDS[kind]
-    value = msgspec.json.decode(document.value, type=BRIEF.get(kind, kind))
-    outcome: Outcome = value if not names else kind(*brief_values(value, kind, names))
+    outcome: Outcome
+    if names := ROW_FIELDS[kind]:
+        value = msgspec.json.decode(document.value, type=BRIEF[kind])
+        outcome = kind(*brief_values(value, kind, names))
+    else:
+        outcome = msgspec.json.decode(document.value, type=kind)
     return outcome
 
 
