@@ -132,9 +132,10 @@ def admissions(
     as_json: bool,
     data_dir: Path | None,
 ) -> None:
-    """Reserves and settles per second: ours beside two textbooks behind HTTP.
+    """Reserves and settles per second: ours, two textbooks and a floor behind HTTP.
 
     Contestants share one PostgreSQL and take turns in short windows; medians and spreads count.
+    The floor keeps the key of each request, durably, and decides nothing.
     """
     options = AdmissionOptions(
         orgs=orgs, connections=connections, windows=windows, seconds=seconds, folder=data_dir

@@ -11,13 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from gpucredits.cli.main import main
-from gpucredits_bench.contestants import admission_textbook
+from gpucredits_bench.contestants import admission_textbook, floor
 from gpucredits_bench.contestants.admission_textbook import (
     Admissions,
     Calls,
     RefusedAdmissionError,
     Statements,
 )
+from gpucredits_bench.contestants.floor import Floor
 from gpucredits_bench.runs.admission_figures import AdmissionFigures, admission_table
 from gpucredits_bench.traffic.beating import Node, Tally, drive_open
 from gpucredits_bench.workload import GPU_TYPE, job_path
@@ -34,7 +35,7 @@ def test_a_whole_run_measures_every_contestant(data_dir: Path) -> None:
     assert figures.verified
     assert [cell.orgs for cell in figures.cells] == [4, 1]
     for cell in figures.cells:
-        assert set(cell.samples) == {"ours", "statements", "calls"}
+        assert set(cell.samples) == {"ours", "statements", "calls", "floor"}
         assert all(any(each.per_second for each in told) for told in cell.samples.values())
         assert all(min(cell.cost(name)) >= 0 for name in cell.samples)
     assert min(*figures.idle.ratios, *figures.batches_per_second) > 0
@@ -74,6 +75,31 @@ def test_textbooks_admit_once_and_charge_what_is_due(
         assert asyncio.run(scenario())
     finally:
         sql(admin, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_the_floor_keeps_every_key_in_few_statements(postgres: TestServer) -> None:
+    """Requests that wait together are durable together, and a repeated key is kept once."""
+    database, admin = postgres.server.dsn("floor_keys"), postgres.server.dsn("postgres")
+    sql(admin, "CREATE DATABASE floor_keys")
+
+    async def scenario() -> tuple[int, int]:
+        connection = await asyncpg.connect(database)
+        await floor.create(connection)
+        ours = await Floor.connect(database)
+        asked = (job_path(1), "train", GPU_TYPE, 2, 60_000)
+        opened = await asyncio.gather(*(ours.reserve(*asked, f"key-{n % 20}") for n in range(40)))
+        assert len({number for number, _ in opened}) == 40
+        assert {hold for _, hold in opened} == {1_200_000}
+        assert await ours.settle(opened[0][0], 1_500, "end") == 15_000
+        await ours.close()
+        kept = await connection.fetchval("SELECT count(*) FROM requests")
+        await connection.close()
+        return kept, ours.statements
+
+    try:
+        assert asyncio.run(scenario()) == (21, 2)
+    finally:
+        sql(admin, "DROP DATABASE floor_keys WITH (FORCE)")
 
 
 def test_a_report_is_late_only_after_it_was_due(monkeypatch: pytest.MonkeyPatch) -> None:

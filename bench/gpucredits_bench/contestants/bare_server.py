@@ -27,13 +27,14 @@ from gpucredits_bench.contestants.admission_textbook import (
     RefusedAdmissionError,
     Statements,
 )
+from gpucredits_bench.contestants.floor import Floor
 from gpucredits_bench.contestants.same_rows import SameRows
 from gpucredits_bench.traffic.admitting import PATH
 from gpucredits_bench.traffic.exchange import HOST
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-Kind = Literal["statements", "calls", "same_rows"]
+Kind = Literal["statements", "calls", "floor", "same_rows"]
 
 
 class BareSpec(msgspec.Struct, kw_only=True):
@@ -139,10 +140,13 @@ async def serve(spec: BareSpec) -> None:
 
 
 async def way_of(spec: BareSpec) -> tuple[Admissions, Callable[[], Awaitable[None]]]:
-    """What writes, and how it is closed; the same rows need one connection."""
+    """What writes, and how it is closed; the floor and the same rows need one connection."""
     if spec.kind == "same_rows":
         rows = await SameRows.connect(spec.database_url)
         return rows, rows.close
+    if spec.kind == "floor":
+        floor = await Floor.connect(spec.database_url)
+        return floor, floor.close
     pool = await asyncpg.create_pool(
         spec.database_url, min_size=spec.connections, max_size=spec.connections
     )

@@ -153,7 +153,12 @@ def admission_table(figures: AdmissionFigures) -> str:
     return "\n".join(lines)
 
 
-LABELS = {"ours": "ours", "statements": "textbook", "calls": "textbook, one call"}
+LABELS = {
+    "ours": "ours",
+    "statements": "textbook",
+    "calls": "textbook, one call",
+    "floor": "a key each, no rules",
+}
 
 
 def spread(cell: Cell, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The run of admissions: ours beside two textbooks behind HTTP, in short windows that alternate.
+"""The run of admissions: ours, two textbooks and a floor behind HTTP, in windows that alternate.
 
 Owns: the order of the windows, and what is the same for all: one PostgreSQL and its durability, the
 event loop, the HTTP parser, the load generator, the warm-up and the limits (none).
@@ -16,7 +16,7 @@ from typing import Literal
 import asyncpg
 
 from gpucredits.store.embedded.server import DATABASE, EmbeddedPostgres
-from gpucredits_bench.contestants import admission_textbook, same_rows
+from gpucredits_bench.contestants import admission_textbook, floor, same_rows
 from gpucredits_bench.contestants.bare import bare_serving
 from gpucredits_bench.contestants.server import (
     Server,
@@ -45,8 +45,10 @@ from gpucredits_bench.traffic.load import Spec
 from gpucredits_bench.traffic.seeding import seed_org, seed_price
 
 Mode = Literal["admissions", "batches"]
-Name = Literal["ours", "statements", "calls"]
-NAMES: tuple[Name, ...] = ("ours", "statements", "calls")
+Name = Literal["ours", "statements", "calls", "floor"]
+NAMES: tuple[Name, ...] = ("ours", "statements", "calls", "floor")
+TEXTBOOKS: tuple[Literal["statements", "calls"], ...] = ("statements", "calls")
+BARE: tuple[Literal["statements", "calls", "floor"], ...] = (*TEXTBOOKS, floor.DATABASE)
 BATCH_LINES = 8
 ALONE_LINES = 32
 
@@ -137,7 +139,7 @@ def measure_admissions(options: AdmissionOptions, progress: Progress) -> Admissi
         data_dir = folder / "data"
         with ExitStack() as stack:
             servers: dict[Name, Server] = {"ours": stack.enter_context(serving(folder))}
-            for kind in ("statements", "calls"):
+            for kind in BARE:
                 url = database_url(data_dir, kind)
                 servers[kind] = stack.enter_context(bare_serving(folder, kind, url))
             url = database_url(data_dir, same_rows.DATABASE_BEHIND_HTTP)
@@ -147,7 +149,7 @@ def measure_admissions(options: AdmissionOptions, progress: Progress) -> Admissi
             figures = measure_all(servers, bare, options, progress)
             balanced = [
                 asyncio.run(admission_textbook.is_balanced(database_url(data_dir, kind)))
-                for kind in ("statements", "calls")
+                for kind in TEXTBOOKS
             ]
         progress("verifying the books")
         figures.fdatasync_us = sync_us
@@ -169,7 +171,7 @@ def seed(folder: Path, orgs: int) -> None:
 
 
 async def seed_others(data_dir: Path, url: str, orgs: int) -> None:
-    """Make the databases of the textbooks and of the copied rows."""
+    """Make the databases of the textbooks, of the floor and of the copied rows."""
     for name in (same_rows.DATABASE, same_rows.DATABASE_BEHIND_HTTP):
         copy = f"CREATE DATABASE {name} TEMPLATE {DATABASE}"
         await run_alone(database_url(data_dir, "postgres"), copy)
@@ -177,11 +179,15 @@ async def seed_others(data_dir: Path, url: str, orgs: int) -> None:
         await same_rows.create(connection)
         await connection.execute("VACUUM ANALYZE")
         await connection.close()
-    for kind in ("statements", "calls"):
+    for kind in TEXTBOOKS:
         await run_alone(url, f"CREATE DATABASE {kind}")
         connection = await asyncpg.connect(database_url(data_dir, kind))
         await admission_textbook.create(connection, orgs)
         await connection.close()
+    await run_alone(url, f"CREATE DATABASE {floor.DATABASE}")
+    connection = await asyncpg.connect(database_url(data_dir, floor.DATABASE))
+    await floor.create(connection)
+    await connection.close()
 
 
 def measure_all(
