@@ -13,6 +13,7 @@ from typing import Final
 from gpucredits.core.money import be, count_of, format_credits, format_gpus
 from gpucredits.core.period import instant_text
 
+OVER_LIMIT: Final = "the request alone is over the limit"
 ALMOST_A_SECOND_US = 999_999  # people are told the next full second, never one that is too early
 
 
@@ -56,6 +57,7 @@ class FairShareVerdict:
     """What fair share says of a request; whoever runs the pool makes it and passes it in.
 
     ``limit`` and ``current`` are the pool's; ``shares``, from the org down, are the tenants'.
+    ``ceiling`` says what the whole pool has, if the request is larger than that.
     """
 
     passes: bool
@@ -65,6 +67,7 @@ class FairShareVerdict:
     sentence: str
     clears_at: int | None = None
     shares: tuple[ScopeShare, ...] = ()
+    ceiling: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ class GateReport:
     Fair share differs: the limit is the tenant's share, and the pool says whose turn it is. A
     tenant that borrows passes above its share, and a full pool lets nobody in. ``clears_at`` is
     when it would pass if nothing else changed; None where that is now or where no instant is known.
-    ``credit`` is how much of the limit is the credit limit of an account that has one.
+    ``credit`` is how much of the limit is the credit limit of an account that has one. ``ceiling``
+    is the verdict's.
     """
 
     gate: Gate
@@ -89,6 +93,19 @@ class GateReport:
     clears_at: int | None = None
     told: str = ""
     credit: int | None = None
+    ceiling: str = ""
+
+    @property
+    def never_because(self) -> str | None:
+        """Why waiting never opens the gate; None where it is open or may open.
+
+        The limit of fair share is one's share: who asks for more may still get it, by borrowing.
+        """
+        if self.passes or self.clears_at is not None or self.gate is Gate.BUDGET:
+            return None
+        if self.gate is Gate.FAIR_SHARE:
+            return self.ceiling or None
+        return OVER_LIMIT if self.requested > self.limit else None
 
     @property
     def available(self) -> int:
@@ -147,8 +164,8 @@ class GateReport:
     def _clearing(self) -> str:
         if self.clears_at is not None:
             return f"It would clear at {instant_text(self.clears_at + ALMOST_A_SECOND_US)}."
-        if self.requested > self.limit and self.gate is not Gate.BUDGET:
-            return "It never clears: the request alone is over the limit."
+        if self.never_because:
+            return f"It never clears: {self.never_because}."
         if self.gate is Gate.BUDGET:
             return "It clears when credits are added or holds are released."
         if self.gate is Gate.RATE_LIMIT:

@@ -36,9 +36,9 @@ class GateAnswer(Struct, kw_only=True):
 
     For fair share, the limit is the tenant's share of the pool, and current is what it holds. The
     pool says whose turn it is: a tenant that borrows passes above its share. ``clears_at`` is when
-    the gate would pass if nothing else changed; null if it passes now or the instant is unknown. An
-    account that the caller's key does not see is ``an account above`` with a null limit and
-    current.
+    the gate would pass if nothing else changed; null if it passes now or the instant is unknown.
+    ``never_because`` says why waiting does not help. An account that the caller's key does not see
+    is ``an account above`` with a null limit and current.
     """
 
     gate: Annotated[GateName, doc("The gate: budget, quota, rate_limit or fair_share.")]
@@ -56,6 +56,10 @@ class GateAnswer(Struct, kw_only=True):
         InstantText | None,
         doc("When the gate would pass if nothing else changed; null if unknown."),
     ]
+    never_because: Annotated[
+        str | None,
+        doc("Why waiting never opens the gate, such as: the pool has 8 GPUs. Null if it may."),
+    ] = None
     sentence: Annotated[str, doc("The verdict in words.")]
 
 
@@ -73,6 +77,7 @@ def gates_to_wire(reports: Iterable[GateReport]) -> list[GateAnswer]:
             requested=format_quantity(report.requested, report.unit),
             passes=report.passes,
             clears_at=None if report.clears_at is None else format_instant(report.clears_at),
+            never_because=report.never_because,
             sentence=report.sentence,
         )
         for report in reports

@@ -51,6 +51,38 @@ def test_larger_than_the_pool_is_told_before_no_credits(pool: PoolScene) -> None
     assert {gate["gate"] for gate in waits.json()["gates"]} == {"budget", "fair_share"}
 
 
+def never(answer: Any, gate: str = "fair_share") -> set[str | None]:
+    """Why waiting never opens a gate, at every scope of it that is closed."""
+    rows = [row for row in answer["gates"] if row["gate"] == gate and not row["passes"]]
+    assert rows
+    return {row["never_because"] for row in rows}
+
+
+def test_larger_than_the_pool_never_clears(pool: PoolScene) -> None:
+    """Every answer to such a request says so and what to do; a full pool has room one day."""
+    org = pool.org()
+    job = {"account": org, "job_id": "j", "gpu_type": pool.gpu_type, "gpu_count": 9}
+    explained = pool.admin.post("/v1/admissions:check", job)
+    for answer in (explained, pool.ask(org, 9), pool.ask(org, 9, wait=True)):
+        told = answer.json()
+        assert "It never clears by waiting: ask for less" in told["detail"]
+        assert never(told) == {"the pool has 8 GPUs"}
+    pool.take(org, 1)
+    assert never(pool.ask(org, 8).json()) == {None}
+
+
+def test_a_request_that_alone_is_over_a_limit_never_clears(pool: PoolScene) -> None:
+    """Whoever sees the limit is told so; a key below it does not learn how high it is."""
+    org = pool.org()
+    pool.admin.made("/v1/accounts", {"path": f"{org}/p"})
+    quota = {"dimension": "concurrent_gpus", "limit": 3}
+    pool.admin.made(f"/v1/accounts/{org}/quotas", quota)
+    told = pool.ask(f"{org}/p", 4).json()
+    assert never(told, "quota") == {"the request alone is over the limit"}
+    below = pool.admin.with_key("operator", f"{org}/p")
+    assert never(pool.ask(f"{org}/p", 4, by=below).json(), "quota") == {None}
+
+
 def test_a_quota_that_never_allows_it_is_told_at_once(pool: PoolScene) -> None:
     """A request that alone is over a limit does not wait; one that takes fewer does."""
     org = pool.org()

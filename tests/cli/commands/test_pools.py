@@ -204,6 +204,24 @@ def test_a_drained_pool_says_so(
     )
 
 
+def test_larger_than_the_pool_is_never(
+    terminal: Terminal, client: Client, gpu_type: str, name: str
+) -> None:
+    """Explain and reserve say what the pool has; what fits is let in when there is room."""
+    org = rich_org(client, name)
+    client.set_pool(gpu_type, capacity=4)
+    asked = [org, "--type", gpu_type, "--gpus"]
+    explained = terminal.run("explain", *asked, "5")
+    refused = terminal.run("reserve", *asked, "5", "--job", "a")
+    for shown in (explained.stdout, refused.stderr):
+        assert "It needs 5 GPUs, and the whole pool has 4. It never clears by waiting:" in shown
+        [line] = [row for row in shown.splitlines() if row.startswith("fair share")]
+        assert line.endswith("no      never: the pool has 4 GPUs")
+    client.reserve(org, job_id="b", gpu_type=gpu_type)
+    full = terminal.run("explain", *asked, "4").stdout
+    assert full.rstrip().endswith("no      when there is room")
+
+
 def test_clients_wait_for_a_turn(client: Client, gpu_type: str, name: str) -> None:
     """Enqueue, wait and list with both clients."""
     org = rich_org(client, name)

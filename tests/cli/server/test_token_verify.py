@@ -105,6 +105,31 @@ def test_an_authority_signs_servers_nodes_and_people(tmp_path: Path) -> None:
     assert not (tmp_path / "ca" / "server.key").exists()
 
 
+def test_scripts_hear_what_an_authority_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command prints one document that names the files by whole paths, and its failure too."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "ca"
+    for words, name in (
+        (["init"], "ca"),
+        (["server", "localhost"], "server"),
+        (["node", "gpu-7"], "node-gpu-7"),
+        (["client", "alice"], "client-alice"),
+    ):
+        asked = ["ca", *words, "--dir", "ca", "--json"]
+        made = run(*asked)
+        assert (made.exit_code, made.stderr) == (0, "")
+        certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+        assert json.loads(made.stdout) == {"certificate": str(certificate), "key": str(key)}
+        assert certificate.exists()
+        again = run(*asked)
+        assert (again.exit_code, again.stderr) == (1, "")
+        told = json.loads(again.stdout)
+        assert told["reason"] == "failed"
+        assert f"{name}.key are there already" in told["detail"]
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "ca", "x" * 201, "a\nb", "ü"])
 def test_odd_names_of_nodes_are_refused(tmp_path: Path, name: str) -> None:
     """Nothing is written outside the folder, or over the authority."""

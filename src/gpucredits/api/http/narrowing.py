@@ -114,6 +114,7 @@ def _gate(gate: GateAnswer, scope: str) -> None:
     gate.limit = gate.current = None
     if gate.gate == "fair_share" and not mentions_above(gate.sentence, scope):
         return  # it speaks of the pool
+    gate.never_because = None
     if gate.passes:
         gate.sentence = f"An account above passes its {gate.name}."
         return

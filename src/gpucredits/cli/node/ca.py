@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from gpucredits.cli.node.certificates import Issued, Kind, issue_certificate, new_authority
 from gpucredits.cli.terminal import output
@@ -47,6 +48,7 @@ _FOR = click.option(
     show_default=True,
     help="How long the certificate is good.",
 )
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print which files were made as JSON.")
 
 
 @click.group(cls=Group)
@@ -61,41 +63,54 @@ def ca() -> None:
 @ca.command("init")
 @_DIR
 @click.option("--days", type=click.IntRange(1, DAYS_MAX), default=AUTHORITY_DAYS, show_default=True)
-def init(*, folder: Path, days: int) -> None:
+@_JSON
+def init(*, folder: Path, days: int, as_json: bool) -> None:
     """Make the authority: ca.pem to hand out, and ca.key to keep."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _save(folder, AUTHORITY, new_authority("gpucredits trial authority", days=days))
+    _save(
+        folder, AUTHORITY, new_authority("gpucredits trial authority", days=days), as_json=as_json
+    )
 
 
 @ca.command("server")
 @click.argument("hosts", nargs=-1, required=True)
 @_DIR
 @_FOR
-def server(*, hosts: tuple[str, ...], folder: Path, days: int) -> None:
+@_JSON
+def server(*, hosts: tuple[str, ...], folder: Path, days: int, as_json: bool) -> None:
     """Sign a certificate for a server's host names and addresses."""
-    _sign(folder, "server", hosts[0], file="server", hosts=hosts, days=days)
+    _sign(folder, "server", hosts[0], file="server", hosts=hosts, days=days, as_json=as_json)
 
 
 @ca.command("node")
 @click.argument("name", callback=checked_name)
 @_DIR
 @_FOR
-def node(*, name: str, folder: Path, days: int) -> None:
+@_JSON
+def node(*, name: str, folder: Path, days: int, as_json: bool) -> None:
     """Sign a certificate for a node; its holder acts for leases of that node only."""
-    _sign(folder, "node", name, file=f"node-{name}", days=days)
+    _sign(folder, "node", name, file=f"node-{name}", days=days, as_json=as_json)
 
 
 @ca.command("client")
 @click.argument("name", callback=checked_name)
 @_DIR
 @_FOR
-def client(*, name: str, folder: Path, days: int) -> None:
+@_JSON
+def client(*, name: str, folder: Path, days: int, as_json: bool) -> None:
     """Sign a certificate for a person or a program that is no node."""
-    _sign(folder, "client", name, file=f"client-{name}", days=days)
+    _sign(folder, "client", name, file=f"client-{name}", days=days, as_json=as_json)
 
 
 def _sign(
-    folder: Path, kind: Kind, name: str, *, file: str, hosts: tuple[str, ...] = (), days: int
+    folder: Path,
+    kind: Kind,
+    name: str,
+    *,
+    file: str,
+    hosts: tuple[str, ...] = (),
+    days: int,
+    as_json: bool,
 ) -> None:
     place = folder / f"{AUTHORITY}.pem"
     try:
@@ -107,11 +122,14 @@ def _sign(
         ) from None
     except (OSError, TypeError, ValueError) as error:
         raise click.ClickException(f"{name} cannot be signed: {error}") from error
-    _save(folder, file, made)
+    _save(folder, file, made, as_json=as_json)
 
 
-def _save(folder: Path, name: str, made: Issued) -> None:
-    """Write a certificate and its key, which are not there yet; only their owner reads the key."""
+def _save(folder: Path, name: str, made: Issued, *, as_json: bool) -> None:
+    """Write a certificate and its key, which are not there yet; only their owner reads the key.
+
+    Then say where they are.
+    """
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     there = [str(each) for each in (certificate, key) if each.exists()]
     if there:
@@ -128,4 +146,8 @@ def _save(folder: Path, name: str, made: Issued) -> None:
         raise click.ClickException(f"{error.filename} is there already: remove it first") from None
     except OSError as error:
         raise click.ClickException(f"cannot write: {error}") from error
-    output.print_facts([("certificate", str(certificate)), ("key", str(key))])
+    if as_json:
+        files = {"certificate": str(certificate.absolute()), "key": str(key.absolute())}
+        output.print_json(msgspec.json.encode(files))
+    else:
+        output.print_facts([("certificate", str(certificate)), ("key", str(key))])

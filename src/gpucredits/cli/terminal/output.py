@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import Final
 
 import click
@@ -132,18 +131,15 @@ def print_gates(gates: Sequence[GateAnswer], *, err: bool = False) -> None:
 def clearing(row: GateAnswer) -> str:
     """When a gate that is closed would open: at an instant, by some change, or never.
 
-    The limit of fair share is one's share: who asks for more may still get it, by borrowing.
+    Of a pool it says what the whole pool has; the limits of other gates stand beside it.
     """
     if row.passes:
         return ""
+    if row.clears_at:
+        return instant(row.clears_at)
     if row.gate == "fair_share":
-        return instant(row.clears_at) or "when there is room"
-    is_too_much = (
-        row.gate != "budget"
-        and row.limit is not None
-        and Decimal(row.requested) > Decimal(row.limit)
-    )
-    return instant(row.clears_at) or ("never" if is_too_much else "not by itself")
+        return f"never: {row.never_because}" if row.never_because else "when there is room"
+    return "never" if row.never_because else "not by itself"
 
 
 def print_refusal(refused: Refused, *, text: str = "") -> None:

@@ -147,6 +147,8 @@ _WORDS: Final = {
     WaitReason.NOT_RANKED: "the pool is full, and it is far back.",
 }
 
+OVER_POOL: Final = "It never clears by waiting: ask for less, or have the pool's capacity raised."
+
 
 def sentence(row: WaitDecision) -> str:
     """Why a request waits, in words."""
@@ -236,7 +238,18 @@ def verdict_of(
         needed = -(-needed * milli_gpus // limit)
     elif axis:  # the report counts thousandths
         needed, limit, current = (MILLI_PER_GPU * each for each in (needed, limit, current))
-    return FairShareVerdict(False, limit, current, needed, words, row.starts_at, scopes)
+    ceiling = ceiling_of(row)
+    if ceiling:
+        words = f"{words} {OVER_POOL}"
+    return FairShareVerdict(False, limit, current, needed, words, row.starts_at, scopes, ceiling)
+
+
+def ceiling_of(row: WaitDecision) -> str:
+    """What the whole pool has, if a request is larger than that; else nothing."""
+    if row.reason is not WaitReason.EXCEEDS_POOL:
+        return ""
+    amount = amount_text(row.resource, row.available)
+    return f"the pool has {amount} {things_of(row.resource, row.available)}"
 
 
 FORMAT = 1

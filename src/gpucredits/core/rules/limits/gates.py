@@ -357,6 +357,7 @@ def fair_share_report(share: ScopeShare, name: str, verdict: FairShareVerdict) -
         verdict.passes,
         verdict.clears_at,
         verdict.sentence,
+        ceiling=verdict.ceiling,
     )
 
 
