@@ -124,7 +124,8 @@ VALUES_OF = {
 def brief_form(kind: type[Any]) -> type[msgspec.Struct]:
     """A struct with the fields of a class, encoded without those that have their default.
 
-    Rows are decoded as such structs too: a compiled class does not know its defaults then.
+    Kept answers are decoded as such structs too: the decoder does not find the defaults of a
+    compiled class, and reads a missing field as 0. A default may change when no answer is kept.
     """
     hints = get_type_hints(kind)
     given: list[tuple[str, Any, Any]] = []

@@ -45,8 +45,8 @@ ENDINGS = {
 
 # Looked up once: these are compared for every heartbeat.
 SETTLE = EntryType.SETTLE
-FEW_SETTLEMENTS = 64
 PER_WINDOW = Dimension.CREDITS_PER_WINDOW
+FEW_SETTLEMENTS = 64  # twice a batch of commands
 
 LATE_USE = part(
     "new_late_use",
