@@ -200,7 +200,10 @@ def test_more_than_the_pool_has_does_not_wait(pool: PoolScene) -> None:
     org = pool.org()
     answer = pool.ask(org, 9, wait=True)
     assert problem(answer) == (409, "fair_share")
-    assert answer.json()["detail"].startswith("It needs 9 GPUs, and the whole pool has 8.")
+    assert answer.json()["detail"] == (
+        "It needs 9 GPUs, and the whole pool has 8. "
+        "It never clears by waiting: ask for less, or have the pool's capacity raised."
+    )
     pool.settle(pool.take(org, 8))
 
 

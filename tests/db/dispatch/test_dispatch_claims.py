@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpucredits.core.command import Issue, SetQuota
+from gpucredits.core.fairshare.decisions import OVER_POOL
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
 from gpucredits.service.dispatch.dry_runs import Survey
@@ -231,7 +232,7 @@ def test_what_is_larger_than_the_pool_does_not_wait(database: str) -> None:
             ]
             said = answer_of(await stage.ticket(large))
             assert isinstance(said, Refused)
-            assert said.message.startswith("It needs 9 GPUs, and the whole pool has 8.")
+            assert said.message == f"It needs 9 GPUs, and the whole pool has 8. {OVER_POOL}"
             gang.append(await stage.ask("acme", 5, gang="g", gang_size=2))
             await dispatcher.cycle(stage.pool_id)
             assert await stage.states(gang) == [QueueState.REFUSED] * 2
