@@ -91,8 +91,10 @@ def test_the_floor_keeps_every_key_in_few_statements(postgres: TestServer) -> No
         assert len({number for number, _ in opened}) == 40
         assert {hold for _, hold in opened} == {1_200_000}
         assert await ours.settle(opened[0][0], 1_500, "end") == 15_000
-        await ours.close()
         kept = await connection.fetchval("SELECT count(*) FROM requests")
+        await ours.close()
+        with pytest.raises(asyncpg.InterfaceError):
+            await ours.settle(opened[0][0], 1_500, "after the end")
         await connection.close()
         return kept, ours.statements
 

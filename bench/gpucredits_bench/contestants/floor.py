@@ -66,15 +66,18 @@ class Floor:
     async def _write_all(self) -> None:
         """Write what waits, and what has arrived meanwhile, until nothing waits."""
         await asyncio.sleep(0)  # all requests of this round of the event loop
-        try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
                 await self._connection.execute(WRITE, [key for key, _ in batch])
-                self.statements += 1
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
                 for _, kept in batch:
-                    kept.set_result(None)
-        finally:
-            self._work = None
+                    kept.set_exception(error)
+                continue
+            self.statements += 1
+            for _, kept in batch:
+                kept.set_result(None)
+        self._work = None
 
 
 async def create(connection: Connection[Record]) -> None:

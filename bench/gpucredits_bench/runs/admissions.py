@@ -46,9 +46,9 @@ from gpucredits_bench.traffic.seeding import seed_org, seed_price
 
 Mode = Literal["admissions", "batches"]
 Name = Literal["ours", "statements", "calls", "floor"]
-NAMES: tuple[Name, ...] = ("ours", "statements", "calls", "floor")
 TEXTBOOKS: tuple[Literal["statements", "calls"], ...] = ("statements", "calls")
 BARE: tuple[Literal["statements", "calls", "floor"], ...] = (*TEXTBOOKS, floor.DATABASE)
+NAMES: tuple[Name, ...] = ("ours", *BARE)
 BATCH_LINES = 8
 ALONE_LINES = 32
 
