@@ -78,7 +78,7 @@ class GateReport:
     tenant that borrows passes above its share, and a full pool lets nobody in. ``clears_at`` is
     when it would pass if nothing else changed; None where that is now or where no instant is known.
     ``credit`` is how much of the limit is the credit limit of an account that has one. ``ceiling``
-    is the verdict's.
+    is the verdict's. ``may_rise`` says that boosts to come raise the limit to the request alone.
     """
 
     gate: Gate
@@ -94,6 +94,7 @@ class GateReport:
     told: str = ""
     credit: int | None = None
     ceiling: str = ""
+    may_rise: bool = False
 
     @property
     def never_because(self) -> str | None:
@@ -105,7 +106,7 @@ class GateReport:
             return None
         if self.gate is Gate.FAIR_SHARE:
             return self.ceiling or None
-        return OVER_LIMIT if self.requested > self.limit else None
+        return OVER_LIMIT if self.requested > self.limit and not self.may_rise else None
 
     @property
     def available(self) -> int:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucredits.core.budget import Rollover
-from gpucredits.core.command import AddBoost, SetBudget, SetQuota, SetRateLimit
+from gpucredits.core.command import AddBoost, SetBudget, SetQuota, SetRateLimit, Settle
 from gpucredits.core.heartbeat import Beat, BeatResult
-from gpucredits.core.outcome import Boosted, BudgetSaved, QuotaSaved, RateLimitSaved
+from gpucredits.core.outcome import Boosted, BudgetSaved, Closed, QuotaSaved, RateLimitSaved
 from gpucredits.core.period import Calendar
 from gpucredits.core.quota import Dimension
 from gpucredits.core.reasons import Refused
@@ -129,6 +129,30 @@ def test_a_boost_to_come_lets_in_what_would_never_pass(ledger: Ledger) -> None:
     assert told == [START + 70 * SECOND, START + 51 * SECOND]
     ledger.now = START + 70 * SECOND
     ledger.lease(ALICE, milli_gpus=2_000)
+
+
+def test_a_boost_and_the_end_of_running_work_let_a_request_in(ledger: Ledger) -> None:
+    """Neither alone is enough, so no instant is known; yet waiting is not said to be useless."""
+    ledger.grant("acme", 100 * CREDIT)
+    quota = SetQuota(account="acme", dimension=Dimension.CONCURRENT_GPUS, limit=4_000)
+    target = ledger.accept(quota, QuotaSaved).quota.quota_id
+    runs = ledger.lease(ALICE, job_id="runs", milli_gpus=4_000).reservation_id
+    starts, ends = START + 50 * SECOND, START + 90 * SECOND
+    boost = AddBoost(target_id=target, amount=4_000, starts_at=starts, ends_at=ends)
+    ledger.accept(boost, Boosted)
+
+    def never(gpus: int) -> str | None:
+        refused = ledger.refuse(ask(milli_gpus=1_000 * gpus))
+        [report] = [each for each in refused.reports if not each.passes]
+        assert report.clears_at is None
+        assert ("never" in refused.message) is (report.never_because is not None)
+        return report.never_because
+
+    assert never(6) is None
+    assert never(9) == "the request alone is over the limit"
+    ledger.now = START + 60 * SECOND
+    ledger.accept(Settle(reservation_id=runs, used_ms=60_000), Closed)
+    ledger.lease(ALICE, milli_gpus=6_000)
 
 
 def test_a_throttled_job_is_not_told_of_tokens_that_never_come(ledger: Ledger) -> None:

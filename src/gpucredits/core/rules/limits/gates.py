@@ -257,6 +257,8 @@ def quota_report(
     passes = current + requested <= limit
     clears = None
     told = ""
+    boosts = book.limits.boosts_of(quota)
+    may_rise = requested > limit and raised_at(quota.limit, boosts, requested, now) is not None
     if quota.dimension is Dimension.CREDITS_PER_WINDOW:
         if not passes:
             counter = book.limits.counters[quota.quota_id]
@@ -266,7 +268,6 @@ def quota_report(
         if is_cap and current and is_used_up(lease, limit - current):
             told = cap_used_up(account, quota, lease, current, limit)
         if not passes:
-            boosts = book.limits.boosts_of(quota)
             clears = raised_at(quota.limit, boosts, current + requested, now)
     return GateReport(
         Gate.QUOTA,
@@ -280,6 +281,7 @@ def quota_report(
         passes,
         clears,
         told,
+        may_rise=may_rise,
     )
 
 
